@@ -1,0 +1,53 @@
+# The two commands to know: `make demo` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+NATIVE := CMakeLists.txt $(wildcard native/*)
+
+.PHONY: help demo test setup lint types layers pytest format bench peers clean
+.DEFAULT_GOAL := help
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## Make .venv with the package, its kernels and the tools
+
+demo: $(READY) ## Run the main job on data the package makes, and say where the result is
+	@$(BIN)/robustbn demo
+
+test: lint types layers pytest ## Run every check
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports --no-cache
+
+pytest: $(READY)
+	$(BIN)/pytest -n auto
+
+format: $(READY) ## Format the sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+peers: $(READY) ## Install the libraries that the benchmarks compare with
+	$(BIN)/pip install -q -c constraints.txt torch
+	$(BIN)/pip install -q -c constraints.txt --group peers
+
+bench: peers ## Run the benchmarks; results in benchmarks/results/
+	$(BIN)/python -m benchmarks all
+
+clean: ## Remove everything that was made
+	rm -rf $(VENV) build robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt $(NATIVE)
+	@scripts/make_venv.sh $(PYTHON) $(VENV)
+	$(BIN)/pip install -q -c constraints.txt -U pip
+	$(BIN)/pip install -q -c constraints.txt --group dev
+	$(BIN)/pip install -q -c constraints.txt --no-build-isolation -e .
+	@touch $@

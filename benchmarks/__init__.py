@@ -1,0 +1,1 @@
+"""Speed, measured: ours against peers in one run, and our kernels against their goals."""

@@ -1,0 +1,407 @@
+// The CPU kernels, nothing else. Compiled once for each instruction set (ROBUSTBN_ISA).
+//
+// Notation as in the Python package: a row has one code a group; an expanded table has one line of
+// `W` floats for each joint state of each group. All look-ups of a block stay in the first-level
+// cache: a tile of TILE groups is walked over all rows of the block before the next tile.
+#include "kernels.h"
+
+#include <cstring>
+
+#define ROBUSTBN_CONCAT_(a, b) a##b
+#define ROBUSTBN_CONCAT(a, b) ROBUSTBN_CONCAT_(a, b)
+#define ROBUSTBN_STRING_(a) #a
+#define ROBUSTBN_STRING(a) ROBUSTBN_STRING_(a)
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors never cross a call: all is inlined
+#endif
+
+namespace robustbn {
+namespace {
+
+constexpr int TILE = 4;
+
+template <int W>
+struct Wide {
+    typedef float type __attribute__((vector_size(4 * W), aligned(4), may_alias));
+};
+
+// ---- transposition: 16 x 16 tiles of bytes ------------------------------------------------------
+
+typedef uint8_t Bytes __attribute__((vector_size(16), may_alias));
+
+inline Bytes interleave_low(Bytes a, Bytes b) {
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+inline Bytes interleave_high(Bytes a, Bytes b) {
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                   31);
+}
+
+// out[j * out_stride + r] = in[r * in_stride + j] for r, j < 16. Four rounds of interleaving line i
+// with line i + 8 move every byte to its transposed place.
+inline void transpose_tile(const uint8_t* in, ptrdiff_t in_stride, uint8_t* out,
+                           ptrdiff_t out_stride) {
+    Bytes a[16], b[16];
+    for (int r = 0; r < 16; ++r) std::memcpy(&a[r], in + r * in_stride, 16);
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 8; ++i) {
+            b[2 * i] = interleave_low(a[i], a[i + 8]);
+            b[2 * i + 1] = interleave_high(a[i], a[i + 8]);
+        }
+        for (int i = 0; i < 8; ++i) {
+            a[2 * i] = interleave_low(b[i], b[i + 8]);
+            a[2 * i + 1] = interleave_high(b[i], b[i + 8]);
+        }
+    }
+    for (int j = 0; j < 16; ++j) std::memcpy(out + j * out_stride, &a[j], 16);
+}
+
+// out[j * out_stride + r] = in[r * in_stride + j] for r < n_rows, j < n_columns.
+void transpose(const uint8_t* in, ptrdiff_t in_stride, int n_rows, int n_columns, uint8_t* out,
+               ptrdiff_t out_stride) {
+    int r = 0;
+    if (n_columns >= 16) {
+        for (; r + 16 <= n_rows; r += 16) {
+            for (int j = 0; j < n_columns; j += 16) {
+                const int k = j + 16 <= n_columns ? j : n_columns - 16;  // last tile overlaps
+                transpose_tile(in + r * in_stride + k, in_stride, out + k * out_stride + r,
+                               out_stride);
+            }
+        }
+    }
+    for (; r < n_rows; ++r)
+        for (int j = 0; j < n_columns; ++j) out[j * out_stride + r] = in[r * in_stride + j];
+}
+
+void load_columns(const uint8_t* codes, ptrdiff_t row_stride, ptrdiff_t column_stride, int n_rows,
+                  int n_columns, uint8_t* columns) {
+    if (n_rows < BLOCK) std::memset(columns, 0, size_t(n_columns) * BLOCK);
+    if (column_stride == 1) {
+        transpose(codes, row_stride, n_rows, n_columns, columns, BLOCK);
+    } else if (row_stride == 1) {
+        for (int j = 0; j < n_columns; ++j)
+            std::memcpy(columns + size_t(j) * BLOCK, codes + j * column_stride, n_rows);
+    } else {
+        for (int j = 0; j < n_columns; ++j)
+            for (int r = 0; r < n_rows; ++r)
+                columns[size_t(j) * BLOCK + r] = codes[r * row_stride + j * column_stride];
+    }
+}
+
+void store_columns(const uint8_t* columns, int n_rows, int n_columns, uint8_t* codes) {
+    transpose(columns, BLOCK, n_columns, n_rows, codes, n_columns);
+}
+
+void column_maxima(const uint8_t* columns, int n_columns, uint8_t* maxima) {
+    for (int j = 0; j < n_columns; ++j) {
+        const uint8_t* column = columns + size_t(j) * BLOCK;
+        uint8_t largest = 0;
+        for (int r = 0; r < BLOCK; ++r) largest = column[r] > largest ? column[r] : largest;
+        maxima[j] = largest;
+    }
+}
+
+// ---- fusing columns into group codes ------------------------------------------------------------
+
+// code = code * card + column, by Horner's rule; small cards without a multiplication.
+template <class Code>
+inline void append_column(Code* code, const uint8_t* column, int card) {
+    switch (card) {
+        case 2:
+            for (int r = 0; r < BLOCK; ++r) code[r] = Code(code[r] + code[r] + column[r]);
+            return;
+        case 3:
+            for (int r = 0; r < BLOCK; ++r) code[r] = Code(code[r] + code[r] + code[r] + column[r]);
+            return;
+        case 4:
+            for (int r = 0; r < BLOCK; ++r) {
+                const Code twice = Code(code[r] + code[r]);
+                code[r] = Code(twice + twice + column[r]);
+            }
+            return;
+        default:
+            for (int r = 0; r < BLOCK; ++r) code[r] = Code(code[r] * card + column[r]);
+    }
+}
+
+template <class Code>
+void pack_group(const uint8_t* columns, const Group& group, uint8_t* out) {
+    alignas(64) Code code[BLOCK];
+    const uint8_t* first = columns + size_t(group.columns[0]) * BLOCK;
+    for (int r = 0; r < BLOCK; ++r) code[r] = first[r];
+    for (int k = 1; k < group.n_columns; ++k)
+        append_column(code, columns + size_t(group.columns[k]) * BLOCK, group.cards[k]);
+    std::memcpy(out, code, sizeof code);
+}
+
+void pack_block(const uint8_t* columns, const Groups& groups, uint8_t* block) {
+    for (int g = 0; g < groups.n; ++g) {
+        const Group& group = groups.group[g];
+        uint8_t* out = block + group.offset;
+        if (group.width == 1) pack_group<uint8_t>(columns, group, out);
+        else if (group.width == 2) pack_group<uint16_t>(columns, group, out);
+        else pack_group<uint32_t>(columns, group, out);
+    }
+}
+
+// ---- walking the groups in tiles ----------------------------------------------------------------
+
+// Calls visit<Code, K>(g) for tiles of K groups g .. g + K - 1 whose codes have one width.
+template <class Visitor>
+inline void visit_tiles(const Groups& groups, Visitor& visitor) {
+    for (int g = 0; g < groups.n;) {
+        const int width = groups.group[g].width;
+        int same = 1;
+        while (same < TILE && g + same < groups.n && groups.group[g + same].width == width) ++same;
+        const bool full = same == TILE;
+        if (width == 1) full ? visitor.template visit<uint8_t, TILE>(g) : visitor.template visit<uint8_t, 1>(g);
+        else if (width == 2) full ? visitor.template visit<uint16_t, TILE>(g) : visitor.template visit<uint16_t, 1>(g);
+        else visitor.template visit<uint32_t, 1>(g);
+        g += full && width != 4 ? TILE : 1;
+    }
+}
+
+template <int W>
+struct Projector {
+    using V = typename Wide<W>::type;
+    const uint8_t* block;
+    const Groups& groups;
+    const float* table;
+    int n_rows;
+    float* y;
+
+    template <class Code, int K>
+    void visit(int g) {
+        const Code* codes[K];
+        const V* lines[K];
+        for (int k = 0; k < K; ++k) {
+            codes[k] = reinterpret_cast<const Code*>(block + groups.group[g + k].offset);
+            lines[k] = reinterpret_cast<const V*>(table + groups.group[g + k].first_entry * W);
+        }
+        V* out = reinterpret_cast<V*>(y);
+        for (int r = 0; r < n_rows; ++r) {
+            V sum = lines[0][codes[0][r]];
+            for (int k = 1; k < K; ++k) sum += lines[k][codes[k][r]];
+            out[r] += sum;
+        }
+    }
+};
+
+template <int W>
+struct Scatterer {
+    using V = typename Wide<W>::type;
+    const uint8_t* block;
+    const Groups& groups;
+    const float* y;
+    int n_rows;
+    float* total;
+
+    template <class Code, int K>
+    void visit(int g) {
+        const Code* codes[K];
+        V* lines[K];
+        for (int k = 0; k < K; ++k) {
+            codes[k] = reinterpret_cast<const Code*>(block + groups.group[g + k].offset);
+            lines[k] = reinterpret_cast<V*>(total + groups.group[g + k].first_entry * W);
+        }
+        const V* in = reinterpret_cast<const V*>(y);
+        for (int r = 0; r < n_rows; ++r) {
+            const V value = in[r];
+            for (int k = 0; k < K; ++k) lines[k][codes[k][r]] += value;
+        }
+    }
+};
+
+template <int W>
+void project_rows(const uint8_t* block, const Groups& groups, const float* table,
+                  const float* offset, int n_rows, float* y) {
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) y[r * W + c] = -offset[c];
+    Projector<W> projector{block, groups, table, n_rows, y};
+    visit_tiles(groups, projector);
+}
+
+void project_block(int width, const uint8_t* block, const Groups& groups, const float* table,
+                   const float* offset, int n_rows, float* y) {
+    if (width == 4) project_rows<4>(block, groups, table, offset, n_rows, y);
+    else if (width == 8) project_rows<8>(block, groups, table, offset, n_rows, y);
+    else project_rows<16>(block, groups, table, offset, n_rows, y);
+}
+
+template <int W>
+void scatter_rows(const uint8_t* block, const Groups& groups, const float* y, int n_rows,
+                  float* total) {
+    Scatterer<W> scatterer{block, groups, y, n_rows, total};
+    visit_tiles(groups, scatterer);
+}
+
+void scatter_block(int width, const uint8_t* block, const Groups& groups, const float* y,
+                   int n_rows, float* total) {
+    if (width == 4) scatter_rows<4>(block, groups, y, n_rows, total);
+    else if (width == 8) scatter_rows<8>(block, groups, y, n_rows, total);
+    else scatter_rows<16>(block, groups, y, n_rows, total);
+}
+
+// The sum runs by halves (8 + 8, 4 + 4, ...), the same way for every instruction set.
+template <int W>
+void square_norms_of(const float* y, int n_rows, float* norms) {
+    for (int r = 0; r < n_rows; ++r) {
+        float square[W];
+        for (int c = 0; c < W; ++c) square[c] = y[r * W + c] * y[r * W + c];
+        for (int half = W / 2; half > 0; half /= 2)
+            for (int c = 0; c < half; ++c) square[c] += square[c + half];
+        norms[r] = square[0];
+    }
+}
+
+void square_norms(int width, const float* y, int n_rows, float* norms) {
+    if (width == 4) square_norms_of<4>(y, n_rows, norms);
+    else if (width == 8) square_norms_of<8>(y, n_rows, norms);
+    else square_norms_of<16>(y, n_rows, norms);
+}
+
+template <class Weight>
+void scale_rows_by(int width, const Weight* weights, int n_rows, float* y) {
+    for (int r = 0; r < n_rows; ++r) {
+        const float weight = float(weights[r]);
+        for (int c = 0; c < width; ++c) y[r * width + c] *= weight;
+    }
+}
+
+void scale_rows(int width, const double* weights, int n_rows, float* y) {
+    scale_rows_by(width, weights, n_rows, y);
+}
+
+void scale_rows_float(int width, const float* weights, int n_rows, float* y) {
+    scale_rows_by(width, weights, n_rows, y);
+}
+
+void flush(float* part, double* total, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+        total[i] += double(part[i]);
+        part[i] = 0;
+    }
+}
+
+// ---- counting -----------------------------------------------------------------------------------
+
+template <class Code, class Total, class Weight>
+void count_group(const uint8_t* blocks, const Groups& groups, const Group& group, size_t n_rows,
+                 const Weight* weights, Total* histogram) {
+    constexpr int ways = sizeof(Code) == 1 ? WAYS : 1;
+    Total* total = histogram + group.first_entry * WAYS;
+    for (size_t first = 0; first < n_rows; first += BLOCK) {
+        const uint8_t* block = blocks + first / BLOCK * groups.block_bytes;
+        const Code* codes = reinterpret_cast<const Code*>(block + group.offset);
+        const int n = n_rows - first < BLOCK ? int(n_rows - first) : BLOCK;
+        int r = 0;
+        for (; r + ways <= n; r += ways)
+            for (int k = 0; k < ways; ++k)
+                total[size_t(codes[r + k]) * WAYS + k] +=
+                    weights ? Total(weights[first + r + k]) : Total(1);
+        for (; r < n; ++r)
+            total[size_t(codes[r]) * WAYS] += weights ? Total(weights[first + r]) : Total(1);
+    }
+}
+
+template <class Total, class Weight>
+void count_all(const uint8_t* blocks, const Groups& groups, size_t n_rows, const Weight* weights,
+               Total* histogram) {
+    for (int g = 0; g < groups.n; ++g) {
+        const Group& group = groups.group[g];
+        if (group.width == 1)
+            count_group<uint8_t>(blocks, groups, group, n_rows, weights, histogram);
+        else if (group.width == 2)
+            count_group<uint16_t>(blocks, groups, group, n_rows, weights, histogram);
+        else
+            count_group<uint32_t>(blocks, groups, group, n_rows, weights, histogram);
+    }
+}
+
+void count_blocks(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                  uint32_t* histogram) {
+    count_all(blocks, groups, n_rows, static_cast<const float*>(nullptr), histogram);
+}
+
+void count_blocks_weighted(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                           const double* weights, double* histogram) {
+    count_all(blocks, groups, n_rows, weights, histogram);
+}
+
+void count_blocks_weighted_float(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                                 const float* weights, double* histogram) {
+    count_all(blocks, groups, n_rows, weights, histogram);
+}
+
+// ---- drawing rows -------------------------------------------------------------------------------
+
+// A number for each (row, node) by the finalizer of splitmix64: no state, so any block of rows can
+// be drawn by any thread, and NumPy can draw the same ones.
+inline uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
+                  uint8_t* columns) {
+    alignas(64) int32_t u[BLOCK];
+    alignas(64) int32_t configuration[BLOCK];
+    for (int i = 0; i < n_nodes; ++i) {
+        const SampledNode& node = nodes[i];
+        const uint64_t start = key + (first_row * n_nodes + node.column + 1) * UINT64_C(0x9E3779B97F4A7C15);
+        const uint64_t step = n_nodes * UINT64_C(0x9E3779B97F4A7C15);
+        for (int r = 0; r < BLOCK; ++r) u[r] = int32_t(mix(start + r * step) >> 34);
+        for (int r = 0; r < BLOCK; ++r) configuration[r] = 0;
+        for (int k = 0; k < node.n_parents; ++k) {
+            const uint8_t* parent = columns + size_t(node.parents[k]) * BLOCK;
+            const int32_t card = node.parent_cards[k];
+            for (int r = 0; r < BLOCK; ++r) configuration[r] = configuration[r] * card + parent[r];
+        }
+        uint8_t* out = columns + size_t(node.column) * BLOCK;
+        const int n = node.card - 1;
+        if (n <= 8) {
+            alignas(64) int32_t state[BLOCK] = {};
+            for (int v = 0; v < n; ++v)
+                for (int r = 0; r < BLOCK; ++r)
+                    state[r] += u[r] >= node.thresholds[size_t(configuration[r]) * n + v];
+            for (int r = 0; r < BLOCK; ++r) out[r] = uint8_t(state[r]);
+        } else {
+            for (int r = 0; r < BLOCK; ++r) {
+                const int32_t* threshold = node.thresholds + size_t(configuration[r]) * n;
+                int low = 0, high = n;  // the state is the number of thresholds <= u
+                while (low < high) {
+                    const int middle = (low + high) / 2;
+                    if (u[r] >= threshold[middle]) low = middle + 1;
+                    else high = middle;
+                }
+                out[r] = uint8_t(low);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+extern const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA);
+const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
+    ROBUSTBN_STRING(ROBUSTBN_ISA),
+    load_columns,
+    column_maxima,
+    pack_block,
+    project_block,
+    scatter_block,
+    square_norms,
+    scale_rows,
+    scale_rows_float,
+    flush,
+    count_blocks,
+    count_blocks_weighted,
+    count_blocks_weighted_float,
+    sample_block,
+    store_columns,
+};
+
+}  // namespace robustbn

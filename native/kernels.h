@@ -1,0 +1,77 @@
+// What module.cpp and kernels.cpp share: plain structs, no library types, so that nothing compiled
+// for a wide instruction set can be picked by the linker for a narrow machine.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace robustbn {
+
+// Rows are stored in blocks of BLOCK rows; inside a block each group's codes are contiguous.
+constexpr int BLOCK = 256;
+
+// A group is a set of columns whose joint state is stored as one code of 1, 2 or 4 bytes.
+struct Group {
+    int width;                // bytes of a code
+    int n_columns;            // columns fused into the code, first one slowest
+    const int32_t* columns;   // which columns
+    const int32_t* cards;     // their numbers of states
+    size_t offset;            // of this group's codes inside a block, in bytes
+    size_t first_entry;       // of this group's part of an expanded table
+    size_t n_entries;         // joint states
+};
+
+struct Groups {
+    const Group* group;
+    int n;
+    size_t block_bytes;
+    size_t n_entries;
+};
+
+struct SampledNode {
+    int column;
+    int card;
+    int n_parents;
+    const int32_t* parents;      // columns
+    const int32_t* parent_cards;
+    const int32_t* thresholds;   // (configurations, card - 1): cumulative probability times 2^30
+};
+
+struct Kernels {
+    const char* name;
+    // columns[j * BLOCK + r] = codes[r][j] for r < n_rows; the rest of each column is zero.
+    void (*load_columns)(const uint8_t* codes, ptrdiff_t row_stride, ptrdiff_t column_stride,
+                         int n_rows, int n_columns, uint8_t* columns);
+    // The largest code in each column of a block.
+    void (*column_maxima)(const uint8_t* columns, int n_columns, uint8_t* maxima);
+    void (*pack_block)(const uint8_t* columns, const Groups& groups, uint8_t* block);
+    // y[r] = sum over groups of table[code of row r] - offset; `width` floats a row: 4, 8 or 16.
+    void (*project_block)(int width, const uint8_t* block, const Groups& groups,
+                          const float* table, const float* offset, int n_rows, float* y);
+    // total[code of row r] += y[r] for every group.
+    void (*scatter_block)(int width, const uint8_t* block, const Groups& groups, const float* y,
+                          int n_rows, float* total);
+    // norms[r] = |y[r]|^2
+    void (*square_norms)(int width, const float* y, int n_rows, float* norms);
+    // y[r] *= weights[r]
+    void (*scale_rows)(int width, const double* weights, int n_rows, float* y);
+    void (*scale_rows_float)(int width, const float* weights, int n_rows, float* y);
+    // total += part; part = 0
+    void (*flush)(float* part, double* total, size_t n);
+    // histogram[code] += 1 over the rows of consecutive blocks
+    void (*count_blocks)(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                         uint32_t* histogram);
+    void (*count_blocks_weighted)(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                                  const double* weights, double* histogram);
+    void (*count_blocks_weighted_float)(const uint8_t* blocks, const Groups& groups, size_t n_rows,
+                                        const float* weights, double* histogram);
+    // Draw BLOCK rows; `nodes` in topological order; columns as in load_columns.
+    void (*sample_block)(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
+                         uint8_t* columns);
+    // codes[r][j] = columns[j * BLOCK + r], row-major
+    void (*store_columns)(const uint8_t* columns, int n_rows, int n_columns, uint8_t* codes);
+};
+
+// Several sub-histograms for one-byte codes keep equal neighbours from waiting for each other.
+constexpr int WAYS = 4;
+
+}  // namespace robustbn

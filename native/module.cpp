@@ -1,0 +1,534 @@
+// Bindings, threads and the choice of instruction set. The kernels are in kernels.cpp.
+//
+// Results do not depend on the number of threads: rows are cut into lanes by a rule that knows only
+// the number of rows and the size of the tables, each lane sums on its own, and lanes are added in
+// order. Sums stay accurate for any number of rows: counts are integers or doubles; `gram` sums in
+// float for at most FLUSH_ROWS rows at a time, then adds to doubles.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "kernels.h"
+
+namespace nb = nanobind;
+using namespace robustbn;
+
+namespace robustbn {
+extern const Kernels kernels_portable;
+#ifdef ROBUSTBN_X86_64
+extern const Kernels kernels_avx2;
+extern const Kernels kernels_avx512;
+#endif
+}  // namespace robustbn
+
+namespace {
+
+// ---- which kernels ------------------------------------------------------------------------------
+
+std::vector<const Kernels*> find_kernels() {
+    std::vector<const Kernels*> found{&kernels_portable};
+#ifdef ROBUSTBN_X86_64
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) {
+        found.push_back(&kernels_avx2);
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+            found.push_back(&kernels_avx512);
+    }
+#endif
+    return found;
+}
+
+const std::vector<const Kernels*> available = find_kernels();
+std::atomic<const Kernels*> kernels{available.back()};
+
+std::vector<std::string> isas() {
+    std::vector<std::string> names;
+    for (const Kernels* k : available) names.emplace_back(k->name);
+    return names;
+}
+
+void use_isa(const std::string& name) {
+    for (const Kernels* k : available)
+        if (name == k->name) {
+            kernels = k;
+            return;
+        }
+    throw std::invalid_argument("this machine has no instruction set '" + name + "'");
+}
+
+// ---- threads and memory -------------------------------------------------------------------------
+
+// Run task(0) ... task(n - 1) on up to n_threads threads; fewer if the system gives fewer. The
+// first exception stops the rest and is thrown again here.
+void run_parallel(size_t n, int n_threads, const std::function<void(size_t)>& task) {
+    std::atomic<size_t> next{0};
+    std::exception_ptr error;
+    std::mutex error_mutex;
+    auto work = [&] {
+        try {
+            for (size_t i; (i = next++) < n;) task(i);
+        } catch (...) {
+            next = n;
+            const std::lock_guard<std::mutex> lock(error_mutex);
+            if (!error) error = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    try {
+        for (size_t t = 1; t < std::min(size_t(std::max(n_threads, 1)), n); ++t)
+            threads.emplace_back(work);
+    } catch (const std::system_error&) {
+    }
+    work();
+    for (auto& thread : threads) thread.join();
+    if (error) std::rethrow_exception(error);
+}
+
+struct Free {
+    void operator()(void* p) const { std::free(p); }
+};
+
+// Zeroed memory on a cache line; throws std::bad_alloc, which Python sees as MemoryError.
+template <class T>
+std::unique_ptr<T[], Free> zeros(size_t n) {
+    const size_t bytes = (n * sizeof(T) + 63) / 64 * 64 + 64;
+    void* p = std::aligned_alloc(64, bytes);
+    if (!p) throw std::bad_alloc();
+    std::memset(p, 0, bytes);
+    return std::unique_ptr<T[], Free>(static_cast<T*>(p));
+}
+
+// ---- the plan -----------------------------------------------------------------------------------
+
+using Ints = std::vector<int32_t>;
+
+// How columns are fused into group codes, and which cell each code touches.
+class Plan {
+  public:
+    // columns[g], and for each node of the group the cell of every joint state, are given as
+    // nested lists once; everything after that is flat.
+    Plan(Ints cards, std::vector<Ints> columns, std::vector<int> widths,
+         std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>> cells,
+         int64_t n_cells)
+        : cards_(std::move(cards)), columns_(std::move(columns)), n_cells_(n_cells) {
+        if (columns_.size() != widths.size() || columns_.size() != cells.size())
+            throw std::invalid_argument("columns, widths and cells must have one entry a group");
+        size_t offset = 0, first_entry = 0;
+        for (size_t g = 0; g < columns_.size(); ++g) {
+            Ints group_cards;
+            size_t n_entries = 1;
+            for (int32_t c : columns_[g]) {
+                if (c < 0 || size_t(c) >= cards_.size()) throw std::invalid_argument("no such column");
+                group_cards.push_back(cards_[c]);
+                n_entries *= size_t(cards_[c]);
+            }
+            if (columns_[g].empty() || n_entries > size_t(1) << std::min(8 * widths[g], 31))
+                throw std::invalid_argument("a group's codes do not fit its width");
+            group_cards_.push_back(std::move(group_cards));
+            groups_.push_back({widths[g], int(columns_[g].size()), nullptr, nullptr, offset,
+                               first_entry, n_entries});
+            for (const auto& map : cells[g]) {
+                if (map.shape(0) != n_entries) throw std::invalid_argument("one cell a joint state");
+                for (size_t e = 0; e < n_entries; ++e)
+                    if (map.data()[e] < 0 || map.data()[e] >= n_cells)
+                        throw std::invalid_argument("no such cell");
+                segments_.push_back({first_entry, Ints(map.data(), map.data() + n_entries)});
+            }
+            offset += size_t(BLOCK) * widths[g];
+            first_entry += n_entries;
+        }
+        for (size_t g = 0; g < groups_.size(); ++g) {
+            groups_[g].columns = columns_[g].data();
+            groups_[g].cards = group_cards_[g].data();
+        }
+        view_ = {groups_.data(), int(groups_.size()), offset, first_entry};
+    }
+    Plan(const Plan&) = delete;
+
+    const Groups& groups() const { return view_; }
+    const Ints& cards() const { return cards_; }
+    size_t n_cells() const { return size_t(n_cells_); }
+    size_t block_bytes() const { return view_.block_bytes; }
+    size_t n_entries() const { return view_.n_entries; }
+
+    // expanded[code] = sum over the nodes of the group of table[cell], columns padded to `width`.
+    std::unique_ptr<float[], Free> expand(const double* table, size_t n_columns, size_t first,
+                                          int width) const {
+        auto expanded = zeros<float>(view_.n_entries * width);
+        auto sums = std::vector<double>(size_t(width));
+        const size_t used = std::min(size_t(width), n_columns - first);
+        for (size_t s = 0; s < segments_.size();) {
+            size_t last = s + 1;
+            while (last < segments_.size() && segments_[last].first_entry == segments_[s].first_entry)
+                ++last;
+            const size_t n = segments_[s].cells.size();
+            for (size_t e = 0; e < n; ++e) {
+                std::fill(sums.begin(), sums.end(), 0.0);
+                for (size_t t = s; t < last; ++t) {
+                    const double* line = table + size_t(segments_[t].cells[e]) * n_columns + first;
+                    for (size_t c = 0; c < used; ++c) sums[c] += line[c];
+                }
+                float* out = expanded.get() + (segments_[s].first_entry + e) * width;
+                for (size_t c = 0; c < used; ++c) out[c] = float(sums[c]);
+            }
+            s = last;
+        }
+        return expanded;
+    }
+
+    // table[cell] += collapsed[code] for every node of every group.
+    void collapse(const double* entries, int width, double* table, size_t n_columns,
+                  size_t first) const {
+        const size_t used = std::min(size_t(width), n_columns - first);
+        for (const auto& segment : segments_)
+            for (size_t e = 0; e < segment.cells.size(); ++e) {
+                const double* in = entries + (segment.first_entry + e) * width;
+                double* line = table + size_t(segment.cells[e]) * n_columns + first;
+                for (size_t c = 0; c < used; ++c) line[c] += in[c];
+            }
+    }
+
+  private:
+    struct Segment {
+        size_t first_entry;
+        Ints cells;
+    };
+    Ints cards_;
+    std::vector<Ints> columns_, group_cards_;
+    std::vector<Group> groups_;
+    std::vector<Segment> segments_;
+    Groups view_{};
+    int64_t n_cells_;
+};
+
+// ---- arrays as they come from Python ------------------------------------------------------------
+
+using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::device::cpu>;
+using Packed = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using PackedOut = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using TableOut = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Offset = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Weights = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Floats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using FloatLines = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+size_t blocks_of(size_t n_rows) { return (n_rows + BLOCK - 1) / BLOCK; }
+
+int width_for(size_t n_columns) { return n_columns <= 4 ? 4 : n_columns <= 8 ? 8 : 16; }
+
+std::vector<float> offset_for(const Offset& offset, size_t first, int width) {
+    std::vector<float> padded(size_t(width), 0.0f);
+    for (size_t c = 0; c < size_t(width) && first + c < offset.shape(0); ++c)
+        padded[c] = float(offset.data()[first + c]);
+    return padded;
+}
+
+// Row weights of either precision, or none.
+struct RowWeights {
+    const float* single = nullptr;
+    const double* full = nullptr;
+
+    RowWeights(const std::optional<Weights>& weights, size_t n_rows) {
+        if (!weights) return;
+        require(weights->shape(0) == n_rows, "one weight a row");
+        if (weights->dtype() == nb::dtype<float>()) single = static_cast<const float*>(weights->data());
+        else if (weights->dtype() == nb::dtype<double>()) full = static_cast<const double*>(weights->data());
+        else throw std::invalid_argument("weights must be float32 or float64");
+    }
+};
+
+// A lane is a range of blocks summed by one thread. Their number depends on the rows and the size of
+// a lane's table, never on the threads.
+constexpr size_t LANE_ROWS = 32768, MAX_LANES = 64, LANE_BYTES = size_t(256) << 20;
+
+size_t lanes_of(size_t n_rows, size_t table_bytes) {
+    const size_t wanted = std::clamp(n_rows / LANE_ROWS, size_t(1), MAX_LANES);
+    return std::clamp(LANE_BYTES / std::max(table_bytes, size_t(1)), size_t(1), wanted);
+}
+
+// ---- the primitives -----------------------------------------------------------------------------
+
+// Returns the first (row, column) whose code is out of range, or (-1, -1).
+std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes codes, PackedOut packed, int n_threads) {
+    const size_t n_rows = codes.shape(0), d = codes.shape(1);
+    require(d == plan.cards().size(), "one column a node");
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    const uint8_t* data = codes.data();
+    const ptrdiff_t row_stride = codes.stride(0), column_stride = codes.stride(1);
+    uint8_t* out = packed.data();
+    const Kernels& k = *kernels.load();
+    const size_t n_blocks = blocks_of(n_rows), chunk = 64;
+    const size_t n_chunks = (n_blocks + chunk - 1) / chunk;
+    std::vector<int64_t> wrong(n_chunks, -1);
+
+    nb::gil_scoped_release release;
+    run_parallel(n_chunks, n_threads, [&](size_t task) {
+        auto columns = zeros<uint8_t>(d * BLOCK);
+        std::vector<uint8_t> maxima(d);
+        for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
+            const size_t first = b * BLOCK;
+            const int n = int(std::min(size_t(BLOCK), n_rows - first));
+            k.load_columns(data + ptrdiff_t(first) * row_stride, row_stride, column_stride, n, int(d),
+                           columns.get());
+            k.column_maxima(columns.get(), int(d), maxima.data());
+            for (size_t j = 0; j < d; ++j)
+                if (maxima[j] >= plan.cards()[j]) {
+                    wrong[task] = int64_t(first);
+                    return;
+                }
+            k.pack_block(columns.get(), plan.groups(), out + b * plan.block_bytes());
+        }
+    });
+    for (int64_t first : wrong)
+        if (first >= 0)
+            for (size_t r = size_t(first); r < n_rows; ++r)
+                for (size_t j = 0; j < d; ++j)
+                    if (data[ptrdiff_t(r) * row_stride + ptrdiff_t(j) * column_stride] >= plan.cards()[j])
+                        return {int64_t(r), int64_t(j)};
+    return {-1, -1};
+}
+
+void count(const Plan& plan, Packed packed, size_t n_rows, std::optional<Weights> weights,
+           nb::ndarray<double, nb::ndim<1>, nb::c_contig> out, int n_threads) {
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(out.shape(0) == plan.n_cells(), "one count a cell");
+    const RowWeights w(weights, n_rows);
+    const Kernels& k = *kernels.load();
+    const size_t n = plan.n_entries(), n_blocks = blocks_of(n_rows);
+    const bool weighted = w.single || w.full;
+    const uint8_t* data = packed.data();
+    double* counts = out.data();
+
+    nb::gil_scoped_release release;
+    const size_t n_lanes = lanes_of(n_rows, n * sizeof(double));
+    auto lanes = zeros<double>(n_lanes * n);
+    run_parallel(n_lanes, n_threads, [&](size_t lane) {
+        auto histogram = zeros<double>(weighted ? n * WAYS : 0);
+        auto integers = zeros<uint32_t>(weighted ? 0 : n * WAYS);
+        const size_t begin = lane * n_blocks / n_lanes, end = (lane + 1) * n_blocks / n_lanes;
+        constexpr size_t step = 16;  // blocks: their codes stay in the second-level cache
+        for (size_t b = begin; b < end; b += step) {
+            const size_t first = b * BLOCK;
+            const size_t rows = std::min(std::min(b + step, end) * BLOCK, n_rows) - first;
+            const uint8_t* blocks = data + b * plan.block_bytes();
+            if (w.full)
+                k.count_blocks_weighted(blocks, plan.groups(), rows, w.full + first, histogram.get());
+            else if (w.single)
+                k.count_blocks_weighted_float(blocks, plan.groups(), rows, w.single + first,
+                                              histogram.get());
+            else
+                k.count_blocks(blocks, plan.groups(), rows, integers.get());
+        }
+        double* sums = lanes.get() + lane * n;
+        for (size_t e = 0; e < n; ++e)
+            for (int way = 0; way < WAYS; ++way)
+                sums[e] += weighted ? histogram[e * WAYS + way] : double(integers[e * WAYS + way]);
+    });
+    for (size_t lane = 1; lane < n_lanes; ++lane)
+        for (size_t e = 0; e < n; ++e) lanes[e] += lanes[lane * n + e];
+    std::fill(counts, counts + plan.n_cells(), 0.0);
+    plan.collapse(lanes.get(), 1, counts, 1, 0);
+}
+
+// Runs visit(block, first row, rows, y) with y = projections of the block, over all blocks.
+template <class Visit>
+void project_blocks(const Plan& plan, const uint8_t* data, size_t n_rows, const float* table,
+                    const float* offset, int width, int n_threads, const Visit& visit) {
+    const Kernels& k = *kernels.load();
+    const size_t n_blocks = blocks_of(n_rows), chunk = 32;
+    run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
+        alignas(64) float y[BLOCK * 16];
+        for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
+            const size_t first = b * BLOCK;
+            const int n = int(std::min(size_t(BLOCK), n_rows - first));
+            k.project_block(width, data + b * plan.block_bytes(), plan.groups(), table, offset, n, y);
+            visit(k, first, n, y);
+        }
+    });
+}
+
+void project(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
+             FloatLines out, int n_threads) {
+    const size_t r = table.shape(1);
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == n_rows && out.shape(1) == r, "shapes differ");
+    const uint8_t* data = packed.data();
+    float* lines = out.data();
+    nb::gil_scoped_release release;
+    for (size_t first = 0; first < r; first += 16) {
+        const int width = width_for(r - first);
+        const size_t used = std::min(size_t(width), r - first);
+        const auto expanded = plan.expand(table.data(), r, first, width);
+        const auto shift = offset_for(offset, first, width);
+        project_blocks(plan, data, n_rows, expanded.get(), shift.data(), width, n_threads,
+                       [&](const Kernels&, size_t row, int n, const float* y) {
+                           for (int i = 0; i < n; ++i)
+                               std::memcpy(lines + (row + size_t(i)) * r + first, y + i * width,
+                                           used * sizeof(float));
+                       });
+    }
+}
+
+void score(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset, Floats out,
+           int n_threads) {
+    const size_t r = table.shape(1);
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == n_rows, "shapes differ");
+    const uint8_t* data = packed.data();
+    float* norms = out.data();
+    nb::gil_scoped_release release;
+    for (size_t first = 0; first < r; first += 16) {
+        const int width = width_for(r - first);
+        const auto expanded = plan.expand(table.data(), r, first, width);
+        const auto shift = offset_for(offset, first, width);
+        project_blocks(plan, data, n_rows, expanded.get(), shift.data(), width, n_threads,
+                       [&](const Kernels& k, size_t row, int n, const float* y) {
+                           if (first == 0) {
+                               k.square_norms(width, y, n, norms + row);
+                           } else {
+                               float more[BLOCK];
+                               k.square_norms(width, y, n, more);
+                               for (int i = 0; i < n; ++i) norms[row + size_t(i)] += more[i];
+                           }
+                       });
+    }
+}
+
+// Floats are summed for at most this many rows before they go into doubles: the relative error of
+// a sum is below FLUSH_ROWS * 2^-24 in the worst case and about sqrt(FLUSH_ROWS) * 2^-24 in
+// practice, however many rows there are.
+constexpr size_t FLUSH_ROWS = 8192;
+
+void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
+          std::optional<Weights> weights, TableOut out, int n_threads) {
+    const size_t r = table.shape(1);
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == r,
+            "shapes differ");
+    const RowWeights w(weights, n_rows);
+    const Kernels& k = *kernels.load();
+    const uint8_t* data = packed.data();
+    double* sums = out.data();
+    const size_t n_blocks = blocks_of(n_rows);
+
+    nb::gil_scoped_release release;
+    std::fill(sums, sums + plan.n_cells() * r, 0.0);
+    for (size_t first = 0; first < r; first += 16) {
+        const int width = width_for(r - first);
+        const auto expanded = plan.expand(table.data(), r, first, width);
+        const auto shift = offset_for(offset, first, width);
+        const size_t n = plan.n_entries() * size_t(width);
+        const size_t n_lanes = lanes_of(n_rows, n * sizeof(double));
+        auto lanes = zeros<double>(n_lanes * n);
+        run_parallel(n_lanes, n_threads, [&](size_t lane) {
+            alignas(64) float y[BLOCK * 16];
+            auto part = zeros<float>(n);
+            double* total = lanes.get() + lane * n;
+            const size_t begin = lane * n_blocks / n_lanes, end = (lane + 1) * n_blocks / n_lanes;
+            for (size_t b = begin; b < end; ++b) {
+                const size_t row = b * BLOCK;
+                const int rows = int(std::min(size_t(BLOCK), n_rows - row));
+                const uint8_t* block = data + b * plan.block_bytes();
+                k.project_block(width, block, plan.groups(), expanded.get(), shift.data(), rows, y);
+                if (w.full) k.scale_rows(width, w.full + row, rows, y);
+                else if (w.single) k.scale_rows_float(width, w.single + row, rows, y);
+                k.scatter_block(width, block, plan.groups(), y, rows, part.get());
+                if ((b - begin + 1) % (FLUSH_ROWS / BLOCK) == 0 || b + 1 == end)
+                    k.flush(part.get(), total, n);
+            }
+        });
+        for (size_t lane = 1; lane < n_lanes; ++lane)
+            for (size_t e = 0; e < n; ++e) lanes[e] += lanes[lane * n + e];
+        plan.collapse(lanes.get(), width, sums, r, first);
+    }
+}
+
+// `thresholds[i]`: (configurations, card - 1) of node `order[i]`, cumulative probability * 2^30.
+void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& parents,
+            std::vector<nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig>> thresholds,
+            uint64_t key, nb::ndarray<uint8_t, nb::ndim<2>, nb::c_contig> out, int n_threads) {
+    const size_t n_rows = out.shape(0), d = cards.size();
+    require(out.shape(1) == d && order.size() == d && parents.size() == d && thresholds.size() == d,
+            "one entry a node");
+    std::vector<SampledNode> nodes;
+    std::vector<Ints> parent_cards(d);
+    for (size_t i = 0; i < d; ++i) {
+        const int32_t column = order[i];
+        require(column >= 0 && size_t(column) < d, "no such column");
+        size_t n_configurations = 1;
+        for (int32_t p : parents[i]) {
+            require(p >= 0 && size_t(p) < d, "no such column");
+            parent_cards[i].push_back(cards[p]);
+            n_configurations *= size_t(cards[p]);
+        }
+        require(thresholds[i].shape(0) == n_configurations &&
+                    thresholds[i].shape(1) + 1 == size_t(cards[column]),
+                "thresholds have the wrong shape");
+        nodes.push_back({column, cards[column], int(parents[i].size()), parents[i].data(),
+                         parent_cards[i].data(), thresholds[i].data()});
+    }
+    uint8_t* codes = out.data();
+    const Kernels& k = *kernels.load();
+    const size_t n_blocks = blocks_of(n_rows), chunk = 64;
+    nb::gil_scoped_release release;
+    run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
+        auto columns = zeros<uint8_t>(d * BLOCK);
+        for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
+            const size_t row = b * BLOCK;
+            k.sample_block(nodes.data(), int(d), key, row, columns.get());
+            k.store_columns(columns.get(), int(std::min(size_t(BLOCK), n_rows - row)), int(d),
+                            codes + row * d);
+        }
+    });
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.attr("BLOCK") = BLOCK;
+    m.def("isas", &isas);
+    m.def("use_isa", &use_isa);
+    m.def("isa", [] { return std::string(kernels.load()->name); });
+    nb::class_<Plan>(m, "Plan")
+        .def(nb::init<Ints, std::vector<Ints>, std::vector<int>,
+                      std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>>,
+                      int64_t>())
+        .def_prop_ro("block_bytes", &Plan::block_bytes)
+        .def_prop_ro("n_entries", &Plan::n_entries);
+    m.def("encode", &encode);
+    m.def("count", &count, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
+    m.def("project", &project);
+    m.def("score", &score);
+    m.def("gram", &gram, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
+          nb::arg(), nb::arg());
+    m.def("sample", &sample);
+}

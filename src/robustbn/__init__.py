@@ -1,0 +1,20 @@
+"""Learn the tables of a Bayesian network from rows that cannot all be trusted."""
+
+from robustbn._read import example_network, read_network, write_network
+from robustbn._version import __version__
+from robustbn.distance import total_variation
+from robustbn.estimator import MaximumLikelihoodEstimator
+from robustbn.network import BayesianNetwork
+from robustbn.simulate import random_network, sample
+
+__all__ = [
+    "BayesianNetwork",
+    "MaximumLikelihoodEstimator",
+    "__version__",
+    "example_network",
+    "random_network",
+    "read_network",
+    "sample",
+    "total_variation",
+    "write_network",
+]

@@ -1,0 +1,74 @@
+"""Types of the extension module built from native/."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK: int
+
+class Plan:
+    def __init__(
+        self,
+        cards: Sequence[int],
+        columns: Sequence[Sequence[int]],
+        widths: Sequence[int],
+        cells: Sequence[Sequence[NDArray[np.int32]]],
+        n_cells: int,
+    ) -> None: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def n_entries(self) -> int: ...
+
+def isas() -> list[str]: ...
+def isa() -> str: ...
+def use_isa(name: str) -> None: ...
+def encode(
+    plan: Plan, codes: NDArray[np.uint8], packed: NDArray[np.uint8], n_threads: int
+) -> tuple[int, int]: ...
+def count(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    weights: NDArray[np.floating] | None,
+    counts: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
+def project(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    y: NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def score(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    scores: NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def gram(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    weights: NDArray[np.floating] | None,
+    total: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
+def sample(
+    cards: Sequence[int],
+    order: Sequence[int],
+    parents: Sequence[Sequence[int]],
+    thresholds: Sequence[NDArray[np.int32]],
+    key: int,
+    codes: NDArray[np.uint8],
+    n_threads: int,
+) -> None: ...

@@ -1,0 +1,106 @@
+"""From what a caller holds to codes: one small integer a row and node.
+
+A code is the position of a state in `network.states[node]`; column k of an array of codes belongs
+to `network.nodes[k]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robustbn.exceptions import CodeRangeError, DataError
+from robustbn.network import BayesianNetwork
+
+
+def as_codes(X: ArrayLike, network: BayesianNetwork) -> NDArray[np.uint8]:
+    """Return the codes as a uint8 array of shape (N, d), without a copy if they are one already.
+
+    Whether each code is a state of its node is checked later, in the pass that packs the rows.
+    """
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise DataError(
+            f"Rows must be an array of shape (rows, {network.n_nodes}); found "
+            f"{array.ndim} dimension(s), shape {array.shape}."
+        )
+    if array.shape[1] != network.n_nodes:
+        raise DataError(
+            f"Rows have {array.shape[1]} columns; the network has {network.n_nodes} nodes. "
+            f"Column k belongs to network.nodes[k]: {_first_names(network)}."
+        )
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind not in "iu":
+        raise _wrong_type(array, network)
+    if array.size and (array.min() < 0 or array.max() > 255):
+        cards = np.array(network.layout.cards)
+        row, column = (int(v) for v in np.argwhere((array < 0) | (array >= cards))[0])
+        raise CodeRangeError(
+            row, column, int(array[row, column]), int(cards[column]), network.nodes[column]
+        )
+    return array.astype(np.uint8)
+
+
+def as_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating[Any]] | None:
+    """Return row weights as a float array of shape (N,): finite, not negative, not all zero."""
+    if weights is None:
+        return None
+    try:
+        array = np.asarray(weights)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"Row weights must be numbers: {error}") from None
+    if array.shape != (n_rows,):
+        raise DataError(
+            f"There must be one weight a row, shape ({n_rows},); found shape {array.shape}."
+        )
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"Row weights must be finite and not negative; found {array[row]} at row {row} "
+            f"({int(wrong.sum())} such weights)."
+        )
+    if n_rows and not array.any():
+        raise DataError("Every row weight is zero: there is nothing to learn from.")
+    return array
+
+
+def require_rows(n_rows: int) -> None:
+    """Refuse to learn from nothing."""
+    if n_rows == 0:
+        raise DataError(
+            "There are no rows (N = 0). Tables cannot be learned from nothing; check the file, the "
+            "query or the filter that the rows come from."
+        )
+
+
+def _wrong_type(array: NDArray[Any], network: BayesianNetwork) -> DataError:
+    advice = (
+        "Codes are integers: 0 for the first of network.states[node], 1 for the second, and so on."
+    )
+    if array.dtype.kind == "f":
+        missing = np.argwhere(~np.isfinite(array))
+        if len(missing):
+            row, column = (int(v) for v in missing[0])
+            return DataError(
+                f"Row {row}, column {column} ({network.nodes[column]!r}) is {array[row, column]}; "
+                f"{len(missing)} values are missing or infinite. {advice} Drop or fill those rows "
+                "first."
+            )
+        return DataError(
+            f"Rows have dtype {array.dtype}. {advice} If these are whole numbers, pass "
+            "X.astype('uint8')."
+        )
+    return DataError(f"Rows have dtype {array.dtype}. {advice}")
+
+
+def _first_names(network: BayesianNetwork, limit: int = 6) -> str:
+    names = ", ".join(map(repr, network.nodes[:limit]))
+    return names + (", ..." if network.n_nodes > limit else "")

@@ -1,0 +1,121 @@
+"""Where each cell of a network lives in a vector of length M.
+
+Holds integers only: no labels, no probabilities, no rows. Everything that touches rows is given a
+`Layout`; everything that speaks to people is given a `BayesianNetwork`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robustbn.exceptions import InsufficientMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+MAX_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The cells of a network: node by node, configurations in C order, states innermost.
+
+    Notation: d nodes, m configurations, M cells. The cell of node `i` in a row `x` is
+    `cell_start[i] + sum_k strides[i][k] * x[families[i][k]]`.
+
+    Parameters
+    ----------
+    cards : number of states of each of the d nodes.
+    families : for each node the columns of its parents, in the order of its table's axes, then
+        its own column.
+    """
+
+    cards: tuple[int, ...]
+    families: tuple[tuple[int, ...], ...]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, d."""
+        return len(self.cards)
+
+    @cached_property
+    def cells_per_node(self) -> tuple[int, ...]:
+        """Size of each node's table: its configurations times its states."""
+        return tuple(prod(self.cards[c] for c in family) for family in self.families)
+
+    @cached_property
+    def n_cells(self) -> int:
+        """Number of cells, M."""
+        return sum(self.cells_per_node)
+
+    @cached_property
+    def n_configurations(self) -> int:
+        """Number of configurations, m."""
+        return sum(n // c for n, c in zip(self.cells_per_node, self.cards, strict=True))
+
+    @property
+    def n_free(self) -> int:
+        """Number of free parameters, M - m: the dimension that sampling noise is spread over."""
+        return self.n_cells - self.n_configurations
+
+    @cached_property
+    def strides(self) -> tuple[tuple[int, ...], ...]:
+        """Step, in cells, that each member of a family takes; the node's own step is 1."""
+        return tuple(
+            tuple(prod(self.cards[c] for c in family[k + 1 :]) for k in range(len(family)))
+            for family in self.families
+        )
+
+    @cached_property
+    def cell_start(self) -> NDArray[np.int64]:
+        """First cell of each node, and M at the end; shape (d + 1,)."""
+        self.require_addressable()
+        return _running_sum(self.cells_per_node)
+
+    @cached_property
+    def config_start(self) -> NDArray[np.int64]:
+        """First configuration of each node, and m at the end; shape (d + 1,)."""
+        self.require_addressable()
+        return _running_sum([n // c for n, c in zip(self.cells_per_node, self.cards, strict=True)])
+
+    @cached_property
+    def config_cards(self) -> NDArray[np.int64]:
+        """Number of states in each configuration; shape (m,)."""
+        return np.repeat(self.cards, np.diff(self.config_start)).astype(np.int64)
+
+    @cached_property
+    def config_of_cell(self) -> NDArray[np.int64]:
+        """The configuration that each cell belongs to; shape (M,)."""
+        return np.repeat(np.arange(self.n_configurations), self.config_cards)
+
+    @cached_property
+    def first_cell_of_config(self) -> NDArray[np.int64]:
+        """First cell of each configuration; shape (m,)."""
+        return _running_sum(self.config_cards)[:-1]
+
+    def sum_configurations(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `result[k] = sum of cells[j] over the states j of configuration k`."""
+        return np.add.reduceat(cells, self.first_cell_of_config, axis=0)
+
+    def require_addressable(self) -> None:
+        """Refuse, before anything is allocated, a network whose tables cannot be addressed."""
+        if self.n_cells <= MAX_CELLS:
+            return
+        worst = max(range(self.n_nodes), key=lambda i: self.cells_per_node[i])
+        raise InsufficientMemoryError(
+            f"The tables have {self.n_cells:.3g} cells ({self.n_cells * 8 / 2**30:.3g} GiB as "
+            f"float64); at most {MAX_CELLS:.3g} can be addressed. The largest belongs to node "
+            f"number {worst}: {len(self.families[worst]) - 1} parents, "
+            f"{self.cells_per_node[worst]:.3g} cells. Give that node fewer parents or fewer states."
+        )
+
+
+def _running_sum(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

@@ -1,0 +1,43 @@
+"""Ask for memory, and say how much was needed when it cannot be had."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from robustbn.exceptions import InsufficientMemoryError
+
+
+def allocate(shape: tuple[int, ...], dtype: DTypeLike, purpose: str) -> NDArray[Any]:
+    """Return an uninitialised array, or raise with the number of bytes that were needed.
+
+    Asking for more than the machine has is refused before the system, which may grant it and then
+    end the process, is asked.
+    """
+    n_bytes = prod(shape) * np.dtype(dtype).itemsize
+    if n_bytes <= _physical_bytes():
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError:
+            pass
+    raise insufficient_memory(n_bytes, purpose)
+
+
+def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
+    """Return the error that says `purpose` needs `n_bytes`."""
+    return InsufficientMemoryError(
+        f"{purpose} needs {n_bytes:,} bytes ({n_bytes / 2**30:.2f} GiB), which cannot be had on "
+        f"this machine ({_physical_bytes() / 2**30:.1f} GiB in all). Use fewer rows at a time, or "
+        f"a machine with more memory."
+    )
+
+
+def _physical_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not a POSIX system
+        return 2**63

@@ -1,0 +1,56 @@
+"""What a caller may catch.
+
+Every error robustbn raises on purpose is a `RobustBNError` and also the built-in error a caller
+would expect (`ValueError`, `MemoryError`, ...), so that both kinds of `except` work.
+"""
+
+from __future__ import annotations
+
+
+class RobustBNError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class NetworkError(RobustBNError, ValueError):
+    """The network is not a Bayesian network: a cycle, an unknown parent, a wrong table."""
+
+
+class DataError(RobustBNError, ValueError):
+    """The rows do not fit the network: wrong type, wrong width, a code out of range."""
+
+
+class CodeRangeError(DataError):
+    """A code is not the position of a state of its node.
+
+    Attributes
+    ----------
+    row, column, value : where the first such code is, and what was found.
+    """
+
+    def __init__(self, row: int, column: int, value: int, n_states: int, name: str | None = None):
+        where = f"column {column}" if name is None else f"column {column} ({name!r})"
+        super().__init__(
+            f"Code {value} at row {row}, {where} is out of range: that node has {n_states} "
+            f"states, so its codes are 0 to {n_states - 1}."
+        )
+        self.row, self.column, self.value, self.n_states = row, column, value, n_states
+
+
+class NotFittedError(RobustBNError, ValueError, AttributeError):
+    """A learned value was asked for before `fit`."""
+
+
+class InsufficientMemoryError(RobustBNError, MemoryError):
+    """The work needs more memory than can be had; the message says how much."""
+
+
+class MissingDependencyError(RobustBNError, ImportError):
+    """An optional library is needed for this and is not installed."""
+
+
+class UnseenConfigurationWarning(UserWarning):
+    """Some parent configurations never occur in the rows; their tables come from the prior."""
+
+
+class SlowBackendWarning(UserWarning):
+    """The native kernels are not there; the NumPy kernels run instead, with the same results."""

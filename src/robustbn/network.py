@@ -1,0 +1,472 @@
+"""BayesianNetwork: nodes, parents, states, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robustbn._layout import Layout
+from robustbn.exceptions import MissingDependencyError, NetworkError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MAX_STATES = 256  # a code is one byte
+SUM_TOLERANCE = 1e-6
+
+
+class BayesianNetwork:
+    """A directed acyclic graph over discrete nodes, with or without its probability tables.
+
+    Immutable: every change returns a new network. The order of `nodes` is the order of the keys
+    of `parents`; columns of an integer-code array follow it. It need not be topological.
+
+    Notation: d nodes, m configurations (a node with one setting of its parents), M cells (a
+    configuration with one state of the node).
+
+    Parameters
+    ----------
+    parents : mapping of each node's name to the names of its parents, in the order of the axes
+        of its table.
+    states : mapping of each node's name to its state labels (1 to 256, all different).
+    cpts : optional mapping of each node's name to its table, of shape `(*parent_cards, card)`:
+        the last axis runs over the node's own states and sums to 1.
+
+    Examples
+    --------
+    >>> from robustbn import BayesianNetwork
+    >>> sprinkler = BayesianNetwork(
+    ...     parents={"rain": [], "wet": ["rain"]},
+    ...     states={"rain": ["no", "yes"], "wet": ["no", "yes"]},
+    ...     cpts={"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.05, 0.95]]},
+    ... )
+    >>> sprinkler
+    BayesianNetwork(2 nodes, 1 edge, 3 configurations, 6 cells, with tables)
+    >>> sprinkler.cpts["wet"][1]
+    array([0.05, 0.95])
+    """
+
+    def __init__(
+        self,
+        parents: Mapping[str, Iterable[str]],
+        states: Mapping[str, Sequence[Hashable]],
+        cpts: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        checked_parents = _check_parents(parents)
+        checked_states = _check_states(states, checked_parents)
+        column = {node: i for i, node in enumerate(checked_parents)}
+        layout = Layout(
+            cards=tuple(len(s) for s in checked_states.values()),
+            families=tuple(
+                (*(column[p] for p in ps), column[n]) for n, ps in checked_parents.items()
+            ),
+        )
+        self._parents = MappingProxyType(checked_parents)
+        self._states = MappingProxyType(checked_states)
+        self._layout = layout
+        self._topological_order = _sort_topologically(checked_parents)
+        self._probabilities: NDArray[np.float64] | None = None
+        self._cpts: Mapping[str, NDArray[np.float64]] | None = None
+        if cpts is not None:
+            self._probabilities = self._flatten(cpts)
+            self._cpts = MappingProxyType(self._tables_of(self._probabilities))
+            self.validate()
+        self._frozen = True
+
+    # --- what it is ---------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes, in the order of the columns."""
+        return tuple(self._parents)
+
+    @property
+    def parents(self) -> Mapping[str, tuple[str, ...]]:
+        """Parents of each node, in the order of its table's axes."""
+        return self._parents
+
+    @property
+    def states(self) -> Mapping[str, tuple[Hashable, ...]]:
+        """State labels of each node; a code is a position in this tuple."""
+        return self._states
+
+    @property
+    def cpts(self) -> Mapping[str, NDArray[np.float64]]:
+        """Table of each node, shape `(*parent_cards, card)`, read-only."""
+        if self._cpts is None:
+            raise NetworkError(
+                "This network has a structure but no tables. Give `cpts=`, fit an estimator to "
+                "rows and take its `network_`, or call `with_cpts(...)`."
+            )
+        return self._cpts
+
+    @property
+    def has_cpts(self) -> bool:
+        """Whether the probability tables are there."""
+        return self._cpts is not None
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """All tables as one read-only vector of length M, in the order of the layout."""
+        self.cpts  # noqa: B018  raises when there are no tables
+        assert self._probabilities is not None  # noqa: S101
+        return self._probabilities
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All (parent, child) pairs."""
+        return tuple((p, n) for n, ps in self._parents.items() for p in ps)
+
+    @property
+    def topological_order(self) -> tuple[str, ...]:
+        """The nodes with every parent before its children."""
+        return self._topological_order
+
+    @property
+    def layout(self) -> Layout:
+        """Where each cell lives: the integers the kernels need."""
+        return self._layout
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, d."""
+        return self._layout.n_nodes
+
+    @property
+    def n_configurations(self) -> int:
+        """Number of configurations, m: the paper's m for binary nodes."""
+        return self._layout.n_configurations
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, M."""
+        return self._layout.n_cells
+
+    d = n_nodes
+    m = n_configurations
+    M = n_cells
+
+    # --- where a cell lives -------------------------------------------------------------------
+
+    @cached_property
+    def _code_of(self) -> dict[str, dict[Hashable, int]]:
+        return {n: {label: v for v, label in enumerate(ls)} for n, ls in self._states.items()}
+
+    def cell(self, node: str, parent_states: Mapping[str, Hashable], state: Hashable) -> int:
+        """Return the position, in a vector of length M, of one cell.
+
+        >>> from robustbn import BayesianNetwork
+        >>> net = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
+        >>> net.cell("b", {"a": "y"}, "n")
+        4
+        """
+        if node not in self._parents:
+            raise NetworkError(f"Unknown node {node!r}. Nodes: {_some(self.nodes)}.")
+        wanted = self._parents[node]
+        if set(parent_states) != set(wanted):
+            raise NetworkError(
+                f"Node {node!r} has parents {list(wanted)}; states were given for "
+                f"{list(parent_states)}."
+            )
+        codes = []
+        for name, label in [*((p, parent_states[p]) for p in wanted), (node, state)]:
+            if label not in self._code_of[name]:
+                raise NetworkError(
+                    f"Node {name!r} has no state {label!r}. States: {_some(self._states[name])}."
+                )
+            codes.append(self._code_of[name][label])
+        i = self.nodes.index(node)
+        steps = self._layout.strides[i]
+        return int(self._layout.cell_start[i]) + sum(
+            s * c for s, c in zip(steps, codes, strict=True)
+        )
+
+    def describe_cell(self, cell: int) -> tuple[str, dict[str, Hashable], Hashable]:
+        """Return (node, states of its parents, its own state) of a cell.
+
+        >>> from robustbn import BayesianNetwork
+        >>> net = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
+        >>> net.describe_cell(4)
+        ('b', {'a': 'y'}, 'n')
+        """
+        if not 0 <= cell < self.n_cells:
+            raise NetworkError(f"Cell {cell} does not exist: cells are 0 to {self.n_cells - 1}.")
+        i = int(np.searchsorted(self._layout.cell_start, cell, side="right")) - 1
+        family = [self.nodes[c] for c in self._layout.families[i]]
+        codes = np.unravel_index(
+            cell - int(self._layout.cell_start[i]), [len(self._states[n]) for n in family]
+        )
+        labels = [self._states[n][int(v)] for n, v in zip(family, codes, strict=True)]
+        return family[-1], dict(zip(family[:-1], labels[:-1], strict=True)), labels[-1]
+
+    # --- other networks from this one ---------------------------------------------------------
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[tuple[str, str]],
+        states: Mapping[str, Sequence[Hashable]],
+        cpts: Mapping[str, ArrayLike] | None = None,
+    ) -> BayesianNetwork:
+        """Build a network from (parent, child) pairs; the order of nodes is that of `states`.
+
+        Parents keep the order in which their edges are given.
+
+        >>> from robustbn import BayesianNetwork
+        >>> BayesianNetwork.from_edges([("a", "b")], states={"a": [0, 1], "b": [0, 1, 2]})
+        BayesianNetwork(2 nodes, 1 edge, 3 configurations, 8 cells, no tables)
+        """
+        parents: dict[str, list[str]] = {node: [] for node in states}
+        for edge in edges:
+            parent, child = edge
+            for end in (parent, child):
+                if end not in parents:
+                    raise NetworkError(
+                        f"Edge {parent!r} -> {child!r} names node {end!r}, which has no entry in "
+                        f"`states`. Nodes with states: {_some(parents)}."
+                    )
+            parents[child].append(parent)
+        return cls(parents, states, cpts)
+
+    def with_cpts(
+        self, cpts: Mapping[str, ArrayLike] | NDArray[np.float64] | None
+    ) -> BayesianNetwork:
+        """Return this structure with other tables: a mapping, a vector of length M, or none."""
+        if isinstance(cpts, np.ndarray):
+            if cpts.shape != (self.n_cells,):
+                raise NetworkError(
+                    f"A vector of probabilities must have shape ({self.n_cells},), one entry a "
+                    f"cell; found {cpts.shape}."
+                )
+            cpts = self._tables_of(cpts)
+        return BayesianNetwork(self._parents, self._states, cpts)
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
+        try:
+            import networkx as nx
+        except ImportError as error:
+            raise MissingDependencyError(
+                "to_networkx() needs networkx: pip install 'robustbn[networkx]'"
+            ) from error
+        graph = nx.DiGraph()
+        for node in self.nodes:
+            extra = {"cpt": self._cpts[node]} if self._cpts is not None else {}
+            graph.add_node(node, states=self._states[node], parents=self._parents[node], **extra)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Check every table: finite, in [0, 1], each configuration summing to 1.
+
+        The structure was checked when the network was built. Raises `NetworkError`, which names
+        the node and shows the offending values.
+        """
+        if self._cpts is None:
+            return
+        for node, table in self._cpts.items():
+            rows = table.reshape(-1, table.shape[-1])
+            for wrong, what in (
+                (~np.isfinite(rows).all(axis=1), "has a value that is not finite"),
+                ((rows < 0).any(axis=1), "has a negative probability"),
+                (np.abs(rows.sum(axis=1) - 1) > SUM_TOLERANCE, "does not sum to 1"),
+            ):
+                if wrong.any():
+                    k = int(np.argmax(wrong))
+                    raise NetworkError(
+                        f"Table of node {node!r}, {self._describe_configuration(node, k)}: "
+                        f"{rows[k].tolist()} {what} (sum {rows[k].sum():.9g}); "
+                        f"{int(wrong.sum())} of {len(rows)} configurations are wrong in this way."
+                    )
+
+    def _describe_configuration(self, node: str, k: int) -> str:
+        names = self._parents[node]
+        if not names:
+            return "which has no parents"
+        codes = np.unravel_index(k, [len(self._states[p]) for p in names])
+        return "configuration " + ", ".join(
+            f"{p}={self._states[p][int(v)]!r}" for p, v in zip(names, codes, strict=True)
+        )
+
+    def _shape_of(self, node: str) -> tuple[int, ...]:
+        return tuple(len(self._states[n]) for n in (*self._parents[node], node))
+
+    def _flatten(self, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+        missing = [n for n in self.nodes if n not in cpts]
+        unknown = [n for n in cpts if n not in self._parents]
+        if missing or unknown:
+            raise NetworkError(
+                f"`cpts` must have one table a node: missing {_some(missing)}, "
+                f"unknown {_some(unknown)}."
+            )
+        start = self._layout.cell_start
+        flat = np.empty(self.n_cells)
+        for i, node in enumerate(self.nodes):
+            try:
+                table = np.asarray(cpts[node], dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise NetworkError(
+                    f"Table of node {node!r} is not an array of numbers: {error}"
+                ) from None
+            if table.shape != self._shape_of(node):
+                axes = (*self._parents[node], node)
+                raise NetworkError(
+                    f"Table of node {node!r} has shape {table.shape}; expected "
+                    f"{self._shape_of(node)}, the states of {', '.join(map(repr, axes))} in this "
+                    f"order."
+                )
+            flat[start[i] : start[i + 1]] = table.ravel()
+        flat.setflags(write=False)
+        return flat
+
+    def _tables_of(self, flat: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        start = self._layout.cell_start
+        return {
+            n: flat[start[i] : start[i + 1]].reshape(self._shape_of(n))
+            for i, n in enumerate(self.nodes)
+        }
+
+    # --- being a good value -------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(
+                f"A BayesianNetwork is immutable: cannot set {name!r}. Use with_cpts(...) or build "
+                "a new network."
+            )
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BayesianNetwork):
+            return NotImplemented
+        if not self.has_same_structure(other) or self.has_cpts != other.has_cpts:
+            return False
+        return not self.has_cpts or np.array_equal(self.probabilities, other.probabilities)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._parents.items()), tuple(self._states.items())))
+
+    def has_same_structure(self, other: BayesianNetwork) -> bool:
+        """Whether nodes, states and parents are the same and in the same order."""
+        return (
+            self.nodes == other.nodes
+            and dict(self._parents) == dict(other._parents)
+            and dict(self._states) == dict(other._states)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        cpts = None if self._cpts is None else {n: np.array(t) for n, t in self._cpts.items()}
+        return BayesianNetwork, (dict(self._parents), dict(self._states), cpts)
+
+    def __repr__(self) -> str:
+        n_edges = len(self.edges)
+        return (
+            f"BayesianNetwork({_plural(self.n_nodes, 'node')}, {_plural(n_edges, 'edge')}, "
+            f"{_plural(self.n_configurations, 'configuration')}, {_plural(self.n_cells, 'cell')}, "
+            f"{'with' if self.has_cpts else 'no'} tables)"
+        )
+
+
+def _check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    checked: dict[str, tuple[str, ...]] = {}
+    for node, names in parents.items():
+        if not isinstance(node, str):
+            raise NetworkError(
+                f"Node names are strings; found {node!r} of type {type(node).__name__}."
+            )
+        if isinstance(names, str):
+            raise NetworkError(
+                f"Parents of node {node!r} must be a sequence of names; found the string "
+                f"{names!r}. Write [{names!r}]."
+            )
+        checked[node] = tuple(names)
+    if not checked:
+        raise NetworkError("A network needs at least one node; `parents` is empty.")
+    for node, names in checked.items():
+        for p in names:
+            if p not in checked:
+                raise NetworkError(
+                    f"Node {node!r} has the unknown parent {p!r}. Nodes: {_some(checked)}."
+                )
+        if len(set(names)) != len(names):
+            raise NetworkError(f"Node {node!r} lists a parent twice: {list(names)}.")
+    return checked
+
+
+def _check_states(
+    states: Mapping[str, Sequence[Hashable]], parents: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[Hashable, ...]]:
+    missing = [n for n in parents if n not in states]
+    unknown = [n for n in states if n not in parents]
+    if missing or unknown:
+        raise NetworkError(
+            f"`states` and `parents` must name the same nodes: without states {_some(missing)}, "
+            f"without parents {_some(unknown)}."
+        )
+    checked: dict[str, tuple[Hashable, ...]] = {}
+    for node in parents:
+        labels = states[node]
+        if isinstance(labels, str | int):
+            raise NetworkError(
+                f"States of node {node!r} must be a sequence of labels; found {labels!r}."
+            )
+        labels = tuple(labels)
+        if not 1 <= len(labels) <= MAX_STATES:
+            raise NetworkError(
+                f"Node {node!r} has {len(labels)} states; a node has 1 to {MAX_STATES}."
+            )
+        seen: set[Hashable] = set()
+        for label in labels:
+            if label in seen:
+                raise NetworkError(
+                    f"Node {node!r} has the duplicate state {label!r}: {_some(labels)}."
+                )
+            seen.add(label)
+        checked[node] = labels
+    return checked
+
+
+def _sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    waiting = {node: len(names) for node, names in parents.items()}
+    children: dict[str, list[str]] = {node: [] for node in parents}
+    for node, names in parents.items():
+        for p in names:
+            children[p].append(node)
+    order = [node for node, n in waiting.items() if n == 0]
+    for node in order:  # grows while it is walked
+        for child in children[node]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                order.append(child)
+    if len(order) < len(parents):
+        raise NetworkError(f"The graph has a cycle: {' -> '.join(_find_cycle(parents, waiting))}.")
+    return tuple(order)
+
+
+def _find_cycle(parents: Mapping[str, tuple[str, ...]], waiting: Mapping[str, int]) -> list[str]:
+    """Walk from child to parent among the nodes never freed until one comes back."""
+    node = next(n for n, k in waiting.items() if k > 0)
+    path: list[str] = []
+    while node not in path:
+        path.append(node)
+        node = next(p for p in parents[node] if waiting[p] > 0)
+    cycle = path[path.index(node) :]
+    return [node, *reversed(cycle)]
+
+
+def _some(names: Iterable[object], limit: int = 8) -> str:
+    """Show a few names and how many more there are."""
+    listed = list(names)
+    shown = ", ".join(repr(n) for n in listed[:limit])
+    more = f", ... ({len(listed) - limit} more)" if len(listed) > limit else ""
+    return f"[{shown}{more}]"
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

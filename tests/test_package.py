@@ -1,0 +1,158 @@
+"""What a newcomer meets: the import, the command, the files, the two kinds of installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import robustbn
+from robustbn import example_network, read_network, sample, write_network
+from robustbn.cli import main
+from robustbn.exceptions import NetworkError, SlowBackendWarning
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"pandas", "polars", "pyarrow", "pgmpy", "pyagrum", "sklearn", "scipy", "dask", "torch"}
+LATER = {"networkx", "click", "rich", "importlib.metadata", "importlib.resources"}
+
+
+def run_python(code, *options):
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_import_loads_nothing_optional():
+    loaded = run_python("import sys, robustbn; print(*sys.modules)").split()
+    assert (HEAVY | LATER).isdisjoint(loaded)
+
+
+def test_the_version_is_that_of_the_installed_package():
+    from importlib.metadata import version
+
+    assert robustbn.__version__ == version("robustbn")
+
+
+def test_the_demo_learns_alarm_and_says_where_the_result_is(tmp_path):
+    out = tmp_path / "deep" / "folder"
+    ran = CliRunner().invoke(main, ["demo", "--rows", "50000", "-o", str(out)])
+    assert ran.exit_code == 0, ran.output
+    result = out / "alarm-fitted.json"
+    assert str(result) in ran.output
+    truth = example_network("alarm")
+    fitted = read_network(result)
+    assert fitted.has_same_structure(truth)
+    assert robustbn.total_variation(truth, fitted) < 0.05
+
+
+def test_the_command_is_installed():
+    command = Path(sys.executable).parent / "robustbn"
+    shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"robustbn, version {robustbn.__version__}\n"
+
+
+def test_a_network_file_keeps_every_bit(tmp_path, sprinkler):
+    odd = robustbn.BayesianNetwork(
+        {'Ünï "code"\n': [], "b": ['Ünï "code"\n']},
+        {'Ünï "code"\n': ["<a>", "b,c"], "b": [1, 2.5, True and "x"]},
+        {'Ünï "code"\n': [1 / 3, 2 / 3], "b": [[0.1, 0.2, 0.7], [1e-300, 1 - 1e-16, 0]]},
+    )
+    for network in (sprinkler, odd, odd.with_cpts(None)):
+        write_network(network, tmp_path / "n.json")
+        assert read_network(tmp_path / "n.json") == network
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "not a network file"),
+        ({"format": "other"}, "not a network file"),
+        ({"version": 99}, "has version 99; this release reads version 1"),
+        ({"nodes": 3}, '"nodes" must be a list'),
+        ({"nodes": [{"name": "a"}]}, "node 0 needs name, states and parents"),
+        ({"nodes": [{"name": "a", "states": [0, 1], "parents": []}] * 2}, "'a' appears twice"),
+        (
+            {"nodes": [{"name": "a", "states": [0, 1], "parents": [], "probabilities": [1]}]},
+            "'a' needs 2 probabilities, found 1",
+        ),
+    ],
+)
+def test_a_wrong_network_file_is_refused_by_name(tmp_path, document, message):
+    path = tmp_path / "wrong.json"
+    if isinstance(document, dict):
+        document = json.dumps({"format": "robustbn-network", "version": 1, **document})
+    path.write_text(document)
+    with pytest.raises(NetworkError, match=message) as error:
+        read_network(path)
+    assert "wrong.json" in str(error.value)
+
+
+def test_other_files_and_examples_are_refused(tmp_path, sprinkler):
+    with pytest.raises(NetworkError, match=r"x.pkl: networks are read from and written to .json"):
+        read_network(tmp_path / "x.pkl")
+    with pytest.raises(NetworkError, match=r"\.json"):
+        write_network(sprinkler, tmp_path / "x.txt")
+    with pytest.raises(ValueError, match="No example network 'x'"):
+        example_network("x")
+
+
+def test_alarm_is_the_published_network(alarm):
+    """Sizes as published: 37 nodes, 46 edges, 509 free parameters."""
+    assert (alarm.n_nodes, len(alarm.edges), alarm.layout.n_free) == (37, 46, 509)
+    assert alarm.cpts["HYPOVOLEMIA"].tolist() == [0.2, 0.8]
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.parametrize("compiler", ["missing", "broken"])
+def test_without_a_compiler_the_install_succeeds_and_says_once_that_it_is_slow(tmp_path, compiler):
+    """Build the wheel with no usable compiler, install it apart, and run it."""
+    cxx = "/nowhere/c++"
+    if compiler == "broken":
+        cxx = tmp_path / "c++"
+        cxx.write_text("#!/bin/sh\nexit 1\n")
+        cxx.chmod(0o755)
+    build = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps",
+         "-C", f"build-dir={tmp_path / 'build'}", "-w", str(tmp_path), str(ROOT)],
+        capture_output=True, text=True, env={**os.environ, "CC": str(cxx), "CXX": str(cxx)},
+    )  # fmt: skip
+    assert build.returncode == 0, build.stderr
+    (wheel,) = tmp_path.glob("robustbn-*.whl")
+    assert wheel.name.endswith("-none-any.whl"), wheel.name
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target",
+         str(tmp_path / "site"), str(wheel)],
+        check=True,
+    )  # fmt: skip
+    code = """
+import sys
+sys.path[:0] = [{site!r}, {libraries!r}]
+import warnings, numpy
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import robustbn
+    net = robustbn.example_network("alarm")
+    X = robustbn.sample(net, 2000, 0)
+    fitted = robustbn.MaximumLikelihoodEstimator(net, "laplace").fit(X).network_
+    robustbn.MaximumLikelihoodEstimator(net, "laplace").fit(X)
+print(robustbn.__file__)
+print([w.category.__name__ for w in caught if w.category.__name__.startswith("Slow")])
+numpy.save({out!r}, fitted.probabilities)
+""".format(
+        site=str(tmp_path / "site"),
+        libraries=sysconfig.get_path("platlib"),
+        out=str(tmp_path / "q.npy"),
+    )
+    where, slow = run_python(code, "-S").splitlines()  # -S: the editable install is not seen
+    assert str(tmp_path) in where
+    assert slow == f"['{SlowBackendWarning.__name__}']"
+    alarm = example_network("alarm")
+    native = robustbn.MaximumLikelihoodEstimator(alarm, "laplace").fit(sample(alarm, 2000, 0))
+    np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), native.network_.probabilities)
