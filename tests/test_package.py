@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -156,3 +157,12 @@ numpy.save({out!r}, fitted.probabilities)
     alarm = example_network("alarm")
     native = robustbn.MaximumLikelihoodEstimator(alarm, "laplace").fit(sample(alarm, 2000, 0))
     np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), native.network_.probabilities)
+
+
+def test_the_python_in_the_readme_runs_and_gives_what_it_says():
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    names = {}
+    exec(block, names)  # noqa: S102
+    said = float(re.search(r"total_variation\(.*\)\s*# ([\d.]+),", block).group(1))
+    found = robustbn.total_variation(names["alarm"], names["fit"].network_)
+    assert float(f"{found:.4f}") == said
