@@ -14,16 +14,18 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from robustbn._backends import _native
 from robustbn._backends.native import available_cpus
+
+Name = TypeVar("Name", bound=Hashable)
 
 SETTLE_S = 0.03  # idle threads of the contender before may still be spinning
 
@@ -43,18 +45,35 @@ class Settings:
 
     quick: bool = False
     seed: int = 0
-    n_rounds: int = 7
+    n_rounds: int = 15
     budget_s: float = 15.0
     command: str = ""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The fastest of several rounds: wall clock, and CPU of all threads of the process."""
+    """Seconds of every round: wall clock, and CPU of all threads of the process."""
 
-    wall_s: float
-    cpu_s: float
-    n_rounds: int
+    walls_s: tuple[float, ...] = ()
+    cpus_s: tuple[float, ...] = ()
+
+    @property
+    def wall_s(self) -> float:
+        """Wall clock of the fastest round."""
+        return min(self.walls_s)
+
+    def fits_budget(self, budget_s: float) -> bool:
+        """Whether another round, as long as the fastest, may be run."""
+        return not self.walls_s or sum(self.walls_s) + self.wall_s <= budget_s
+
+    def add_round(self, wall_s: float, cpu_s: float) -> Timing:
+        """Return the timing with one round more."""
+        return Timing((*self.walls_s, wall_s), (*self.cpus_s, cpu_s))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the fastest round, and the wall clock of every round to judge the noise by."""
+        wall_s, cpu_s = min(zip(self.walls_s, self.cpus_s, strict=True))
+        return {"wall_s": wall_s, "cpu_s": cpu_s, "walls_s": self.walls_s}
 
 
 @dataclass(frozen=True)
@@ -69,12 +88,13 @@ class Goal:
 
 @dataclass(frozen=True)
 class Table:
-    """Lines of text under a title, with what a reader must know to read them."""
+    """Lines of text under a title, with a note; the first `n_words` columns are words."""
 
     title: str
     header: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
     note: str = ""
+    n_words: int = 1
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,7 @@ class Report:
 
     name: str
     title: str
+    note: str
     settings: Settings
     versions: Mapping[str, str]
     tables: tuple[Table, ...]
@@ -96,40 +117,37 @@ class Report:
 
 
 def time_interleaved(
-    contenders: Mapping[str, Callable[[], object]], settings: Settings
-) -> dict[str, Timing]:
+    contenders: Mapping[Name, Callable[[], object]], settings: Settings
+) -> dict[Name, Timing]:
     """Return the fastest round of each contender; they take turns, in a new order every round.
 
-    A contender leaves when another round, as long as its fastest, would exceed the budget.
+    A contender is called once a round, however short its call: the fastest of many calls beats the
+    fastest of few by luck alone. It leaves when another round, as long as its fastest, would exceed
+    the budget.
     """
     rng = np.random.default_rng(settings.seed)
-    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    timings = {name: Timing() for name in contenders}
     for k in range(settings.n_rounds):
-        playing = [name for name in contenders if _fits_budget(rounds[name], settings.budget_s)]
+        playing = [name for name, t in timings.items() if t.fits_budget(settings.budget_s)]
         if not playing:
             break
+        gc.collect()
         started = time.perf_counter()
-        for name in rng.permutation(playing):
-            rounds[name].append(_time_once(contenders[name]))
+        for turn in rng.permutation(len(playing)):
+            name = playing[turn]
+            timings[name] = timings[name].add_round(*_time_call(contenders[name]))
         elapsed = time.perf_counter() - started
         say(f"  round {k + 1} of {settings.n_rounds}: {len(playing)} contenders, {elapsed:.1f} s")
-    return {
-        name: Timing(min(w for w, _ in times), min(c for _, c in times), len(times))
-        for name, times in rounds.items()
-    }
+    return timings
 
 
-def _fits_budget(times: Sequence[tuple[float, float]], budget_s: float) -> bool:
-    walls = [wall for wall, _ in times]
-    return not walls or sum(walls) + min(walls) <= budget_s
-
-
-def _time_once(run: Callable[[], object]) -> tuple[float, float]:
-    gc.collect()
+def _time_call(run: Callable[[], object]) -> tuple[float, float]:
     time.sleep(SETTLE_S)
+    gc.disable()
     cpu, wall = time.process_time(), time.perf_counter()
     result = run()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    gc.enable()
     del result  # freed after the clock stopped
     return wall, cpu
 
@@ -138,7 +156,7 @@ def _time_once(run: Callable[[], object]) -> tuple[float, float]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what a reader needs to judge times: processor, CPUs, memory, system, load."""
+    """Return what a reader needs to judge times: processor, CPUs, memory, system."""
     return {
         "processor": _processor_name(),
         "cpus": available_cpus(),
@@ -146,7 +164,6 @@ def describe_machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "instruction_set": _native.isa(),
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
 
 
@@ -190,14 +207,14 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     stem = report.name + ("-quick" if report.settings.quick else "")
     data, page = folder / f"{stem}.json", folder / f"{stem}.md"
     content = {key: value for key, value in asdict(report).items() if key != "tables"}
-    data.write_text(json.dumps(content, indent=2) + "\n")
-    page.write_text(render_markdown(report))
+    data.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    page.write_text(render_markdown(report), encoding="utf-8")
     return data, page
 
 
 def render_markdown(report: Report) -> str:
     """Return the whole report as Markdown."""
-    parts = [f"# {report.title}", _render_setting(report)]
+    parts = [f"# {report.title}", report.note, _render_setting(report)]
     parts += [_render_table(table) for table in report.tables]
     if report.skipped:
         parts.append("Skipped:\n\n" + "\n".join(f"- {reason}" for reason in report.skipped))
@@ -211,8 +228,7 @@ def _render_setting(report: Report) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     lines = [
         f"- Machine: {machine['processor']}, {machine['cpus']} CPUs, {machine['memory_gib']} GiB, "
-        f"{machine['system']}; instruction set {machine['instruction_set']}; load average "
-        f"{machine['load_average']} when the report was written.",
+        f"{machine['system']}; instruction set {machine['instruction_set']}.",
         f"- Versions: Python {machine['python']}, {versions}.",
         f"- Seed {settings.seed}; fastest of at most {settings.n_rounds} interleaved rounds, "
         f"{settings.budget_s:g} s for each contender.",
@@ -222,7 +238,7 @@ def _render_setting(report: Report) -> str:
 
 
 def _render_table(table: Table) -> str:
-    rule = [":--" if k == 0 else "--:" for k in range(len(table.header))]
+    rule = [":--" if k < table.n_words else "--:" for k in range(len(table.header))]
     lines = [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *table.lines)]
     note = f"\n\n{table.note}" if table.note else ""
     return f"## {table.title}\n\n" + "\n".join(lines) + note

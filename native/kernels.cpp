@@ -335,6 +335,27 @@ void count_blocks_weighted_float(const uint8_t* blocks, const Groups& groups, si
     count_all(blocks, groups, n_rows, weights, histogram);
 }
 
+// ---- telling rows apart -------------------------------------------------------------------------
+
+template <class Code>
+void hash_group(const uint8_t* codes, uint64_t* hashes) {
+    const Code* code = reinterpret_cast<const Code*>(codes);
+    for (int r = 0; r < BLOCK; ++r) {
+        const uint64_t h = (hashes[r] ^ code[r]) * UINT64_C(0xD6E8FEB86659FD93);
+        hashes[r] = h ^ (h >> 32);
+    }
+}
+
+void hash_block(const uint8_t* block, const Groups& groups, uint64_t* hashes) {
+    for (int r = 0; r < BLOCK; ++r) hashes[r] = UINT64_C(0x9E3779B97F4A7C15);
+    for (int g = 0; g < groups.n; ++g) {
+        const Group& group = groups.group[g];
+        if (group.width == 1) hash_group<uint8_t>(block + group.offset, hashes);
+        else if (group.width == 2) hash_group<uint16_t>(block + group.offset, hashes);
+        else hash_group<uint32_t>(block + group.offset, hashes);
+    }
+}
+
 // ---- drawing rows -------------------------------------------------------------------------------
 
 // A number for each (row, node) by the finalizer of splitmix64: no state, so any block of rows can
@@ -400,6 +421,7 @@ const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     count_blocks,
     count_blocks_weighted,
     count_blocks_weighted_float,
+    hash_block,
     sample_block,
     store_columns,
 };

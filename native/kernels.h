@@ -64,6 +64,8 @@ struct Kernels {
                                   const double* weights, double* histogram);
     void (*count_blocks_weighted_float)(const uint8_t* blocks, const Groups& groups, size_t n_rows,
                                         const float* weights, double* histogram);
+    // hashes[r]: equal codes in all groups, equal numbers
+    void (*hash_block)(const uint8_t* block, const Groups& groups, uint64_t* hashes);
     // Draw BLOCK rows; `nodes` in topological order; columns as in load_columns.
     void (*sample_block)(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
                          uint8_t* columns);

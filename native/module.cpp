@@ -427,6 +427,35 @@ void score(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset o
 // practice, however many rows there are.
 constexpr size_t FLUSH_ROWS = 8192;
 
+// Sums over the rows of each cell of vectors y that `fill(block, first row, rows, y)` provides, a
+// block of rows at a time, for `width` columns of which `columns` starts at `first`.
+template <class Fill>
+void sum_by_cell(const Plan& plan, const uint8_t* data, size_t n_rows, int width, double* sums,
+                 size_t n_columns, size_t first, int n_threads, const Fill& fill) {
+    const Kernels& k = *kernels.load();
+    const size_t n_blocks = blocks_of(n_rows), n = plan.n_entries() * size_t(width);
+    const size_t n_lanes = lanes_of(n_rows, n * sizeof(double));
+    auto lanes = zeros<double>(n_lanes * n);
+    run_parallel(n_lanes, n_threads, [&](size_t lane) {
+        alignas(64) float y[BLOCK * 16];
+        auto part = zeros<float>(n);
+        double* total = lanes.get() + lane * n;
+        const size_t begin = lane * n_blocks / n_lanes, end = (lane + 1) * n_blocks / n_lanes;
+        for (size_t b = begin; b < end; ++b) {
+            const size_t row = b * BLOCK;
+            const int rows = int(std::min(size_t(BLOCK), n_rows - row));
+            const uint8_t* block = data + b * plan.block_bytes();
+            fill(k, block, row, rows, y);
+            k.scatter_block(width, block, plan.groups(), y, rows, part.get());
+            if ((b - begin + 1) % (FLUSH_ROWS / BLOCK) == 0 || b + 1 == end)
+                k.flush(part.get(), total, n);
+        }
+    });
+    for (size_t lane = 1; lane < n_lanes; ++lane)
+        for (size_t e = 0; e < n; ++e) lanes[e] += lanes[lane * n + e];
+    plan.collapse(lanes.get(), width, sums, n_columns, first);
+}
+
 void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
           std::optional<Weights> weights, TableOut out, int n_threads) {
     const size_t r = table.shape(1);
@@ -435,10 +464,8 @@ void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset of
     require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == r,
             "shapes differ");
     const RowWeights w(weights, n_rows);
-    const Kernels& k = *kernels.load();
     const uint8_t* data = packed.data();
     double* sums = out.data();
-    const size_t n_blocks = blocks_of(n_rows);
 
     nb::gil_scoped_release release;
     std::fill(sums, sums + plan.n_cells() * r, 0.0);
@@ -446,30 +473,60 @@ void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset of
         const int width = width_for(r - first);
         const auto expanded = plan.expand(table.data(), r, first, width);
         const auto shift = offset_for(offset, first, width);
-        const size_t n = plan.n_entries() * size_t(width);
-        const size_t n_lanes = lanes_of(n_rows, n * sizeof(double));
-        auto lanes = zeros<double>(n_lanes * n);
-        run_parallel(n_lanes, n_threads, [&](size_t lane) {
-            alignas(64) float y[BLOCK * 16];
-            auto part = zeros<float>(n);
-            double* total = lanes.get() + lane * n;
-            const size_t begin = lane * n_blocks / n_lanes, end = (lane + 1) * n_blocks / n_lanes;
-            for (size_t b = begin; b < end; ++b) {
-                const size_t row = b * BLOCK;
-                const int rows = int(std::min(size_t(BLOCK), n_rows - row));
-                const uint8_t* block = data + b * plan.block_bytes();
-                k.project_block(width, block, plan.groups(), expanded.get(), shift.data(), rows, y);
-                if (w.full) k.scale_rows(width, w.full + row, rows, y);
-                else if (w.single) k.scale_rows_float(width, w.single + row, rows, y);
-                k.scatter_block(width, block, plan.groups(), y, rows, part.get());
-                if ((b - begin + 1) % (FLUSH_ROWS / BLOCK) == 0 || b + 1 == end)
-                    k.flush(part.get(), total, n);
-            }
-        });
-        for (size_t lane = 1; lane < n_lanes; ++lane)
-            for (size_t e = 0; e < n; ++e) lanes[e] += lanes[lane * n + e];
-        plan.collapse(lanes.get(), width, sums, r, first);
+        sum_by_cell(plan, data, n_rows, width, sums, r, first, n_threads,
+                    [&](const Kernels& k, const uint8_t* block, size_t row, int rows, float* y) {
+                        k.project_block(width, block, plan.groups(), expanded.get(), shift.data(),
+                                        rows, y);
+                        if (w.full) k.scale_rows(width, w.full + row, rows, y);
+                        else if (w.single) k.scale_rows_float(width, w.single + row, rows, y);
+                    });
     }
+}
+
+// counts[j] = sum of weights[n] over the rows that touch cell j, for several columns of weights.
+void count_columns(const Plan& plan, Packed packed, size_t n_rows,
+                   nb::ndarray<const float, nb::ndim<2>, nb::c_contig> weights, TableOut out,
+                   int n_threads) {
+    const size_t r = weights.shape(1);
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(weights.shape(0) == n_rows, "one line of weights a row");
+    require(out.shape(0) == plan.n_cells() && out.shape(1) == r, "shapes differ");
+    const uint8_t* data = packed.data();
+    const float* lines = weights.data();
+    double* sums = out.data();
+
+    nb::gil_scoped_release release;
+    std::fill(sums, sums + plan.n_cells() * r, 0.0);
+    for (size_t first = 0; first < r; first += 16) {
+        const int width = width_for(r - first);
+        const size_t used = std::min(size_t(width), r - first);
+        sum_by_cell(plan, data, n_rows, width, sums, r, first, n_threads,
+                    [&](const Kernels&, const uint8_t*, size_t row, int rows, float* y) {
+                        if (used < size_t(width)) std::memset(y, 0, sizeof(float) * size_t(rows * width));
+                        for (int i = 0; i < rows; ++i)
+                            std::memcpy(y + i * width, lines + (row + size_t(i)) * r + first,
+                                        used * sizeof(float));
+                    });
+    }
+}
+
+void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
+                  nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig> out, int n_threads) {
+    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    require(out.shape(0) == n_rows, "one fingerprint a row");
+    const uint8_t* data = packed.data();
+    uint64_t* hashes = out.data();
+    const Kernels& k = *kernels.load();
+    const size_t n_blocks = blocks_of(n_rows), chunk = 64;
+    nb::gil_scoped_release release;
+    run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
+        alignas(64) uint64_t block[BLOCK];
+        for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
+            k.hash_block(data + b * plan.block_bytes(), plan.groups(), block);
+            std::memcpy(hashes + b * BLOCK, block,
+                        std::min(size_t(BLOCK), n_rows - b * BLOCK) * sizeof(uint64_t));
+        }
+    });
 }
 
 // `thresholds[i]`: (configurations, card - 1) of node `order[i]`, cumulative probability * 2^30.
@@ -530,5 +587,7 @@ NB_MODULE(_native, m) {
     m.def("score", &score);
     m.def("gram", &gram, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
           nb::arg(), nb::arg());
+    m.def("count_columns", &count_columns);
+    m.def("fingerprints", &fingerprints);
     m.def("sample", &sample);
 }

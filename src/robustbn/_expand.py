@@ -1,11 +1,15 @@
-"""Algebra on vectors of length M: what counts say about tables."""
+"""The N x M matrix that is never built, and the algebra of what counts say about tables."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from robustbn._layout import Layout
-from robustbn._protocols import Vector
+from robustbn._protocols import Rows, RowVector, Vector
+
+DAMPING_ROWS = 30.0
 
 
 def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | float = 0.0) -> Vector:
@@ -31,3 +35,117 @@ def log_probabilities(probabilities: Vector) -> Vector:
     """Return the logarithm, minus infinity for a probability of zero."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
+
+
+def sum_over_rows(layout: Layout, cells: Vector) -> Vector:
+    """Return the sum over all rows from sums over the rows of each cell: any one node has it.
+
+    Shape () for counts of shape (M,), shape (r,) for sums of shape (M, r).
+    """
+    total: Vector = cells[: layout.cells_per_node[0]].sum(axis=0)
+    return total
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Rows seen as the vectors `f^(x, q)` of the paper, without ever writing one down.
+
+    Notation: cell j = (k, v) is state v of configuration k. A row x that shows configuration k has
+    `f^[k, v] = s[k, v] (1[x shows v] - q[k, v])`; configurations it does not show have 0
+    (Definitions f(X, q) and hat-f, for any number of states). A row touches d cells, so its product
+    with a vector V is a sum of d entries of the table
+
+        T[k, v] = s[k, v] V[k, v] - sum over u of q[k, u] s[k, u] V[k, u]
+
+    and changing q or s costs O(M), not O(N d).
+
+    Parameters
+    ----------
+    rows : the rows, in any backend.
+    q : current tables, each configuration summing to 1; shape (M,).
+    pi : probability of each configuration; shape (m,).
+    scale : s; shape (M,).
+    """
+
+    rows: Rows
+    q: Vector
+    pi: Vector
+    scale: Vector
+
+    @classmethod
+    def at_counts(
+        cls, rows: Rows, counts: Vector, q: Vector | None = None, damping: float = DAMPING_ROWS
+    ) -> Expansion:
+        """Centre and scale at weighted counts: zero mean, variances close to 1.
+
+        `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
+        scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
+        For common cells this is the paper's scaling (isometric to it for two states).
+
+        Parameters
+        ----------
+        q : centre at these tables instead of the counts' own.
+        """
+        layout = rows.layout
+        n = sum_over_rows(layout, counts)
+        return cls(
+            rows,
+            normalise_counts(layout, counts) if q is None else q,
+            layout.sum_configurations(counts) / n,
+            np.sqrt(n / (counts + damping)),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return self.rows.n_rows
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors, M."""
+        return self.rows.layout.n_cells
+
+    def mean(self, weights: RowVector | None = None) -> Vector:
+        """Return the weighted mean, `s pi_w (q_w - q)`; shape (M,). One pass."""
+        counts = self.rows.count(weights)
+        return self._vectors(counts[:, None])[:, 0] / sum_over_rows(self.rows.layout, counts)
+
+    def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
+        """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; one pass."""
+        table, offset = self.table(V), center @ V
+        cells = self.rows.gram(table, offset, weights)
+        outer = center[:, None] * sum_over_rows(self.rows.layout, cells)
+        return self._vectors(cells) - outer
+
+    def score(self, V: Vector, center: Vector) -> RowVector:
+        """Return `|V' (x[n] - center)|^2`; one pass."""
+        return self.rows.score(self.table(V), center @ V)
+
+    def square_norms(self, center: Vector) -> RowVector:
+        """Return `|x[n] - center|^2`; one pass with two columns."""
+        layout = self.rows.layout
+        squares = layout.sum_configurations((self.scale * self.q) ** 2)[layout.config_of_cell]
+        own = self.scale**2 * ((1 - self.q) ** 2 - self.q**2) + squares
+        table = np.stack([own, self.table(center[:, None])[:, 0]], axis=1)
+        y = self.rows.project(table)
+        return y[:, 0] - 2 * y[:, 1] + center @ center
+
+    def expected(self, V: Vector) -> Vector:
+        """Return the covariance of `f^` at q, times V: per configuration a scaled projection."""
+        weight = (self.pi[self.rows.layout.config_of_cell] * self.q)[:, None]
+        return self.scale[:, None] * weight * self.table(V)
+
+    def table(self, V: Vector) -> Vector:
+        """Return T, the table whose sum over a row's cells is the row's product with V."""
+        layout = self.rows.layout
+        scaled = self.scale[:, None] * V
+        inner = layout.sum_configurations(self.q[:, None] * scaled)
+        table: Vector = scaled - inner[layout.config_of_cell]
+        return table
+
+    def _vectors(self, cells: Vector) -> Vector:
+        """Return `sum of weights[n] f^[n] y[n]'` from sums over cells; the adjoint of `table`."""
+        layout = self.rows.layout
+        by_config = layout.sum_configurations(cells)[layout.config_of_cell]
+        vectors: Vector = self.scale[:, None] * (cells - self.q[:, None] * by_config)
+        return vectors

@@ -1,13 +1,14 @@
-"""What a backend must offer: three primitives over rows, and a way to draw rows.
+"""What the rooms ask of each other: rows that can be counted, vectors that are never written down.
 
-Whoever decides which rows to trust sees only `Rows`; whoever holds the rows never learns why it is
-called. Vectors of length M are NumPy arrays on the host; vectors of length N stay with the rows.
+Whoever decides which rows to trust sees only `Vectors` or `Rows`; whoever holds the rows never
+learns why it is called. Vectors of length M are NumPy arrays on the host; vectors of length N stay
+with the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from robustbn._layout import Layout
 
 Vector = NDArray[np.float64]  # of length M, or (M, r)
-RowVector = NDArray[np.floating]  # of length N
+RowVector = NDArray[np.floating[Any]]  # of length N
 
 
 class Rows(Protocol):
@@ -30,9 +31,12 @@ class Rows(Protocol):
         """Number of rows, N."""
 
     def count(self, weights: RowVector | None = None) -> Vector:
-        """Return `C[j] = sum of weights[n] over rows n with j in cells(n)`; shape (M,)."""
+        """Return `C[j] = sum of weights[n] over rows n with j in cells(n)`; shape (M,).
 
-    def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.floating]:
+        Weights of shape (N, r) give counts of shape (M, r).
+        """
+
+    def project(self, table: Vector, offset: Vector | None = None) -> RowVector:
         """Return `y[n] = sum of table[j] over j in cells(n), minus offset`; shape (N, r)."""
 
     def score(self, table: Vector, offset: Vector | None = None) -> RowVector:
@@ -42,6 +46,36 @@ class Rows(Protocol):
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Vector:
         """Return `G[j] = sum of weights[n] y[n] over rows n with j in cells(n)`; shape (M, r)."""
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,)."""
+
+
+class Vectors(Protocol):
+    """N vectors x[n] of length `dim`, known only through products. What an oracle works on."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of vectors, N."""
+
+    @property
+    def dim(self) -> int:
+        """Length of each."""
+
+    def mean(self, weights: RowVector | None = None) -> Vector:
+        """Return `sum of weights[n] x[n] / sum of weights[n]`; shape (dim,)."""
+
+    def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
+        """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; shape (dim, r)."""
+
+    def score(self, V: Vector, center: Vector) -> RowVector:
+        """Return `|V' (x[n] - center)|^2`; shape (N,)."""
+
+    def square_norms(self, center: Vector) -> RowVector:
+        """Return `|x[n] - center|^2`; shape (N,)."""
+
+    def expected(self, V: Vector) -> Vector:
+        """Return the covariance that good vectors should have, times V: `V` itself for I."""
 
 
 class Backend(Protocol):

@@ -63,6 +63,21 @@ def gram(
     total: NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+def count_columns(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    weights: NDArray[np.float32],
+    counts: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
+def fingerprints(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    hashes: NDArray[np.uint64],
+    n_threads: int,
+) -> None: ...
 def sample(
     cards: Sequence[int],
     order: Sequence[int],

@@ -41,8 +41,17 @@ class NativeRows:
         return sum(c.code_bytes for c in self.clusters)
 
     def count(self, weights: RowVector | None = None) -> Vector:
-        """Return `C[j]`, the weight of the rows that touch cell j; exact integers or doubles."""
-        counts: Vector = allocate((self.layout.n_cells,), float, "Counting")
+        """Return `C[j]`, the weight of the rows that touch cell j.
+
+        Exact integers, or sums in double; weights of shape (N, r) are summed as in `gram`.
+        """
+        counts: Vector
+        if weights is not None and weights.ndim == 2:
+            counts = allocate((self.layout.n_cells, weights.shape[1]), float, "Counting")
+            lines = np.ascontiguousarray(weights, dtype=np.float32)
+            self._call(_native.count_columns, lines, counts)
+            return counts
+        counts = allocate((self.layout.n_cells,), float, "Counting")
         self._call(_native.count, _row_weights(weights), counts)
         return counts
 
@@ -66,6 +75,12 @@ class NativeRows:
         total: Vector = allocate(table.shape, float, "Summing rows")
         self._call(_native.gram, *_table_and_offset(table, offset), _row_weights(weights), total)
         return total
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers."""
+        hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
+        self._call(_native.fingerprints, hashes)
+        return hashes
 
     def _call(self, kernel: Any, *arguments: Any) -> None:
         try:

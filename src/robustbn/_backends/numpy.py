@@ -31,6 +31,8 @@ class NumpyRows:
 
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j]`, the weight of the rows that touch cell j. O(N d) time."""
+        if weights is not None and weights.ndim == 2:
+            return np.stack([self.count(w) for w in weights.T], axis=1)
         counts = np.zeros(self.layout.n_cells)
         for rows, cells in self._blocks():
             w = None if weights is None else np.repeat(weights[rows], cells.shape[1])
@@ -63,6 +65,13 @@ class NumpyRows:
             for node_cells in cells.T:
                 np.add.at(total, node_cells, y)
         return total
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""
+        hashes = np.zeros(self.n_rows, np.uint64)
+        for column in self.codes.T:
+            hashes = _mix(hashes + column + np.uint64(0x9E3779B97F4A7C15))
+        return hashes
 
     @staticmethod
     def _project_block(

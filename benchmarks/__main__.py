@@ -1,0 +1,63 @@
+"""`python -m benchmarks NAME... | all`: run benchmarks, write their results, print their tables."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from robustbn._backends import has_native
+
+if not has_native():
+    sys.exit(
+        "The benchmarks measure the native kernels, and this installation of robustbn has none. "
+        "Install a C++17 compiler and reinstall robustbn."
+    )
+
+from benchmarks import counting, kernels
+from benchmarks.measure import Report, Settings, render_markdown, say, write_report
+
+BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
+    "counting": counting.run,
+    "kernels": kernels.run,
+}
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments: list[str]) -> None:
+    """Run what the command line asks for."""
+    chosen = _parse(arguments)
+    names = list(BENCHMARKS) if "all" in chosen.names else list(dict.fromkeys(chosen.names))
+    settings = Settings(
+        quick=chosen.quick,
+        seed=chosen.seed,
+        n_rounds=chosen.rounds,
+        budget_s=chosen.budget,
+        command=shlex.join(["python", "-m", "benchmarks", *arguments]),
+    )
+    for name in names:
+        report = BENCHMARKS[name](settings)
+        for path in write_report(report, chosen.output):
+            say(f"wrote {path}")
+        print(render_markdown(report))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    defaults = Settings()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    names = [*BENCHMARKS, "all"]
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=names, help=", ".join(names))
+    parser.add_argument("--quick", action="store_true", help="fewer rows; goals are not judged")
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument("--rounds", type=int, default=defaults.n_rounds, help="at the most")
+    parser.add_argument(
+        "--budget", type=float, default=defaults.budget_s, help="seconds for each contender"
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

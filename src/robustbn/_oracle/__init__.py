@@ -1,0 +1,1 @@
+"""Which rows to trust. One file a method, over one shared spectral.py."""

@@ -1,0 +1,330 @@
+"""Corrupt rows on purpose: adversaries to test an estimator against.
+
+Each adversary is a function `(Scene) -> rows`, in `KINDS`. Far ones are easy to see and do great
+harm to counting; near ones stay close to the network; the last group cannot be told from good rows
+by anyone, and an estimator should at least do no harm there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robustbn._encode import as_codes
+from robustbn._fit import load_rows
+from robustbn.network import BayesianNetwork
+from robustbn.simulate import random_network, sample
+
+Codes = NDArray[np.uint8]
+
+
+def corrupt(
+    X: ArrayLike,
+    network: BayesianNetwork,
+    kind: str,
+    eps: float,
+    random_state: Any = None,
+    *,
+    mode: str = "replace",
+    strength: float | None = None,
+) -> tuple[Codes, NDArray[np.bool_]]:
+    """Return a corrupted copy of the rows, and which of its rows are corrupted.
+
+    Parameters
+    ----------
+    X : good rows, codes of shape (N, d), drawn from `network`.
+    network : the network the good rows come from, with its tables; adversaries know it.
+    kind : one of `KINDS`.
+    eps : share of the returned rows that are corrupted ("subtract" and "starve": share of the good
+        rows that are taken away).
+    mode : "replace" (rows are replaced, the paper's strong model) or "add" (Huber's model: rows are
+        added, so more rows come back than went in).
+    strength : how far the adversary goes, in its own unit; see each adversary.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> from robustbn.adversary import corrupt
+    >>> alarm = robustbn.example_network("alarm")
+    >>> X = robustbn.sample(alarm, 1000, random_state=0)
+    >>> dirty, is_bad = corrupt(X, alarm, "product", eps=0.1, random_state=0)
+    >>> dirty.shape, int(is_bad.sum())
+    ((1000, 37), 100)
+    """
+    if kind not in KINDS:
+        raise ValueError(f"Unknown kind of adversary {kind!r}; choose one of {', '.join(KINDS)}.")
+    if not 0 <= eps < 1:
+        raise ValueError(f"eps is a share of rows, from 0 to below 1; found {eps!r}.")
+    if mode not in ("replace", "add"):
+        raise ValueError(f"Unknown mode {mode!r}; choose replace or add.")
+    codes = as_codes(X, network)
+    rng = np.random.default_rng(random_state)
+    n = len(codes)
+    n_bad = round(eps * n) if mode == "replace" else round(eps * n / (1 - eps))
+    scene = Scene(codes, network, n_bad, eps, strength, rng)
+    if kind in TAKERS:
+        keep = np.sort(TAKERS[kind](scene))
+        return codes[keep], np.zeros(len(keep), bool)
+    bad = KINDS[kind](scene)
+    if mode == "replace":
+        rows, is_bad = codes.copy(), np.zeros(n, bool)
+        where = rng.choice(n, n_bad, replace=False)
+        rows[where], is_bad[where] = bad, True
+        return rows, is_bad
+    order = rng.permutation(n + n_bad)
+    return np.vstack([codes, bad])[order], (np.arange(n + n_bad) >= n)[order]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an adversary knows: the good rows, the network, how many rows it may corrupt."""
+
+    codes: Codes
+    network: BayesianNetwork
+    n_bad: int
+    eps: float
+    strength: float | None
+    rng: np.random.Generator
+
+    def draw(self, probabilities: NDArray[np.float64], n: int | None = None) -> Codes:
+        """Draw rows from the network with other tables."""
+        n = self.n_bad if n is None else n
+        return sample(self.network.with_cpts(probabilities), n, self.rng)
+
+    def draw_good(self, n: int | None = None) -> Codes:
+        """Draw rows from the network itself."""
+        return sample(self.network, self.n_bad if n is None else n, self.rng)
+
+
+# --- far ------------------------------------------------------------------------------------------
+
+
+def product(scene: Scene) -> Codes:
+    """Independent nodes, each with a random distribution."""
+    columns = [
+        scene.rng.choice(card, scene.n_bad, p=scene.rng.dirichlet(np.ones(card)))
+        for card in scene.network.layout.cards
+    ]
+    return np.stack(columns, axis=1).astype(np.uint8)
+
+
+def other_network(scene: Scene) -> Codes:
+    """Rows of another network: a random tree with random tables."""
+    tree = random_network(
+        "tree",
+        scene.network.n_nodes,
+        cards=list(scene.network.layout.cards),
+        random_state=scene.rng,
+    )
+    return sample(tree, scene.n_bad, scene.rng)
+
+
+def repeated_row(scene: Scene) -> Codes:
+    """One row of unlikely values, over and over."""
+    network = scene.network
+    row = np.zeros(network.n_nodes, np.uint8)
+    for node in network.topological_order:
+        i = network.nodes.index(node)
+        *parents, _ = network.layout.families[i]
+        row[i] = np.argmin(network.cpts[node][tuple(row[p] for p in parents)])
+    return np.tile(row, (scene.n_bad, 1))
+
+
+def flipped(scene: Scene) -> Codes:
+    """Every table with its states in reverse order."""
+    tables = {n: t[..., ::-1] for n, t in scene.network.cpts.items()}
+    return sample(scene.network.with_cpts(tables), scene.n_bad, scene.rng)
+
+
+def shifted(scene: Scene) -> Codes:
+    """In every configuration `strength` (0.3) of probability moves from the likeliest state."""
+    size = 0.3 if scene.strength is None else scene.strength
+    tables = {}
+    for node, table in scene.network.cpts.items():
+        card = table.shape[-1]
+        rows = np.array(table.reshape(-1, card))
+        every = np.arange(len(rows))
+        likeliest = rows.argmax(axis=1)
+        moved = np.minimum(size, rows[every, likeliest]) if card > 1 else 0.0
+        rows[every, likeliest] -= moved
+        target = (likeliest + scene.rng.integers(1, max(card, 2), len(rows))) % card
+        rows[every, target] += moved
+        tables[node] = rows.reshape(table.shape)
+    return sample(scene.network.with_cpts(tables), scene.n_bad, scene.rng)
+
+
+def flipped_nodes(scene: Scene) -> Codes:
+    """Good rows with `strength` (the square root of d) nodes changed at random in each."""
+    rows = scene.draw_good()
+    d = scene.network.n_nodes
+    n_flipped = min(d, round(np.sqrt(d) if scene.strength is None else scene.strength))
+    chosen = scene.rng.random(rows.shape).argpartition(n_flipped - 1, axis=1)[:, :n_flipped]
+    return _change_states(scene, rows, chosen)
+
+
+def comonotone(scene: Scene) -> Codes:
+    """Right marginals, one uniform number behind all nodes of a row."""
+    u = scene.rng.random(scene.n_bad)
+    columns = []
+    for i, card in enumerate(scene.network.layout.cards):
+        share = np.bincount(scene.codes[:, i], minlength=card) / len(scene.codes)
+        columns.append(np.searchsorted(np.cumsum(share)[:-1], u, side="right"))
+    return np.stack(columns, axis=1).astype(np.uint8)
+
+
+def misjoined(scene: Scene) -> Codes:
+    """Good rows of which a random half of the columns comes from another row."""
+    left, right = scene.draw_good(), scene.draw_good()
+    half = scene.rng.permutation(scene.network.n_nodes)[: scene.network.n_nodes // 2]
+    left[:, half] = right[:, half]
+    return left
+
+
+def blocks(scene: Scene) -> Codes:
+    """Each bad row has one of `strength` (5) blocks of nodes changed: many directions at once."""
+    n_blocks = max(1, round(5 if scene.strength is None else scene.strength))
+    rows = scene.draw_good()
+    parts = np.array_split(scene.rng.permutation(scene.network.n_nodes), n_blocks)
+    owner = scene.rng.integers(0, n_blocks, scene.n_bad)
+    for b, part in enumerate(parts):
+        mine = np.flatnonzero(owner == b)
+        rows[mine] = _change_states(scene, rows[mine], np.tile(part, (len(mine), 1)))
+    return rows
+
+
+# --- near -----------------------------------------------------------------------------------------
+
+
+def tilt(scene: Scene) -> Codes:
+    """Tables tilted so that the mean of a random direction moves by `strength` (2) deviations."""
+    return _tilted(scene, 2.0 if scene.strength is None else scene.strength)
+
+
+def clones(scene: Scene) -> Codes:
+    """`strength` (100) typical rows, each copied many times."""
+    n_distinct = max(1, round(100 if scene.strength is None else scene.strength))
+    return scene.draw_good(n_distinct)[scene.rng.integers(0, n_distinct, scene.n_bad)]
+
+
+def decoy(scene: Scene) -> Codes:
+    """Half of the bad rows are an obvious product, the other half a tilt hidden behind it."""
+    first = replace(scene, n_bad=scene.n_bad // 2)
+    second = replace(scene, n_bad=scene.n_bad - first.n_bad)
+    return np.vstack([product(first), _tilted(second, 2.0)])
+
+
+def flood(scene: Scene) -> Codes:
+    """Rows that all show one rare configuration, its node in its least likely state."""
+    network, layout = scene.network, scene.network.layout
+    counts = layout.sum_configurations(load_rows(network, scene.codes).count()) / len(scene.codes)
+    has_parents = np.repeat([len(f) > 1 for f in layout.families], np.diff(layout.config_start))
+    rare = np.flatnonzero((counts > 0.3 * scene.eps / 100) & (counts < 0.05) & has_parents)
+    k = int(scene.rng.choice(rare if len(rare) else len(counts)))
+    i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
+    table = network.cpts[network.nodes[i]].reshape(-1, layout.cards[i])
+    *parents, _ = layout.families[i]
+    codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
+    shows = (scene.codes[:, parents] == np.array(codes, np.uint8)).all(axis=1)
+    pool = scene.codes[shows] if shows.any() else scene.codes
+    rows = pool[scene.rng.integers(0, len(pool), scene.n_bad)].copy()
+    rows[:, parents] = np.array(codes, np.uint8)
+    rows[:, i] = table[k - int(layout.config_start[i])].argmin()
+    return rows
+
+
+def adaptive(scene: Scene) -> Codes:
+    """Knows the filter: a tilt whose excess variance stays just inside what it allows."""
+    m, n = scene.network.layout.n_free, len(scene.codes)
+    allowed = 2 * np.sqrt(m / n) + m / n
+    return _tilted(scene, float(np.sqrt(allowed / max(scene.eps * (1 - scene.eps), 1e-9))))
+
+
+def mixture(scene: Scene) -> Codes:
+    """Four kinds at once: another network, a product, one repeated row, shifted tables."""
+    kinds = (other_network, product, repeated_row, shifted)
+    sizes = [len(part) for part in np.array_split(np.arange(scene.n_bad), len(kinds))]
+    return np.vstack(
+        [f(replace(scene, n_bad=s, strength=None)) for f, s in zip(kinds, sizes, strict=True)]
+    )
+
+
+# --- not to be told from good rows ----------------------------------------------------------------
+
+
+def tail(scene: Scene) -> Codes:
+    """Rows the network could have made, from one tail of a random direction."""
+    pool = scene.draw_good(max(len(scene.codes), 2 * scene.n_bad))
+    return pool[_along(scene, pool).argsort()[-scene.n_bad :]] if scene.n_bad else pool[:0]
+
+
+def subtract(scene: Scene) -> NDArray[np.intp]:
+    """Take away the good rows in one tail of a random direction."""
+    return _along(scene, scene.codes).argsort()[: len(scene.codes) - scene.n_bad]
+
+
+def starve(scene: Scene) -> NDArray[np.intp]:
+    """Take away the rows that show one configuration: the likeliest the budget can empty."""
+    network, layout = scene.network, scene.network.layout
+    counts = layout.sum_configurations(load_rows(network, scene.codes).count())
+    k = int(np.where(counts <= scene.n_bad, counts, -1).argmax())
+    i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
+    *parents, _ = layout.families[i]
+    codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
+    shows = (scene.codes[:, parents] == np.array(codes, np.uint8)).all(axis=1)
+    return np.flatnonzero(~shows)
+
+
+TAKERS: dict[str, Callable[[Scene], NDArray[np.intp]]] = {"subtract": subtract, "starve": starve}
+KINDS: dict[str, Callable[[Scene], NDArray[Any]]] = {
+    "product": product,
+    "network": other_network,
+    "repeated": repeated_row,
+    "flipped": flipped,
+    "shift": shifted,
+    "rowflip": flipped_nodes,
+    "comonotone": comonotone,
+    "misjoined": misjoined,
+    "blocks": blocks,
+    "mixture": mixture,
+    "tilt": tilt,
+    "clones": clones,
+    "decoy": decoy,
+    "flood": flood,
+    "adaptive": adaptive,
+    "tail": tail,
+    **TAKERS,
+}
+
+
+def _change_states(scene: Scene, rows: Codes, chosen: NDArray[np.intp]) -> Codes:
+    """Give the chosen nodes of each row another state, uniform among the others."""
+    cards = np.array(scene.network.layout.cards)[chosen]
+    step = scene.rng.integers(1, np.maximum(cards, 2))
+    every = np.arange(len(rows))[:, None]
+    rows[every, chosen] = ((rows[every, chosen] + step) % cards).astype(np.uint8)
+    return rows
+
+
+def _direction(scene: Scene) -> NDArray[np.float64]:
+    """Return a random table h whose sum over a row's cells has mean 0 and variance 1."""
+    layout, p = scene.network.layout, scene.network.probabilities
+    of = layout.config_of_cell
+    h = scene.rng.normal(size=layout.n_cells)
+    h -= layout.sum_configurations(p * h)[of]
+    deviation = np.sqrt(layout.sum_configurations(p * h * h))[of]
+    h /= np.where(deviation > 1e-6, deviation, np.inf)
+    return h / np.sqrt(layout.n_nodes)
+
+
+def _along(scene: Scene, rows: Codes) -> NDArray[np.floating]:
+    return load_rows(scene.network, rows).project(_direction(scene)[:, None])[:, 0]
+
+
+def _tilted(scene: Scene, z: float) -> Codes:
+    layout = scene.network.layout
+    tilted = scene.network.probabilities * np.exp(z * _direction(scene))
+    return scene.draw(tilted / layout.sum_configurations(tilted)[layout.config_of_cell])
