@@ -36,7 +36,6 @@ format: $(READY) ## Format the sources
 	$(BIN)/ruff format .
 
 peers: $(READY) ## Install the libraries that the benchmarks compare with
-	$(BIN)/pip install -q -c constraints.txt torch
 	$(BIN)/pip install -q -c constraints.txt --group peers
 
 bench: peers ## Run the benchmarks; results in benchmarks/results/

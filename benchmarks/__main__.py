@@ -16,12 +16,14 @@ if not has_native():
         "Install a C++17 compiler and reinstall robustbn."
     )
 
-from benchmarks import counting, kernels
+from benchmarks import counting, kernels, robust_time, robustness
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
 BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "counting": counting.run,
     "kernels": kernels.run,
+    "robustness": robustness.run,
+    "robust_time": robust_time.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

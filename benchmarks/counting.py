@@ -24,7 +24,7 @@ from benchmarks.measure import (
     time_interleaved,
 )
 from benchmarks.peers import PEERS, Codes, Fit, Peer
-from robustbn import BayesianNetwork, MaximumLikelihoodEstimator
+from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, example_network
 from robustbn.exceptions import UnseenConfigurationWarning
 from robustbn.simulate import random_network, sample
 
@@ -71,12 +71,9 @@ def run(settings: Settings) -> Report:
 
 
 def _draw_networks(seed: int) -> dict[str, BayesianNetwork]:
-    categorical = random_network(
-        "graph", n_nodes=37, n_parameters=250, cards=(2, 4), random_state=seed
-    )
     binary = random_network("graph", n_nodes=50, n_parameters=500, random_state=seed)
     return {
-        "categorical, 37 nodes": categorical,
+        "ALARM, 37 nodes, 2 to 4 states": example_network("alarm"),
         "the paper's graph, 50 binary nodes, m = 500": binary,
     }
 

@@ -40,7 +40,7 @@ def test_the_version_is_that_of_the_installed_package():
     assert robustbn.__version__ == version("robustbn")
 
 
-def test_the_demo_learns_alarm_and_says_where_the_result_is(tmp_path):
+def test_the_demo_learns_alarm_from_poisoned_rows_and_says_where_the_result_is(tmp_path):
     out = tmp_path / "deep" / "folder"
     ran = CliRunner().invoke(main, ["demo", "--rows", "50000", "-o", str(out)])
     assert ran.exit_code == 0, ran.output
@@ -93,6 +93,22 @@ def test_a_wrong_network_file_is_refused_by_name(tmp_path, document, message):
     with pytest.raises(NetworkError, match=message) as error:
         read_network(path)
     assert "wrong.json" in str(error.value)
+
+
+def test_memory_that_runs_out_is_an_error_and_not_a_crash():
+    """Under a limit on the address space, the request that fails is named with its size."""
+    code = """
+import resource, numpy as np, robustbn
+network = robustbn.random_network("tree", 100, random_state=0)
+X = np.zeros((2_000_000, 100), np.uint8)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 30_000_000, -1))
+try:
+    robustbn.MaximumLikelihoodEstimator(network, n_threads=1).fit(X)
+except robustbn.exceptions.InsufficientMemoryError as error:
+    print(error)
+"""
+    assert "Packing rows needs" in run_python(code)
 
 
 def test_other_files_and_examples_are_refused(tmp_path, sprinkler):
@@ -163,6 +179,8 @@ def test_the_python_in_the_readme_runs_and_gives_what_it_says():
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     names = {}
     exec(block, names)  # noqa: S102
-    said = float(re.search(r"total_variation\(.*\)\s*# ([\d.]+),", block).group(1))
-    found = robustbn.total_variation(names["alarm"], names["fit"].network_)
-    assert float(f"{found:.4f}") == said
+    said = [float(x) for x in re.findall(r"total_variation\(.*\)\s*# ([\d.]+)", block)]
+    fits = names["counted"], names["fit"]
+    found = [robustbn.total_variation(names["alarm"], fit.network_) for fit in fits]
+    assert said == [float(f"{value:.3f}") for value in found]
+    assert f"# {names['fit'].contamination_:.3f}, found" in block

@@ -3,13 +3,14 @@
 from robustbn._read import example_network, read_network, write_network
 from robustbn._version import __version__
 from robustbn.distance import total_variation
-from robustbn.estimator import MaximumLikelihoodEstimator
+from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
 from robustbn.network import BayesianNetwork
 from robustbn.simulate import random_network, sample
 
 __all__ = [
     "BayesianNetwork",
     "MaximumLikelihoodEstimator",
+    "RobustEstimator",
     "__version__",
     "example_network",
     "random_network",

@@ -31,6 +31,25 @@ def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:
     )
 
 
+def uniform_tables(layout: Layout) -> Vector:
+    """Return the tables that know nothing; shape (M,)."""
+    uniform: Vector = 1.0 / layout.config_cards[layout.config_of_cell]
+    return uniform
+
+
+def standard_errors(layout: Layout, counts: Vector, q: Vector) -> Vector:
+    """Return `sqrt(q (1 - q) / C[k])` of each cell, never less than that of half a row."""
+    of_config = np.maximum(layout.sum_configurations(counts), 0.5)[layout.config_of_cell]
+    errors: Vector = np.sqrt(np.maximum(q * (1 - q), 0.25 / of_config) / of_config)
+    return errors
+
+
+def chi_distance(layout: Layout, pi: Vector, p: Vector, q: Vector) -> float:
+    """Return `sqrt(sum of pi (p - q)^2 / q)`: for small differences, 2.5 times total variation."""
+    weight = pi[layout.config_of_cell] / np.maximum(q, 1e-9)
+    return float(np.sqrt(weight @ (p - q) ** 2))
+
+
 def log_probabilities(probabilities: Vector) -> Vector:
     """Return the logarithm, minus infinity for a probability of zero."""
     with np.errstate(divide="ignore"):

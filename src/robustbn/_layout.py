@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,9 +100,11 @@ class Layout:
         """First cell of each configuration; shape (m,)."""
         return _running_sum(self.config_cards)[:-1]
 
-    def sum_configurations(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sum_configurations(self, cells: NDArray[Any]) -> NDArray[np.float64]:
         """Return `result[k] = sum of cells[j] over the states j of configuration k`."""
-        return np.add.reduceat(cells, self.first_cell_of_config, axis=0)
+        total: NDArray[np.float64]
+        total = np.add.reduceat(cells, self.first_cell_of_config, axis=0, dtype=np.float64)
+        return total
 
     def require_addressable(self) -> None:
         """Refuse, before anything is allocated, a network whose tables cannot be addressed."""

@@ -7,7 +7,7 @@ with the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,9 @@ class Rows(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows, N."""
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, Rows]]:
+        """Yield ranges of rows with those rows, at most about `max_rows` each, in order."""
 
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j] = sum of weights[n] over rows n with j in cells(n)`; shape (M,).

@@ -316,8 +316,8 @@ def _direction(scene: Scene) -> NDArray[np.float64]:
     h = scene.rng.normal(size=layout.n_cells)
     h -= layout.sum_configurations(p * h)[of]
     deviation = np.sqrt(layout.sum_configurations(p * h * h))[of]
-    h /= np.where(deviation > 1e-6, deviation, np.inf)
-    return h / np.sqrt(layout.n_nodes)
+    h /= np.where(deviation > 1e-6, deviation, np.inf) * np.sqrt(layout.n_nodes)
+    return h
 
 
 def _along(scene: Scene, rows: Codes) -> NDArray[np.floating]:

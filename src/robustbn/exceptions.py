@@ -54,3 +54,11 @@ class UnseenConfigurationWarning(UserWarning):
 
 class SlowBackendWarning(UserWarning):
     """The native kernels are not there; the NumPy kernels run instead, with the same results."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The trusted rows still do not look like rows of the network; the message says what to do."""
+
+
+class SmallSampleWarning(UserWarning):
+    """There are too few rows for this network to tell good from bad."""

@@ -98,11 +98,15 @@ class BayesianNetwork:
     def cpts(self) -> Mapping[str, NDArray[np.float64]]:
         """Table of each node, shape `(*parent_cards, card)`, read-only."""
         if self._cpts is None:
-            raise NetworkError(
-                "This network has a structure but no tables. Give `cpts=`, fit an estimator to "
-                "rows and take its `network_`, or call `with_cpts(...)`."
-            )
+            raise self._no_tables()
         return self._cpts
+
+    @staticmethod
+    def _no_tables() -> NetworkError:
+        return NetworkError(
+            "This network has a structure but no tables. Give `cpts=`, fit an estimator to rows "
+            "and take its `network_`, or call `with_cpts(...)`."
+        )
 
     @property
     def has_cpts(self) -> bool:
@@ -112,8 +116,8 @@ class BayesianNetwork:
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """All tables as one read-only vector of length M, in the order of the layout."""
-        self.cpts  # noqa: B018  raises when there are no tables
-        assert self._probabilities is not None  # noqa: S101
+        if self._probabilities is None:
+            raise self._no_tables()
         return self._probabilities
 
     @property
@@ -268,22 +272,31 @@ class BayesianNetwork:
         The structure was checked when the network was built. Raises `NetworkError`, which names
         the node and shows the offending values.
         """
-        if self._cpts is None:
+        if self._probabilities is None:
             return
-        for node, table in self._cpts.items():
-            rows = table.reshape(-1, table.shape[-1])
-            for wrong, what in (
-                (~np.isfinite(rows).all(axis=1), "has a value that is not finite"),
-                ((rows < 0).any(axis=1), "has a negative probability"),
-                (np.abs(rows.sum(axis=1) - 1) > SUM_TOLERANCE, "does not sum to 1"),
-            ):
-                if wrong.any():
-                    k = int(np.argmax(wrong))
-                    raise NetworkError(
-                        f"Table of node {node!r}, {self._describe_configuration(node, k)}: "
-                        f"{rows[k].tolist()} {what} (sum {rows[k].sum():.9g}); "
-                        f"{int(wrong.sum())} of {len(rows)} configurations are wrong in this way."
-                    )
+        p = self._probabilities
+        of_config = self._layout.sum_configurations
+        for wrong, what in (
+            (of_config(~np.isfinite(p)) > 0, "has a value that is not finite"),
+            (of_config(p < 0) > 0, "has a negative probability"),
+            (np.abs(of_config(p) - 1) > SUM_TOLERANCE, "does not sum to 1"),
+        ):
+            if wrong.any():
+                raise self._wrong_table(wrong, what)
+
+    def _wrong_table(self, wrong: NDArray[np.bool_], what: str) -> NetworkError:
+        """Return the error that shows the first wrong configuration."""
+        start = self._layout.config_start
+        k = int(np.argmax(wrong))
+        i = int(np.searchsorted(start, k, side="right")) - 1
+        node = self.nodes[i]
+        values = self.cpts[node].reshape(-1, self._layout.cards[i])[k - start[i]]
+        n_wrong = int(wrong[start[i] : start[i + 1]].sum())
+        return NetworkError(
+            f"Table of node {node!r}, {self._describe_configuration(node, k - int(start[i]))}: "
+            f"{values.tolist()} {what} (sum {values.sum():.9g}); {n_wrong} of "
+            f"{start[i + 1] - start[i]} configurations are wrong in this way."
+        )
 
     def _describe_configuration(self, node: str, k: int) -> str:
         names = self._parents[node]

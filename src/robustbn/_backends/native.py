@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,14 @@ class NativeRows:
     def row_bytes(self) -> int:
         """Bytes that one row takes when packed."""
         return sum(c.code_bytes for c in self.clusters)
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, NativeRows]]:
+        """Yield the rows in parts of at most about `max_rows`, without a copy."""
+        step = max(1, max_rows // _native.BLOCK)
+        for first in range(0, -(-self.n_rows // _native.BLOCK), step):
+            rows = slice(first * _native.BLOCK, min((first + step) * _native.BLOCK, self.n_rows))
+            packed = self.packed[first * self.plan.block_bytes :][: step * self.plan.block_bytes]
+            yield rows, replace(self, packed=packed, n_rows=rows.stop - rows.start)
 
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j]`, the weight of the rows that touch cell j.
@@ -103,6 +112,19 @@ def encode(
     ----------
     fuse : whether families share codes; off, every node has its own.
     """
+    clusters, plan = _plan(layout, fuse)
+    n_threads = n_threads or available_cpus()
+    n_blocks = -(-len(codes) // _native.BLOCK)
+    packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
+    row, column = _native.encode(plan, codes, packed, n_threads)
+    if row >= 0:
+        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
+    return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
+
+
+@lru_cache(maxsize=16)
+def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan]:
+    """Choose the clusters and hand them to the kernels; a layout is planned once."""
     layout.require_addressable()
     clusters = tuple(fuse_families(layout) if fuse else separate_families(layout))
     plan = _native.Plan(
@@ -112,13 +134,7 @@ def encode(
         [cells_of_states(layout, c) for c in clusters],
         layout.n_cells,
     )
-    n_threads = n_threads or available_cpus()
-    n_blocks = -(-len(codes) // _native.BLOCK)
-    packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
-    row, column = _native.encode(plan, codes, packed, n_threads)
-    if row >= 0:
-        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
-    return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
+    return clusters, plan
 
 
 def sample(

@@ -29,6 +29,12 @@ class NumpyRows:
         """Number of rows, N."""
         return len(self.codes)
 
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
+        """Yield the rows in parts of at most `max_rows`, without a copy."""
+        for start in range(0, self.n_rows, max_rows):
+            rows = slice(start, min(start + max_rows, self.n_rows))
+            yield rows, NumpyRows(self.layout, self.codes[rows])
+
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j]`, the weight of the rows that touch cell j. O(N d) time."""
         if weights is not None and weights.ndim == 2:

@@ -1,0 +1,91 @@
+"""What a fit found, in the words of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._expand import normalise_counts, sum_over_rows
+from robustbn._protocols import Vector
+from robustbn._repeats import Repeats
+from robustbn._result import BadKind, RepeatedRow, UnusualCell
+from robustbn.network import BayesianNetwork
+
+
+def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
+    """Return (node, states of its parents) of every configuration that no row shows."""
+    layout = network.layout
+    unseen = np.flatnonzero(layout.sum_configurations(counts) == 0)
+    described = (network.describe_cell(int(j)) for j in layout.first_cell_of_config[unseen])
+    return [(node, parents) for node, parents, _ in described]
+
+
+def describe_kinds(
+    network: BayesianNetwork, kind_counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
+) -> list[BadKind]:
+    """Describe each kind of bad rows by the cells that tell it from good rows, largest kind first.
+
+    Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
+    most one a node.
+    """
+    layout = network.layout
+    kinds = []
+    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
+    for counts in kind_counts.T:
+        n = float(sum_over_rows(layout, counts))
+        if n < 1:
+            continue
+        among_bad = normalise_counts(layout, counts, 1e-9)
+        telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
+        order = np.argsort(telling)[::-1]
+        _, best_of_node = np.unique(node_of_cell[order], return_index=True)
+        cells = order[np.sort(best_of_node)][:n_cells]
+        unusual = tuple(
+            UnusualCell(
+                *network.describe_cell(int(j)),
+                among_bad=float(among_bad[j]),
+                among_good=float(q[j]),
+                share=float(counts[j] / n),
+            )
+            for j in cells
+        )
+        kinds.append(BadKind(n / n_rows, n, unusual))
+    return sorted(kinds, key=lambda kind: -kind.share)
+
+
+def describe_repeats(
+    network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 1000
+) -> list[RepeatedRow]:
+    """Describe the rows that appear too often, those with the largest surplus first."""
+    surplus = repeats.seen - repeats.expected
+    return [
+        RepeatedRow(
+            row=int(repeats.first[i]),
+            states={
+                node: network.states[node][code]
+                for node, code in zip(network.nodes, codes[repeats.first[i]], strict=True)
+            },
+            seen=int(repeats.seen[i]),
+            expected=float(repeats.expected[i]),
+        )
+        for i in np.argsort(surplus)[::-1][:limit]
+    ]
+
+
+def describe_status(removed: float, top: float, threshold: float, stopped: str) -> tuple[bool, str]:
+    """Return whether the trusted rows look clean, and the sentence that says so."""
+    values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
+    if top > threshold:
+        return False, (
+            f"Stopped {stopped} with {removed:.2%} of the rows' weight distrusted, but the trusted "
+            f"rows still vary more than good rows do ({values}). Either more rows are bad than "
+            "contamination allows (raise it), or the network does not describe the good rows: an "
+            "edge that is missing looks like bad rows."
+        )
+    if removed < 1e-6:
+        return True, f"The rows look clean ({values}): every row is trusted."
+    return True, (
+        f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
+    )

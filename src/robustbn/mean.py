@@ -1,0 +1,214 @@
+"""Robust means of the rows of any matrix: dense, sparse, or known only through products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robustbn._matrix import DenseVectors, SparseVectors, as_vectors
+from robustbn._oracle.baselines import (
+    coordinate_median,
+    geometric_median,
+    one_shot,
+    plain_mean,
+    ransac,
+)
+from robustbn._oracle.descent import descent
+from robustbn._oracle.que import que
+from robustbn._oracle.spectral_filter import spectral_filter
+from robustbn._protocols import Vector, Vectors
+from robustbn._result import MeanResult, OracleResult
+
+Oracle = Callable[..., OracleResult]
+
+METHODS: dict[str, Oracle] = {
+    "filter": spectral_filter,
+    "que": que,
+    "descent": descent,
+    "none": plain_mean,
+    "coordinate_median": coordinate_median,
+    "geometric_median": geometric_median,
+    "one_shot": one_shot,
+    "ransac": ransac,
+}
+NEED_SHARE = ("one_shot", "ransac")  # no test of their own: they cannot find the contamination
+SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
+SCALES = ("columns", "common", "identity")
+GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+
+
+def robust_mean(
+    X: Any,
+    contamination: float | str = "auto",
+    method: str = "filter",
+    *,
+    scale: str | ArrayLike = "columns",
+    max_contamination: float = 0.4,
+    random_state: Any = 0,
+) -> MeanResult:
+    """Return the mean of the rows of X that can be trusted, and how far each row is trusted.
+
+    The error does not grow with the number of columns, as that of medians does, as long as good
+    rows have about the covariance that is assumed. Time is that of several hundred products of X
+    with a vector (ten thousand and more for "que"), nearly linear in the stored entries. X is never
+    copied, scaled or centred; a sparse X stays sparse.
+
+    Parameters
+    ----------
+    X : array of shape (N, dim); SciPy sparse matrix or array (CSR and CSC are used as they are); or
+        any object with `n_rows`, `dim`, `mean`, `gram`, `score`, `square_norms` and `expected` as
+        in `robustbn._protocols.Vectors`, which is taken as it is, `expected` and all.
+    contamination : share of bad rows, above 0 and below 0.5; "auto" removes rows until the rest
+        looks clean. With a number, at most twice that share is removed.
+    method : "filter" (spectral filter), "que" (quantum-entropy scores, the paper's oracle),
+        "descent" (projected gradient), or a baseline: "none" (plain mean), "coordinate_median",
+        "geometric_median", "one_shot", "ransac".
+    scale : what good rows look like.
+        "columns" (default): their covariance is not known. Columns are divided by a robust spread
+        (median distance from the median; from the entries that differ, where most are equal),
+        and "filter" also compares each direction with what the middle half of the rows shows, so
+        that correlated columns and tails that are heavy everywhere are not taken for bad rows.
+        "que" and "descent" take the scaled columns as uncorrelated.
+        "common": the same with one spread for all columns, the median of theirs.
+        "identity": their covariance is the identity, as in the paper; sees most.
+        An array: the standard deviation of each column; else as "columns".
+    max_contamination : with "auto", the most that may be removed; below 0.5.
+    random_state : seed, or `numpy.random.Generator`, for sketches, starting blocks and subsets.
+
+    Returns
+    -------
+    MeanResult
+        With `mean`, `weights`, `contamination` (share removed), `converged`, `status`, `history`.
+
+    Notes
+    -----
+    Measured with the defaults: of clean Gaussian rows, correlated or not, less than 0.5 % is
+    removed (mean of runs with N from 50 to 5000 and 1 to 300 columns); of Student's t rows with
+    3 degrees of freedom 0 to 1.5 %, more when there are fewer rows than columns; of log-normal
+    rows up to 3 %. The mean of those is not harmed where the tails are symmetric.
+
+    In one to four columns a heavy tail and outliers cannot be told apart by comparing directions;
+    there "columns" allows a variance of up to three times what the middle half of the rows shows,
+    beside dropping rows beyond about 7 standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustbn.mean import robust_mean
+    >>> X = np.random.default_rng(0).normal(size=(5000, 30))
+    >>> X[:500] += 2.0
+    >>> found = robust_mean(X)
+    >>> float(np.linalg.norm(X.mean(axis=0))) > 1.0, float(np.linalg.norm(found.mean)) < 0.2
+    (True, True)
+    >>> 0.09 < found.contamination < 0.13
+    True
+    """
+    oracle = _find_oracle(method)
+    eps = _check_contamination(contamination, max_contamination, method)
+    vectors = as_vectors(X)
+    scales, known_covariance = _find_scales(vectors, "identity" if method in SCALE_FREE else scale)
+    if isinstance(vectors, DenseVectors | SparseVectors):
+        vectors = vectors.rescaled(scales)
+    if method == "filter":
+        oracle = partial(oracle, known_covariance=known_covariance)
+    if eps is not None:
+        found = oracle(vectors, eps, random_state=random_state)
+    elif method == "descent":
+        found = _smallest_clean(oracle, vectors, max_contamination, random_state)
+    else:
+        found = oracle(vectors, max_contamination / 2.0, random_state=random_state)
+    return MeanResult(
+        found.mean / scales,
+        found.weights,
+        found.removed,
+        found.converged,
+        found.status,
+        found.history,
+    )
+
+
+def _smallest_clean(
+    oracle: Oracle, vectors: Vectors, max_contamination: float, random_state: Any
+) -> OracleResult:
+    """Return the run with the smallest contamination on a grid that leaves clean rows."""
+    grid = [eps for eps in GRID if eps < max_contamination] + [max_contamination]
+    for eps in grid:
+        found = oracle(vectors, eps, random_state=random_state)
+        if found.converged:
+            break
+    return found
+
+
+def _find_oracle(method: str) -> Oracle:
+    if method not in METHODS:
+        raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(METHODS)}.")
+    return METHODS[method]
+
+
+def _check_contamination(
+    contamination: float | str, max_contamination: float, method: str
+) -> float | None:
+    """Return the share of bad rows, or None when it is to be found."""
+    if not (_is_number(max_contamination) and 0 < max_contamination < 0.5):
+        raise ValueError(
+            "max_contamination is a share of rows, above 0 and below 0.5; found "
+            f"{max_contamination!r}."
+        )
+    if isinstance(contamination, str) and contamination == "auto":
+        if method in NEED_SHARE:
+            raise ValueError(
+                f"Method {method!r} cannot find the contamination: it tests nothing. Give a "
+                "number, or choose filter, que or descent."
+            )
+        return None
+    if not (_is_number(contamination) and 0 < float(contamination) < 0.5):
+        raise ValueError(
+            'contamination is "auto" or a share of rows, above 0 and below 0.5; found '
+            f"{contamination!r}. To trust every row choose method='none'; beyond a half no method "
+            "can tell which rows are the good ones."
+        )
+    return float(contamination)
+
+
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, int | float | np.integer | np.floating)
+    return is_real and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool]:
+    """Return what to multiply columns by, and whether the covariance of good rows is then known."""
+    ones = np.ones(vectors.dim)
+    if isinstance(scale, str):
+        if scale not in SCALES:
+            raise ValueError(
+                f"Unknown scale {scale!r}; choose one of {', '.join(SCALES)}, or give an array."
+            )
+        if scale == "identity" or not isinstance(vectors, DenseVectors | SparseVectors):
+            return ones, True
+        spreads = vectors.column_spreads()
+        some = spreads[spreads > 0]
+        if scale == "common" and len(some):
+            spreads = np.full(vectors.dim, float(np.median(some)))
+    else:
+        spreads = _check_spreads(vectors, scale)
+    return 1.0 / np.where(spreads > 0, spreads, 1.0), False
+
+
+def _check_spreads(vectors: Vectors, scale: ArrayLike) -> Vector:
+    if not isinstance(vectors, DenseVectors | SparseVectors):
+        raise ValueError(
+            f"scale is for matrices; an object of type {type(vectors).__name__} is taken as it is."
+        )
+    spreads = np.asarray(scale, dtype=np.float64)
+    if spreads.shape != (vectors.dim,) or not np.all((spreads > 0) & np.isfinite(spreads)):
+        raise ValueError(
+            f"scale must be a name or {vectors.dim} positive numbers, the standard deviation of "
+            f"each column; found shape {spreads.shape}, smallest "
+            f"{spreads.min(initial=math.inf):g}, largest {spreads.max(initial=-math.inf):g}."
+        )
+    return spreads
