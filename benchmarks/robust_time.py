@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,27 @@ def _growth(settings: Settings, shrink: int) -> Part:
         lines.append((name, "exponent", "", f"**{exponent:.2f}**"))
         records.append({"grows": name, "sizes": sizes, "walls_s": walls, "exponent": exponent})
         goals.append(_at_most(f"exponent of time in {name}", most, exponent))
+    if not settings.quick:
+        _plot_growth(records)
     header = ("what grows", "size", "rows", "robust, ms")
     return Table("Growth", header, tuple(lines), n_words=1), records, goals
+
+
+def _plot_growth(records: list[dict[str, Any]]) -> None:
+    """Draw time against what grows, beside a line of slope 1, into results/growth.svg."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        say(f"robust_time: no plot: {missing}")
+        return
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    for axes, record in zip(figure.subplots(1, len(records)), records, strict=True):
+        sizes, walls = np.array(record["sizes"]), np.array(record["walls_s"])
+        axes.loglog(sizes, walls, "o-", label=f"exponent {record['exponent']:.2f}")
+        axes.loglog(sizes, walls[0] * sizes / sizes[0], "--", color="grey", label="slope 1")
+        axes.set(xlabel=record["grows"], ylabel="seconds")
+        axes.legend()
+    figure.savefig(Path(__file__).parent / "results" / "growth.svg")
 
 
 def _growing(

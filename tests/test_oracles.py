@@ -1,5 +1,4 @@
-"""Oracles: Algorithm 2 against the exact exponential, filters against attacks, weights that only
-fall."""
+"""Oracles: Algorithm 2 against the exact exponential, filters against attacks, falling weights."""
 
 from __future__ import annotations
 
@@ -22,7 +21,14 @@ from robustbn._oracle.baselines import (
     ransac,
 )
 from robustbn._oracle.descent import descent
-from robustbn._oracle.que import Past, approximate_scores, choose_degree, draw_sketch, que
+from robustbn._oracle.que import (
+    Past,
+    approximate_scores,
+    choose_degree,
+    draw_sketch,
+    que,
+    redraw_sketch,
+)
 from robustbn._oracle.spectral_filter import spectral_filter
 from robustbn._oracle.weighting import (
     drop_highest,
@@ -219,9 +225,13 @@ def test_the_sum_of_past_covariances_takes_one_product():
 def test_a_sketch_keeps_lengths_on_average_and_all_of_them_at_full_width():
     rng = np.random.default_rng(0)
     v = rng.normal(size=50)
-    lengths = [np.sum((draw_sketch(50, 10, rng).T @ v) ** 2) for _ in range(400)]
-    assert np.mean(lengths) == pytest.approx(v @ v, rel=0.05)
-    assert np.sum((draw_sketch(50, 64, rng).T @ v) ** 2) == pytest.approx(v @ v)
+    sketch = draw_sketch(50, 10, rng)
+    drawn = [np.sum((draw_sketch(50, 10, rng).T @ v) ** 2) for _ in range(400)]
+    redrawn = [np.sum((redraw_sketch(sketch, rng).T @ v) ** 2) for _ in range(400)]
+    assert np.mean(drawn) == pytest.approx(v @ v, rel=0.05)
+    assert np.mean(redrawn) == pytest.approx(v @ v, rel=0.05)
+    full = redraw_sketch(draw_sketch(50, 64, rng), rng)
+    assert np.sum((full.T @ v) ** 2) == pytest.approx(v @ v)
 
 
 # --- recovery -------------------------------------------------------------------------------------
@@ -327,9 +337,9 @@ def test_looser_stability_raises_the_threshold(oracle):
 
 @pytest.mark.parametrize("oracle", TESTED)
 @pytest.mark.parametrize("cards", [2, 3])
-def test_a_network_is_freed_of_most_of_the_harm(oracle, cards):
-    network = random_network("graph", 12, 60, cards=cards, random_state=0)
-    clean = sample(network, 20_000, 0)
+def test_a_network_of_twenty_nodes_is_freed_of_half_the_harm_and_more(oracle, cards):
+    network = random_network("graph", 20, 120, cards=cards, random_state=0)
+    clean = sample(network, 40_000, 0)
     codes, is_bad = corrupt(clean, network, "product", 0.1, 0)
     rows = load_backend("native").encode(network.layout, codes)
 
@@ -340,7 +350,7 @@ def test_a_network_is_freed_of_most_of_the_harm(oracle, cards):
     expansion = Expansion.at_counts(rows, rows.count())
     found = oracle(expansion, 0.1, trim=False, random_state=0)
     assert found.converged
-    assert error(found.weights) < 0.6 * error(np.ones(len(codes)))
+    assert error(found.weights) < 0.5 * error(np.ones(len(codes)))
     assert found.weights[is_bad].mean() < found.weights[~is_bad].mean() - 0.2
     rows = load_backend("native").encode(network.layout, clean)
     if oracle in FILTERS:
@@ -375,8 +385,7 @@ def test_soft_filter_lowers_the_tail_and_nothing_else(case, tail, ambition, shar
     assert taken <= max_mass * (1 + 1e-9)
     lowered = after < w * (1 - 1e-12)
     if lowered.any():
-        kept_out = scores > scores[lowered].min()
-        assert w[kept_out].sum() <= tail * w.sum() * (1 + 1e-6)
+        assert w[scores > scores[lowered].min()].sum() <= tail * w.sum() * (1 + 1e-6)
         assert after @ scores / after.sum() <= before * (1 + 1e-9)
     order = np.random.default_rng(0).permutation(len(w))
     again = soft_filter(
@@ -451,8 +460,7 @@ def test_noise_is_the_edge_of_the_spectrum_for_gaussian_rows():
         vectors = DenseVectors.of(np.random.default_rng(0).normal(size=(n_rows, dim)))
         weights = np.ones(n_rows)
         noise = sampling_noise(vectors, weights, look_at(vectors, weights))[0]
-        ratio = dim / n_rows
-        assert noise == pytest.approx(2 * math.sqrt(ratio) + ratio, rel=0.1)
+        assert noise == pytest.approx(2 * math.sqrt(dim / n_rows) + dim / n_rows, rel=0.1)
 
 
 def test_positions_have_their_sign_and_medians_their_weight():
@@ -480,36 +488,6 @@ def test_the_geometric_median_has_the_least_sum_of_distances():
         assert distances(found.mean) <= distances(found.mean + 0.01 * rng.normal(size=5))
     X[:150] += 1e8
     assert np.linalg.norm(find_center(DenseVectors.of(X)).point) < 10
-
-
-class OnlyProducts:
-    """Vectors that know nothing of columns."""
-
-    def __init__(self, X):
-        self.inner = DenseVectors.of(X)
-        self.n_rows, self.dim = X.shape
-
-    def mean(self, weights=None):
-        return self.inner.mean(weights)
-
-    def gram(self, V, weights, center):
-        return self.inner.gram(V, weights, center)
-
-    def score(self, V, center):
-        return self.inner.score(V, center)
-
-    def square_norms(self, center):
-        return self.inner.square_norms(center)
-
-    def expected(self, V):
-        return V
-
-
-def test_coordinate_medians_come_from_products_where_columns_are_not_known():
-    X = np.random.default_rng(0).exponential(size=(301, 7))
-    for vectors in (DenseVectors.of(X), OnlyProducts(X)):
-        found = coordinate_median(vectors, 0.1)
-        np.testing.assert_allclose(found.mean, np.median(X, axis=0), atol=1e-9)
 
 
 def test_baselines_drop_the_share_they_were_told():

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn._matrix import DenseVectors, SparseVectors, as_vectors
+from robustbn._oracle.que import Past, approximate_scores, draw_sketch
+from robustbn._oracle.spectral_filter import Whitened
 from robustbn.exceptions import DataError
 from robustbn.mean import METHODS, robust_mean
 
@@ -115,16 +117,43 @@ def test_units_and_origin_do_not_matter(method):
     np.testing.assert_allclose(moved.weights, found.weights, atol=1e-3)
 
 
-def test_columns_of_different_spread_need_a_scale():
-    """Rows that are bad in a small column hide behind a large one unless columns are scaled."""
+def test_columns_of_different_spread_do_not_hide_bad_rows():
     X, bad = move_rows(clean_rows("normal", 2000, 10, 4), 10.0)
     X[:, 0] *= 1000
-    by_column = robust_mean(X)
-    assert by_column.weights[bad].mean() < 0.2
-    by_hand = robust_mean(X, scale=np.r_[1000.0, np.ones(9)])
-    assert by_hand.weights[bad].mean() < 0.2
-    common = robust_mean(X, 0.1, scale="common")
-    assert common.weights[bad].mean() > 0.5
+    for scale in ("columns", "common", np.r_[1000.0, np.ones(9)]):
+        assert robust_mean(X, 0.1, scale=scale).weights[bad].mean() < 0.2
+    # A method that takes the scaled columns for alike depends on the scale, and says so.
+    assert robust_mean(X, 0.1, "que").weights[bad].mean() < 0.2
+    astray = robust_mean(X, 0.1, "que", scale="common")
+    assert not astray.converged
+    assert "covariance that was assumed (see scale)" in astray.status
+
+
+def test_bad_rows_hidden_behind_correlated_columns_are_caught():
+    """Twenty directions of good rows vary more than the bad rows make their own direction vary."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(60, 60)))[0]
+    spread = np.r_[np.linspace(5, 8, 20), np.ones(40)]
+    X = rng.normal(size=(4000, 60)) * spread @ basis.T
+    bad = rng.random(4000) < 0.1
+    X[bad] += 12 * basis[:, -1]
+    assert 0.09 * 12**2 < 5**2
+    found = robust_mean(X, scale=np.ones(60))
+    assert found.converged
+    assert found.weights[bad].mean() < 0.2
+    assert found.weights[~bad].mean() > 0.95
+    assert np.linalg.norm(basis[:, -1] @ found.mean) < 0.2 * np.linalg.norm(
+        basis[:, -1] @ X.mean(0)
+    )
+
+
+def test_columns_too_correlated_to_be_examined_are_reported():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 200)) * np.geomspace(1, 1e4, 200)
+    found = robust_mean(X @ np.linalg.qr(rng.normal(size=(200, 200)))[0], scale=np.ones(200))
+    assert found.contamination < 0.005
+    assert not found.converged
+    assert "not all directions could be examined" in found.status
 
 
 def test_a_known_covariance_sees_more():
@@ -192,6 +221,19 @@ def test_dense_products_are_what_they_say():
     np.testing.assert_allclose(vectors.square_norms(center), (centred**2).sum(axis=1))
     spread = 1.4826 * np.median(np.abs(X - np.median(X, axis=0)), axis=0)
     np.testing.assert_allclose(vectors.column_spreads(), scale * spread)
+
+
+def test_whitened_vectors_are_the_transformed_vectors():
+    rng = np.random.default_rng(0)
+    X, V, center, w = (rng.normal(size=s) for s in ((80, 9), (9, 4), 9, 80))
+    basis = np.linalg.qr(rng.normal(size=(9, 3)))[0]
+    factors = np.array([0.1, 0.5, 1.0])
+    found = Whitened(DenseVectors.of(X), basis, factors)
+    plain = DenseVectors.of(X @ (np.eye(9) + basis * (factors - 1) @ basis.T))
+    np.testing.assert_allclose(found.mean(w**2), plain.mean(w**2), atol=1e-12)
+    np.testing.assert_allclose(found.gram(V, w, center), plain.gram(V, w, center), atol=1e-9)
+    np.testing.assert_allclose(found.score(V, center), plain.score(V, center), atol=1e-9)
+    np.testing.assert_allclose(found.square_norms(center), plain.square_norms(center), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -276,6 +318,13 @@ class Counting:
         return V
 
 
+def test_coordinate_medians_come_from_products_where_columns_are_not_known():
+    X = np.random.default_rng(0).exponential(size=(301, 7))
+    for vectors in (DenseVectors.of(X), Counting(X)):
+        found = robust_mean(vectors, method="coordinate_median")
+        np.testing.assert_allclose(found.mean, np.median(X, axis=0), atol=1e-9)
+
+
 def count_columns(method, n_rows, dim, density=1.0):
     if density < 1:
         X, _ = sparse_rows(n_rows, dim, density)
@@ -306,22 +355,25 @@ def test_the_density_does_not_change_the_number_of_passes():
     assert max(counts) <= 800
 
 
-def test_no_copy_of_the_matrix_is_made():
-    """No N × dim copy and no dim × dim matrix: the peak is below either."""
-    X, _ = move_rows(clean_rows("normal", 6000, 400, 0), 12.0)
-    for method in ("filter", "que"):
-        tracemalloc.start()
-        robust_mean(X, 0.1, method)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak < 0.25 * X.nbytes
-    S, _ = sparse_rows(6000, 3000, 0.002)
+def measure_peak(run, *arguments, **settings):
     tracemalloc.start()
-    robust_mean(S, 0.1)
+    run(*arguments, **settings)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 0.25 * 8 * 3000**2
-    assert peak < 0.1 * 8 * 6000 * 3000
+    return peak
+
+
+def test_no_copy_of_the_matrix_is_made():
+    """No N × dim copy and no dim × dim matrix: the peak is far below either."""
+    X, _ = move_rows(clean_rows("normal", 4000, 250, 0), 12.0)
+    assert measure_peak(robust_mean, X, 0.1) < 0.25 * X.nbytes
+    S, _ = sparse_rows(3000, 3000, 0.002)
+    assert measure_peak(robust_mean, S, 0.1) < 0.1 * 8 * 3000**2
+    vectors, ones = SparseVectors.of(S), np.ones(3000)
+    past = Past.empty(vectors).add(ones, vectors.mean())
+    sketch = draw_sketch(3000, 64, np.random.default_rng(0))
+    state = (vectors, ones, vectors.mean(), past, 0.1, sketch)
+    assert measure_peak(approximate_scores, *state, excess_bound=10.0) < 0.25 * 8 * 3000**2
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from robustbn.network import BayesianNetwork
 
 SAMPLE_ROWS_PER_PARAMETER = 200  # O(m / eps^2) rows tell good from bad; more only cost time
 LEAST_SAMPLE_ROWS = 50_000
+MANY_ROWS = 1_000_000  # enough to count copies in, and to refit the verdict on
 
 
 def load_rows(
@@ -132,30 +133,40 @@ def fit_robustly(
     plain_counts = rows.count(sample_weight)
 
     # Rows copied more often than the network allows.
-    copies = find_copies(rows, lambda i: load_rows(network, codes[i], config.backend))
-    repeats = find_repeats(copies, plain_counts, given[copies.first], slack=1.5)
+    many, of_many = _draw_sample(network, codes, rows, MANY_ROWS, config)
+    copies = find_copies(many, of_many, lambda i: load_rows(network, codes[i], config.backend))
+    repeats = find_repeats(copies, many.count(given[of_many]), given[copies.first], slack=1.5)
     base: RowVector = given * repeats.weigh(rows)
 
     # Which rows are bad, learned from a sample: filter, explain, filter again.
-    sample, chosen = _draw_sample(network, codes, rows, config)
+    sample, chosen = _draw_sample(network, codes, rows, _sample_size(network, config), config)
     rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round)
     learned = rounds.run(explain_first=config.polish, filter_last=False)
+    if learned.is_suspicious and many.n_rows > sample.n_rows:  # look closer
+        sample, chosen = many, of_many
+        rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round, learned.rounds)
+        learned = rounds.run(explain_first=config.polish, filter_last=False, start=learned.mixture)
 
     # How often rows may be repeated, now that the tables are better known.
-    trust: RowVector = given * learned.weigh(rows)
-    repeats = find_repeats(copies, rows.count(trust), trust[copies.first])
+    trust: RowVector = given[chosen] * learned.weigh(sample)
+    counts = sample.count(trust) * (many.n_rows / sample.n_rows)
+    repeats = find_repeats(copies, counts, given[copies.first] * learned.weigh(copies.rows))
     before = base
     base = given * repeats.weigh(rows)
-    if learned.is_in_excess or np.abs(base - before).sum() > 1e-4 * base.sum():
+    n_newly_repeated = float(np.maximum(before - base, 0).sum(dtype=np.float64))
+    if learned.is_in_excess or n_newly_repeated > 2e-3 * rows.n_rows:
         rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round, learned.rounds)
         learned = rounds.run(explain_first=config.polish, filter_last=True, start=learned.mixture)
 
     # The verdict on all rows, and the tables of those that are trusted.
-    good, by_kind = None, np.zeros((network.n_cells, 1))
+    by_kind = np.zeros((network.n_cells, 1))
     if learned.mixture is not None:
-        mixture, good, by_kind = settle(rows, base, learned.mixture, sample, draw)
+        mixture, by_kind = settle(
+            learned.mixture, (sample, base[chosen]), (many, base[of_many]), draw
+        )
+        by_kind *= rows.n_rows / many.n_rows
         learned = replace(learned, mixture=mixture)
-    trust = weigh_rows(rows, learned.mixture, learned.filters, good)
+    trust = learned.weigh(rows)
     counts = rows.count(base * trust)
     weights = trust * repeats.weigh(rows)
     n = float(given.sum(dtype=np.float64))
@@ -256,15 +267,19 @@ def _drawing(network: BayesianNetwork, config: RobustConfig) -> Callable[[Vector
     return draw
 
 
+def _sample_size(network: BayesianNetwork, config: RobustConfig) -> int:
+    """Return how many rows to learn the verdict from."""
+    if config.sample_rows is not None:
+        return config.sample_rows
+    return max(LEAST_SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * network.layout.n_free)
+
+
 def _draw_sample(
-    network: BayesianNetwork, codes: NDArray[np.uint8], rows: Rows, config: RobustConfig
-) -> tuple[Rows, NDArray[np.int64] | slice]:
-    """Return one row drawn from each of equal stretches, and their numbers; or all, if few."""
-    n = config.sample_rows
-    if n is None:
-        n = max(LEAST_SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * network.layout.n_free)
+    network: BayesianNetwork, codes: NDArray[np.uint8], rows: Rows, n: int, config: RobustConfig
+) -> tuple[Rows, NDArray[np.int64]]:
+    """Return one row drawn from each of n equal stretches, and their numbers; or all, if few."""
     if n >= rows.n_rows:
-        return rows, slice(None)
-    rng = np.random.default_rng([config.seed, 1])
+        return rows, np.arange(rows.n_rows)
+    rng = np.random.default_rng([config.seed, n])
     chosen = ((np.arange(n) + rng.random(n)) * (rows.n_rows / n)).astype(np.int64)
     return load_rows(network, codes[chosen], config.backend, config.n_threads), chosen

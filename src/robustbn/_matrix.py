@@ -18,7 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from robustbn._protocols import RowVector, Vector, Vectors
 from robustbn.exceptions import DataError
 
-BLOCK_ENTRIES = 2**17  # entries of a dense block: 1 MiB
+# A dense block is so small that its products stay in the cache and on one thread: a BLAS that wakes
+# a second one for each of them is up to 30 times slower when the machine has other work, and not
+# faster when it has none. OpenBLAS does so from 2^18 multiplications, or 9216 for a single vector.
+BLOCK_ENTRIES = 2**15
+SMALL_PRODUCT, SMALL_PRODUCT_WITH_VECTOR = 2**18, 9216
+WIDE_BLOCK_ENTRIES = 2**20  # when a few rows exceed the limit already
 BLOCK_COLUMNS = 16  # columns of one product with a sparse matrix
 LARGEST = 1e100  # larger numbers overflow when squared and multiplied
 MAD_TO_SD = 1.4826  # of a normal distribution
@@ -76,7 +81,7 @@ class DenseVectors:
             )
         _require_shape(array.shape)
         held = cls(array, np.ones(array.shape[1]))
-        for start, block in held._blocks():
+        for start, block in held._blocks(1):
             _require_finite(block, partial(_shift_row, start))
         return held
 
@@ -102,7 +107,7 @@ class DenseVectors:
     def mean(self, weights: RowVector | None = None) -> Vector:
         """Return `sum of weights[n] x[n] / sum of weights[n]`; one pass."""
         total = np.zeros(self.dim)
-        for start, block in self._blocks():
+        for start, block in self._blocks(1):
             total += (
                 block.sum(axis=0, dtype=np.float64)
                 if weights is None
@@ -114,7 +119,7 @@ class DenseVectors:
         """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; one pass."""
         table = self.scale[:, None] * V
         total = np.zeros_like(table)
-        for start, block in self._centred(center):
+        for start, block in self._centred(center, V.shape[1]):
             y = block @ table
             if weights is not None:
                 y *= weights[start : start + len(block), None]
@@ -125,16 +130,16 @@ class DenseVectors:
         """Return `|V' (x[n] - center)|^2`; one pass."""
         table = self.scale[:, None] * V
         scores = np.empty(self.n_rows)
-        for start, block in self._centred(center):
+        for start, block in self._centred(center, V.shape[1]):
             y = block @ table
             scores[start : start + len(block)] = np.einsum("nr,nr->n", y, y)
         return scores
 
     def square_norms(self, center: Vector) -> RowVector:
         """Return `|x[n] - center|^2`; one pass."""
-        norms = np.empty(self.n_rows)
-        for start, block in self._centred(center):
-            norms[start : start + len(block)] = (block * block) @ self.scale**2
+        norms, squares = np.empty(self.n_rows), self.scale**2
+        for start, block in self._centred(center, 1):
+            norms[start : start + len(block)] = (block * block) @ squares
         return norms
 
     def expected(self, V: Vector) -> Vector:
@@ -152,15 +157,18 @@ class DenseVectors:
         spreads: Vector = np.concatenate([_spread_dense(c) for c in self._columns()])
         return self.scale * spreads
 
-    def _blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
-        n = max(1, BLOCK_ENTRIES // self.dim)
+    def _blocks(self, width: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield blocks of rows for products with `width` columns, each with its first row."""
+        limit = SMALL_PRODUCT // width if width > 1 else SMALL_PRODUCT_WITH_VECTOR
+        n = min(BLOCK_ENTRIES, limit) // self.dim
+        n = n if n >= 4 else max(1, WIDE_BLOCK_ENTRIES // self.dim)
         for start in range(0, self.n_rows, n):
             yield start, self.array[start : start + n]
 
-    def _centred(self, center: Vector) -> Iterator[tuple[int, Vector]]:
+    def _centred(self, center: Vector, width: int) -> Iterator[tuple[int, Vector]]:
         """Yield blocks of rows minus `center / scale`, so that scales act on short tables only."""
         offset = center / self.scale
-        for start, block in self._blocks():
+        for start, block in self._blocks(width):
             yield start, np.subtract(block, offset, dtype=np.float64)
 
     def _columns(self) -> Iterator[Vector]:
@@ -277,10 +285,10 @@ class SparseVectors:
 
     def column_spreads(self) -> Vector:
         """Return a robust standard deviation of each column; O(nnz log nnz)."""
-        by_column = self.matrix.tocsc()
-        stored = by_column.data != 0
-        column_of = np.repeat(np.arange(self.dim), np.diff(by_column.indptr))[stored]
-        spreads = _spread_of_differing(by_column.data[stored], column_of, self.dim, self.n_rows)
+        m = self.matrix
+        is_csr, stored = m.format == "csr", m.data != 0
+        column_of = m.indices if is_csr else np.repeat(np.arange(self.dim), np.diff(m.indptr))
+        spreads = _spread_of_differing(m.data[stored], column_of[stored], self.dim, self.n_rows)
         for j, column in self._full_columns():
             spreads[j] = _spread_dense(column[None, :])[0]
         return self.scale * spreads

@@ -36,16 +36,19 @@ from robustbn._result import Round
 
 Draw = Callable[[Vector, int], Rows]  # rows drawn from tables q, so many
 
-ALLOWANCE = 0.02  # above the top eigenvalue of drawn rows, before anything is called in excess
+ALLOWANCE = 0.02  # above the top eigenvalue of drawn rows: more is in excess, and is filtered
+OBVIOUS = 2.0  # a top eigenvalue above this need not be known more precisely
+SUSPICION = 0.005  # more than this is looked into: an explanation has to earn its place anyway
 MAX_DIRECTIONS = 8
 MAX_ROUNDS = 12
 MAX_KINDS = 12
 MAX_FILTERS = 20
 MIN_BAD_ROWS = 20.0
+PART_ROWS = 2**18
 PROBE_STEPS = 8
 DRAWN_ROWS = 50_000
 CALIBRATION_ROWS = 200_000
-NEW_KIND_GAIN = 2.0  # log-likelihood a free parameter that a new kind must bring
+NEW_KIND_GAIN = 3.0  # log-likelihood a free parameter that a new kind must bring
 UNSURE = 0.02  # share of rows not judged clearly, in units of the noise, that matters
 SPLIT_GAIN = 1.0  # and that a finer picture of the bad rows must bring
 
@@ -96,32 +99,26 @@ class Learned:
         """Whether the rows that are kept vary more than good rows do."""
         return self.top > self.threshold
 
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether they vary at all more than good rows, or none was found bad: look closer."""
+        return self.mixture is None or self.top > self.threshold - ALLOWANCE + SUSPICION
+
     def weigh(self, rows: Rows) -> RowVector:
         """Return the weight of each of any rows; shape (N,)."""
         return weigh_rows(rows, self.mixture, self.filters)
 
 
-def weigh_rows(
-    rows: Rows,
-    mixture: Mixture | None,
-    filters: Sequence[Filter],
-    good: RowVector | None = None,
-) -> RowVector:
-    """Return the weight of each row: a function of the row alone; shape (N,).
-
-    Parameters
-    ----------
-    good : what the mixture says of the rows, if that is known already.
-    """
-    weights: RowVector
-    if good is not None:
-        weights = good
-    elif mixture is not None:
-        weights = mixture.weigh(rows)
-    else:
-        weights = np.ones(rows.n_rows, np.float32)
-    for each in filters:
-        weights = weights * each.weigh(rows)
+def weigh_rows(rows: Rows, mixture: Mixture | None, filters: Sequence[Filter]) -> RowVector:
+    """Return the weight of each row: a function of the row alone; shape (N,). In parts."""
+    weights = np.ones(rows.n_rows, np.float32)
+    if mixture is None and not filters:
+        return weights
+    for where, part in rows.parts(PART_ROWS):
+        if mixture is not None:
+            weights[where] = mixture.weigh(part)
+        for each in filters:
+            weights[where] *= each.weigh(part)
     return weights
 
 
@@ -130,7 +127,8 @@ def look_at(rows: Rows, weights: RowVector, damping: float = DAMPING_ROWS) -> Lo
     counts = rows.count(weights)
     expansion = Expansion.at_counts(rows, counts, damping=damping)
     n = float(weights.sum(dtype=np.float64))
-    spectrum = top_eigenpairs(expansion, weights, np.zeros(expansion.dim), n)
+    center = np.zeros(expansion.dim)
+    spectrum = top_eigenpairs(expansion, weights, center, n, depth=5, enough=OBVIOUS)
     directions = spectrum.vectors[:, :MAX_DIRECTIONS]
     return Look(expansion.q, spectrum.values, expansion.table(directions))
 
@@ -222,18 +220,24 @@ class Rounds:
     def top(self) -> float:
         return self.look.top
 
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the trusted rows vary at all more than they should."""
+        return self.top > self.threshold - ALLOWANCE + SUSPICION
+
     def _look(self, weights: RowVector, action: str) -> None:
         """Look at weighted rows, and at rows drawn from their tables; note the round.
 
-        Clean rows are not drawn when even an infinite number of them would not be in excess.
+        None are drawn when the top eigenvalue is one that even infinitely many good rows may have.
         """
         self.weights = weights
         self.look = look_at(self.rows, weights)
         n = max(float(weights.sum(dtype=np.float64)), 1.0)
-        self.threshold = 1.0 + ALLOWANCE
-        if self.top > self.threshold:
+        expected = 1.0
+        if self.top > expected + SUSPICION:
             self.clean = self.draw(self.look.q, int(min(max(n, 1000), DRAWN_ROWS)))
-            self.threshold = clean_top(self.clean, n) + ALLOWANCE
+            expected = clean_top(self.clean, n)
+        self.threshold = expected + ALLOWANCE
         now = time.perf_counter()
         done = Round(
             number=len(self.rounds),
@@ -251,7 +255,7 @@ class Rounds:
     def _explain_rounds(self, likelihood: float) -> None:
         """Add kinds of bad rows while the spectrum is in excess and each earns its place."""
         n_free = self.rows.layout.n_free
-        while self.top > self.threshold and len(self.rounds) < self.n_earlier + MAX_ROUNDS:
+        while self.is_suspicious and len(self.rounds) < self.n_earlier + MAX_ROUNDS:
             _, factors = self._build_filter()
             marked = self.weights * (1 - factors)
             if marked.sum() < MIN_BAD_ROWS:
@@ -316,60 +320,51 @@ class Rounds:
             self._look(weights, "filtered")
 
     def _build_filter(self) -> tuple[Filter, RowVector]:
-        in_excess = int(np.clip((self.look.values > self.threshold).sum(), 1, MAX_DIRECTIONS))
+        most = self.threshold - ALLOWANCE + SUSPICION
+        in_excess = int(np.clip((self.look.values > most).sum(), 1, MAX_DIRECTIONS))
         return build_filter(self.look.table[:, :in_excess], self.rows, self.weights, self.clean)
 
 
 def settle(
-    rows: Rows,
-    base: RowVector,
     mixture: Mixture,
-    sample: Rows,
+    sample: tuple[Rows, RowVector],
+    many: tuple[Rows, RowVector],
     draw: Draw,
     *,
     max_steps: int = 8,
-    part_rows: int = 2**18,
-) -> tuple[Mixture, RowVector, Vector]:
-    """Refit the mixture to all rows, calibrated, until its good tables stop moving.
+) -> tuple[Mixture, Vector]:
+    """Refit the mixture to many rows, calibrated, until its good tables stop moving.
 
-    Returns the mixture, each row's probability of being good, and counts by
-    `[good, kind 1, ..., kind K]` of shape (M, 1 + K). Every step is one pass over the
-    rows in parts, so that memory beside the rows stays O(N).
+    When the sample leaves no doubt about any row there is nothing to refit. Returns the mixture and
+    its counts by `[good, kind 1, ..., kind K]`, shape (M, 1 + K), scaled to the many rows. Every
+    step is one pass over the rows in parts, so that memory beside them stays small.
 
     Parameters
     ----------
-    base : fixed weight of each row.
-    sample : rows the mixture was learned from.
+    sample, many : rows the mixture was learned from, and more of them; each with their base.
     draw : draws rows from tables.
     """
+    rows, base = many
     layout = rows.layout
     total = float(base.sum(dtype=np.float64))
     noise = float(np.sqrt(layout.n_free / max(total, 1.0)))
+    shares, log_odds = judge(sample[0], mixture)
+    counts = sample[0].count(shares * sample[1][:, None]) * (rows.n_rows / sample[0].n_rows)
+    if ambiguity(log_odds) < UNSURE * noise:
+        return mixture, counts
     prior = PRIOR_ROWS * normalise_counts(layout, rows.count(base), uniform_tables(layout))
-    unsure = ambiguity(mixture.log_odds(sample)) > UNSURE * noise
-    good = np.empty(rows.n_rows, np.float32)
-    judging = mixture
-    histogram: OddsHistogram | None = None
     for step in range(max_steps):
-        counts = np.zeros((layout.n_cells, 1 + mixture.n_kinds))
-        if unsure:
-            drawn = draw(mixture.q, int(min(max(total, 1000), CALIBRATION_ROWS)))
-            histogram = OddsHistogram.of_drawn(mixture.log_odds(drawn))
+        drawn = draw(mixture.q, int(min(max(total, 1000), CALIBRATION_ROWS)))
+        histogram = OddsHistogram.of_drawn(mixture.log_odds(drawn))
         observed = np.zeros(N_BINS)
-        for where, part in rows.parts(part_rows):
+        counts = np.zeros((layout.n_cells, 1 + mixture.n_kinds))
+        for where, part in rows.parts(PART_ROWS):
             shares, log_odds = judge(part, mixture)
-            good[where] = shares[:, 0]
             counts += part.count(shares * base[where, None])
-            if histogram is not None:
-                observed += histogram.count(log_odds, base[where])
-        judging, mixture = mixture, refit(layout, counts, prior, mixture)
-        pi = layout.sum_configurations(counts[:, 0]) / total
-        if histogram is None:
-            if np.abs(mixture.shares - judging.shares).sum() < UNSURE * noise:
-                break
-            continue
+            observed += histogram.count(log_odds, base[where])
+        before, mixture = mixture, refit(layout, counts, prior, mixture)
         mixture = calibrate(mixture, histogram, observed, total)
-        moved = chi_distance(layout, pi, judging.q, mixture.q)
-        if step > 2 and moved < 0.05 * noise:
+        pi = layout.sum_configurations(counts[:, 0]) / total
+        if step > 2 and chi_distance(layout, pi, before.q, mixture.q) < 0.05 * noise:
             break
-    return judging, good, counts
+    return mixture, counts

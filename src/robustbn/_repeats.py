@@ -67,11 +67,14 @@ NO_REPEATS = Repeats(
 )
 
 
-def find_copies(rows: Rows, pick: Callable[[NDArray[np.int64]], Rows]) -> Copies:
+def find_copies(
+    rows: Rows, numbers: NDArray[np.int64], pick: Callable[[NDArray[np.int64]], Rows]
+) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
     Parameters
     ----------
+    numbers : of the rows; shape (N,).
     pick : returns the rows of given numbers.
     """
     prints = rows.fingerprints()
@@ -84,7 +87,7 @@ def find_copies(rows: Rows, pick: Callable[[NDArray[np.int64]], Rows]) -> Copies
     repeated, seen = ordered[starts[often]], seen[often]
     found, place = _locate(prints, repeated)
     first = np.empty(len(repeated), np.int64)
-    first[place[::-1]] = found[::-1]  # the last one written is the first that appears
+    first[place[::-1]] = numbers[found[::-1]]  # the last one written is the first that appears
     return Copies(repeated, first, seen, pick(first))
 
 
@@ -107,9 +110,7 @@ def _locate(
     return candidates[is_there], place[is_there]
 
 
-def find_repeats(
-    copies: Copies, counts: Vector, trust: RowVector, *, slack: float = 1.02
-) -> Repeats:
+def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float = 1.02) -> Repeats:
     """Find the rows whose number of copies cannot be chance.
 
     A row seen c times where lam = n Q(u) are expected is reported when the Poisson tail bound
@@ -124,19 +125,18 @@ def find_repeats(
     """
     layout = copies.rows.layout
     n_rows = float(sum_over_rows(layout, counts))
-    weight = copies.seen.astype(np.float64) * np.maximum(trust, 1e-12)
-    factors = np.ones(len(weight))
-    expected = weight.copy()
-    for _ in range(MAX_STEPS if len(weight) else 0):
-        kept = counts - copies.rows.count((1 - factors) * weight)
+    seen = copies.seen.astype(np.float64)
+    factors, expected = np.ones(len(seen)), seen.copy()
+    for _ in range(MAX_STEPS if len(seen) else 0):
+        kept = counts - copies.rows.count((1 - factors) * seen * trust)
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
         expected = float(sum_over_rows(layout, kept)) * np.exp(log_q)
         lam = slack * np.maximum(expected, 1e-12)
-        surprise = weight * np.log(weight / lam) - weight + lam
-        too_many = (weight > lam) & (surprise > 1.2 * np.log(max(n_rows, 2.0)))
-        before, factors = factors, np.where(too_many, np.minimum(1, expected / weight), 1.0)
-        if np.abs((factors - before) * weight).sum() < 1e-4 * n_rows:
+        surprise = seen * np.log(seen / lam) - seen + lam
+        too_many = (seen > lam) & (surprise > 1.2 * np.log(max(n_rows, 2.0)))
+        before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
+        if np.abs((factors - before) * seen).sum() < 1e-4 * n_rows:
             break
     found = factors < 1
     return Repeats(

@@ -26,6 +26,10 @@ class Status(StrEnum):
         "Further steps no longer make the rows that are kept look cleaner, and they still vary "
         "more than good rows do. Raise contamination, or try method='filter'."
     )
+    NOT_ALL_SEEN = (
+        "Nothing is in excess as far as was looked, but the columns are so correlated that not all "
+        "directions could be examined. Decorrelate the columns, or use fewer of them."
+    )
     NOT_TESTED = "This method makes no test of the rows that are kept."
     NOT_SETTLED = (
         "The centre still moved at the last step. Raise the number of steps; the rows may lie on a "

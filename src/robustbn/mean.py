@@ -11,32 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._matrix import DenseVectors, SparseVectors, as_vectors
-from robustbn._oracle.baselines import (
-    coordinate_median,
-    geometric_median,
-    one_shot,
-    plain_mean,
-    ransac,
-)
-from robustbn._oracle.descent import descent
-from robustbn._oracle.que import que
-from robustbn._oracle.spectral_filter import spectral_filter
+from robustbn._oracle import METHODS, NEED_SHARE
 from robustbn._protocols import Vector, Vectors
 from robustbn._result import MeanResult, OracleResult
 
 Oracle = Callable[..., OracleResult]
 
-METHODS: dict[str, Oracle] = {
-    "filter": spectral_filter,
-    "que": que,
-    "descent": descent,
-    "none": plain_mean,
-    "coordinate_median": coordinate_median,
-    "geometric_median": geometric_median,
-    "one_shot": one_shot,
-    "ransac": ransac,
-}
-NEED_SHARE = ("one_shot", "ransac")  # no test of their own: they cannot find the contamination
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
 SCALES = ("columns", "common", "identity")
 GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
@@ -55,8 +35,8 @@ def robust_mean(
 
     The error does not grow with the number of columns, as that of medians does, as long as good
     rows have about the covariance that is assumed. Time is that of several hundred products of X
-    with a vector (ten thousand and more for "que"), nearly linear in the stored entries. X is never
-    copied, scaled or centred; a sparse X stays sparse.
+    with a vector (ten thousand and more for "que"), nearly linear in the stored entries. A
+    dense X is never copied, scaled or centred as a whole; a sparse X stays sparse.
 
     Parameters
     ----------
@@ -87,13 +67,15 @@ def robust_mean(
 
     Notes
     -----
-    Measured with the defaults: of clean Gaussian rows, correlated or not, less than 0.5 % is
-    removed (mean of runs with N from 50 to 5000 and 1 to 300 columns); of Student's t rows with
-    3 degrees of freedom 0 to 1.5 %, more when there are fewer rows than columns; of log-normal
-    rows up to 3 %. The mean of those is not harmed where the tails are symmetric.
+    Measured with the defaults on clean rows, 80 × 4 to 4000 × 120, 25 draws of each: of Gaussian
+    rows nothing was removed, be they uncorrelated, autoregressive (0.9), in correlated blocks or in
+    mixed units; of rows of Student's t with 3 degrees of freedom 0.05 to 1 %, with 2 degrees 2 to
+    3 %, and their mean had the smaller error.
 
-    In one to four columns a heavy tail and outliers cannot be told apart by comparing directions;
-    there "columns" allows a variance of up to three times what the middle half of the rows shows,
+    Strongly correlated columns hide bad rows: of 200 autoregressive columns (0.9), a tenth of 4000
+    rows moved by 8 standard deviations was mostly not seen, by 30 it was; uncorrelated, 8 is
+    enough. In one to four columns a heavy tail and outliers cannot be told apart by comparing
+    directions: a variance of up to three times what the middle half of the rows shows is let pass,
     beside dropping rows beyond about 7 standard deviations.
 
     Examples

@@ -118,6 +118,13 @@ def draw_sketch(dim: int, width: int, rng: np.random.Generator) -> Vector:
     return sketch
 
 
+def redraw_sketch(sketch: Vector, rng: np.random.Generator) -> Vector:
+    """Return a fresh sketch from an old one: lines shuffled, signs flipped, still orthogonal."""
+    signs = rng.choice([-1.0, 1.0], size=(len(sketch), 1))
+    fresh: Vector = signs * sketch[rng.permutation(len(sketch))]
+    return fresh
+
+
 def approximate_scores(
     vectors: Vectors,
     weights: RowVector,
@@ -179,14 +186,14 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     return float(shifts[best]), math.ceil(degrees[best])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Settings:
     """What stays the same during a run."""
 
     eps: float
     tolerated: float
     step_cap: float
-    width: int
+    sketch: Vector
     seed: int
 
 
@@ -246,7 +253,8 @@ def que(
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**31))
     tolerated = tolerated_excess(eps, beta, gamma, allowance)
-    settings = Settings(eps, tolerated, step_cap, width, seed)
+    sketch = draw_sketch(vectors.dim, width, rng)
+    settings = Settings(eps, tolerated, step_cap, sketch, seed)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
     state = State(weights, look_at(vectors, weights, seed=seed))
     radius_squared = float((weights * vectors.square_norms(state.look.mean)).max())  # R^2
@@ -280,7 +288,7 @@ def _run_epoch(
         if state.excess <= max(HALVED * first, xi) or _left(settings, state.weights) <= 0:
             break
         start = time.perf_counter()
-        sketch = draw_sketch(vectors.dim, settings.width, rng)
+        sketch = redraw_sketch(settings.sketch, rng)
         scores = approximate_scores(
             vectors, state.weights, state.look.mean, past, a, sketch, excess_bound=1.1 * first
         )

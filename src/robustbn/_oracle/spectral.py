@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from robustbn._protocols import RowVector, Vector, Vectors
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Ritz values, largest first, and their vectors; shapes (k,) and (dim, k)."""
+    """Ritz values, largest first, and the vectors of the first; shapes (k,) and (dim, width)."""
 
     values: Vector
     vectors: Vector
@@ -30,6 +31,7 @@ def top_eigenpairs(
     *,
     width: int = 8,
     depth: int = 4,
+    enough: float = math.inf,
     seed: int = 0,
 ) -> Spectrum:
     """Return the top of `Sigma(w) = sum of w (x - center)(x - center)' / total_weight`.
@@ -37,22 +39,29 @@ def top_eigenpairs(
     Rayleigh-Ritz on the Krylov space of a random block: `depth` passes over the rows with `width`
     columns each. An eigenvalue well above the rest is found to many digits; the edge of a bulk is
     approached from below, alike for two data sets of one kind, so compare like with like.
+
+    Parameters
+    ----------
+    enough : stop early once the top value is above this.
     """
     rng = np.random.default_rng(seed)
     width = min(width, vectors.dim)
     block = rng.normal(size=(vectors.dim, width))
     basis = np.empty((vectors.dim, 0))
-    image = np.empty((vectors.dim, 0))
+    small = np.zeros((depth * width, depth * width))  # basis' Sigma basis, a block at a time
     for _ in range(depth):
         block = _orthonormal_to(basis, block)
         if not block.shape[1]:
             break
+        old, new = basis.shape[1], basis.shape[1] + block.shape[1]
         product = vectors.gram(block, weights, center) / total_weight
-        basis, image = np.hstack([basis, block]), np.hstack([image, product])
+        basis = np.hstack([basis, block])
+        small[:new, old:new] = basis.T @ product
+        values, rotation = np.linalg.eigh(small[:new, :new], UPLO="U")
+        if values[-1] > enough:
+            break
         block = product
-    small = basis.T @ image
-    values, rotation = np.linalg.eigh((small + small.T) / 2)
-    return Spectrum(values[::-1], (basis @ rotation)[:, ::-1])
+    return Spectrum(values[::-1], basis @ rotation[:, : -width - 1 : -1])
 
 
 def _orthonormal_to(basis: Vector, block: Vector) -> Vector:

@@ -121,14 +121,14 @@ def soft_filter(
         return w
     logs = np.log1p(-tail_scores / (highest * (1.0 + SOFTNESS)))
     rest_mass = w.sum() - tail_w.sum()
-    rest_score = float(w @ scores) - float(tail_w @ tail_scores)
+    rest_score = (w * scores).sum() - (tail_w * tail_scores).sum()
 
     def is_enough(kappa: float) -> bool:
         kept = tail_w * np.exp(kappa * logs)
         mass = rest_mass + kept.sum()
         return bool(
             tail_w.sum() - kept.sum() >= max_mass
-            or rest_score + kept @ tail_scores <= allowed * mass
+            or rest_score + (kept * tail_scores).sum() <= allowed * mass
         )
 
     below, above = _bracket(is_enough)
