@@ -16,7 +16,7 @@ if not has_native():
         "Install a C++17 compiler and reinstall robustbn."
     )
 
-from benchmarks import counting, kernels, robust_time, robustness
+from benchmarks import counting, kernels, robust_mean, robust_time, robustness
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
 BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "kernels": kernels.run,
     "robustness": robustness.run,
     "robust_time": robust_time.run,
+    "robust_mean": robust_mean.run,
 }
 RESULTS = Path(__file__).parent / "results"
 

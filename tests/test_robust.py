@@ -35,7 +35,7 @@ pytestmark = [
 NETWORKS = {
     "graph": lambda: random_network("graph", 30, 200, random_state=0),
     "tree": lambda: random_network("tree", 60, random_state=0),
-    "categorical": lambda: random_network("graph", 20, 120, (2, 4), random_state=0),
+    "categorical": lambda: random_network("graph", 30, 200, (2, 4), random_state=0),
 }
 
 
@@ -301,7 +301,7 @@ def test_sample_weights_count_as_repeated_trust(poisoned):
 def test_the_diagnosis_speaks_plainly(poisoned):
     _, _, _, fit = poisoned
     found = fit.diagnose()
-    assert found.rows_wanted == pytest.approx(120 / fit.contamination_**2, rel=0.05)
+    assert found.rows_wanted == pytest.approx(200 / fit.contamination_**2, rel=0.05)
     assert found.has_enough_rows
     assert not found.theorem_applies
     for words in ("Rows:", "Enough.", "does not apply", "Balance", "configurations occur in fewer"):

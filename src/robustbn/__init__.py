@@ -4,6 +4,7 @@ from robustbn._read import example_network, read_network, write_network
 from robustbn._version import __version__
 from robustbn.distance import total_variation
 from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
+from robustbn.mean import robust_mean
 from robustbn.network import BayesianNetwork
 from robustbn.simulate import random_network, sample
 
@@ -15,6 +16,7 @@ __all__ = [
     "example_network",
     "random_network",
     "read_network",
+    "robust_mean",
     "sample",
     "total_variation",
     "write_network",

@@ -56,22 +56,23 @@ def describe_kinds(
 
 
 def describe_repeats(
-    network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 1000
+    network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 100
 ) -> list[RepeatedRow]:
     """Describe the rows that appear too often, those with the largest surplus first."""
-    surplus = repeats.seen - repeats.expected
-    return [
-        RepeatedRow(
-            row=int(repeats.first[i]),
-            states={
-                node: network.states[node][code]
-                for node, code in zip(network.nodes, codes[repeats.first[i]], strict=True)
-            },
-            seen=int(repeats.seen[i]),
-            expected=float(repeats.expected[i]),
+    worst = np.argsort(repeats.expected - repeats.seen)[:limit]
+    labels = [network.states[node] for node in network.nodes]
+    described = []
+    for i, row in zip(worst, codes[repeats.first[worst]].tolist(), strict=True):
+        states = [of_node[code] for of_node, code in zip(labels, row, strict=True)]
+        described.append(
+            RepeatedRow(
+                row=int(repeats.first[i]),
+                states=dict(zip(network.nodes, states, strict=True)),
+                seen=int(repeats.seen[i]),
+                expected=float(repeats.expected[i]),
+            )
         )
-        for i in np.argsort(surplus)[::-1][:limit]
-    ]
+    return described
 
 
 def describe_status(removed: float, top: float, threshold: float, stopped: str) -> tuple[bool, str]:

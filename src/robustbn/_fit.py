@@ -134,9 +134,12 @@ def fit_robustly(
 
     # Rows copied more often than the network allows.
     many, of_many = _draw_sample(network, codes, rows, MANY_ROWS, config)
-    copies = find_copies(many, of_many, lambda i: load_rows(network, codes[i], config.backend))
+    prints = rows.fingerprints()
+    copies = find_copies(
+        prints[of_many], of_many, lambda i: load_rows(network, codes[i], config.backend)
+    )
     repeats = find_repeats(copies, many.count(given[of_many]), given[copies.first], slack=1.5)
-    base: RowVector = given * repeats.weigh(rows)
+    base: RowVector = given * repeats.weigh_prints(prints)
 
     # Which rows are bad, learned from a sample: filter, explain, filter again.
     sample, chosen = _draw_sample(network, codes, rows, _sample_size(network, config), config)
@@ -151,8 +154,8 @@ def fit_robustly(
     trust: RowVector = given[chosen] * learned.weigh(sample)
     counts = sample.count(trust) * (many.n_rows / sample.n_rows)
     repeats = find_repeats(copies, counts, given[copies.first] * learned.weigh(copies.rows))
-    before = base
-    base = given * repeats.weigh(rows)
+    before, factor = base, repeats.weigh_prints(prints)
+    base = given * factor
     n_newly_repeated = float(np.maximum(before - base, 0).sum(dtype=np.float64))
     if learned.is_in_excess or n_newly_repeated > 2e-3 * rows.n_rows:
         rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round, learned.rounds)
@@ -168,7 +171,7 @@ def fit_robustly(
         learned = replace(learned, mixture=mixture)
     trust = learned.weigh(rows)
     counts = rows.count(base * trust)
-    weights = trust * repeats.weigh(rows)
+    weights = trust * factor
     n = float(given.sum(dtype=np.float64))
     n_trusted = float(sum_over_rows(rows.layout, counts))
     removed = max(0.0, 1 - n_trusted / n)

@@ -49,6 +49,7 @@ PROBE_STEPS = 8
 DRAWN_ROWS = 50_000
 CALIBRATION_ROWS = 200_000
 NEW_KIND_GAIN = 3.0  # log-likelihood a free parameter that a new kind must bring
+MIN_CLARITY = 0.35  # share of the distrusted weight that must be sure
 UNSURE = 0.02  # share of rows not judged clearly, in units of the noise, that matters
 SPLIT_GAIN = 1.0  # and that a finer picture of the bad rows must bring
 
@@ -128,7 +129,7 @@ def look_at(rows: Rows, weights: RowVector, damping: float = DAMPING_ROWS) -> Lo
     expansion = Expansion.at_counts(rows, counts, damping=damping)
     n = float(weights.sum(dtype=np.float64))
     center = np.zeros(expansion.dim)
-    spectrum = top_eigenpairs(expansion, weights, center, n, depth=5, enough=OBVIOUS)
+    spectrum = top_eigenpairs(expansion, weights, center, n, depth=4, enough=OBVIOUS)
     directions = spectrum.vectors[:, :MAX_DIRECTIONS]
     return Look(expansion.q, spectrum.values, expansion.table(directions))
 
@@ -184,6 +185,7 @@ class Rounds:
         self.stopped = ""
         self.clock = time.perf_counter()
         self.clean = rows  # drawn rows, once there is a reason to draw them
+        self.threshold = 1.0 + ALLOWANCE
 
     def run(
         self, *, explain_first: bool, filter_last: bool, start: Mixture | None = None
@@ -228,16 +230,14 @@ class Rounds:
     def _look(self, weights: RowVector, action: str) -> None:
         """Look at weighted rows, and at rows drawn from their tables; note the round.
 
-        None are drawn when the top eigenvalue is one that even infinitely many good rows may have.
+        None are drawn again when the top eigenvalue is one that good rows had before.
         """
         self.weights = weights
         self.look = look_at(self.rows, weights)
         n = max(float(weights.sum(dtype=np.float64)), 1.0)
-        expected = 1.0
-        if self.top > expected + SUSPICION:
+        if self.is_suspicious:
             self.clean = self.draw(self.look.q, int(min(max(n, 1000), DRAWN_ROWS)))
-            expected = clean_top(self.clean, n)
-        self.threshold = expected + ALLOWANCE
+            self.threshold = clean_top(self.clean, n) + ALLOWANCE
         now = time.perf_counter()
         done = Round(
             number=len(self.rounds),
@@ -256,15 +256,15 @@ class Rounds:
         """Add kinds of bad rows while the spectrum is in excess and each earns its place."""
         n_free = self.rows.layout.n_free
         while self.is_suspicious and len(self.rounds) < self.n_earlier + MAX_ROUNDS:
-            _, factors = self._build_filter()
-            marked = self.weights * (1 - factors)
+            marked = self.weights * (1 - self._build_filter()[1])
             if marked.sum() < MIN_BAD_ROWS:
                 return
-            kept = self.rows.count(self.weights * factors)
+            kept = self.rows.count(self.weights - marked)
             good = normalise_counts(self.rows.layout, kept, self.prior)
             start = with_kind(self.mixture, self.rows, marked, good, self.prior)
             explained = explain(self.rows, self.base, start, self.prior)
-            if explained.log_likelihood - likelihood < NEW_KIND_GAIN * n_free:
+            gain = explained.log_likelihood - likelihood
+            if gain < NEW_KIND_GAIN * n_free or explained.clarity < MIN_CLARITY:
                 return
             explained = self._split(explained)
             if explained.mixture.shares.sum() > self.ceiling:
@@ -319,10 +319,15 @@ class Rounds:
             self.filters.append(built)
             self._look(weights, "filtered")
 
-    def _build_filter(self) -> tuple[Filter, RowVector]:
+    @property
+    def n_in_excess(self) -> int:
+        """In how many directions the trusted rows vary more than they should; at least 1."""
         most = self.threshold - ALLOWANCE + SUSPICION
-        in_excess = int(np.clip((self.look.values > most).sum(), 1, MAX_DIRECTIONS))
-        return build_filter(self.look.table[:, :in_excess], self.rows, self.weights, self.clean)
+        return int(np.clip((self.look.values > most).sum(), 1, MAX_DIRECTIONS))
+
+    def _build_filter(self) -> tuple[Filter, RowVector]:
+        table = self.look.table[:, : self.n_in_excess]
+        return build_filter(table, self.rows, self.weights, self.clean)
 
 
 def settle(

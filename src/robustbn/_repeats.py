@@ -55,9 +55,13 @@ class Repeats:
 
     def weigh(self, rows: Rows) -> RowVector:
         """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""
-        factor = np.ones(rows.n_rows, np.float32)
-        if len(self.fingerprints):
-            found, place = _locate(rows.fingerprints(), self.fingerprints)
+        return self.weigh_prints(rows.fingerprints()) if len(self.factors) else _ones(rows.n_rows)
+
+    def weigh_prints(self, prints: NDArray[np.uint64]) -> RowVector:
+        """Return the factor of each row from its fingerprint; shape (N,)."""
+        factor = _ones(len(prints))
+        if len(self.factors):
+            found, place = _locate(prints, self.fingerprints)
             factor[found] = self.factors[place]
         return factor
 
@@ -68,16 +72,17 @@ NO_REPEATS = Repeats(
 
 
 def find_copies(
-    rows: Rows, numbers: NDArray[np.int64], pick: Callable[[NDArray[np.int64]], Rows]
+    prints: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+    pick: Callable[[NDArray[np.int64]], Rows],
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
     Parameters
     ----------
-    numbers : of the rows; shape (N,).
+    prints, numbers : fingerprints of the rows, and their numbers; shape (N,).
     pick : returns the rows of given numbers.
     """
-    prints = rows.fingerprints()
     ordered = np.sort(prints)
     is_start = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_start[1:])
@@ -98,8 +103,8 @@ def _locate(
 
     A table of the low bits passes over most of the others without a search.
     """
-    mask = np.uint64(2**16 - 1)
-    might_be = np.zeros(2**16, bool)
+    mask = np.uint64(2**18 - 1)
+    might_be = np.zeros(2**18, bool)
     might_be[wanted & mask] = True
     candidates = np.flatnonzero(might_be[prints & mask])
     place = np.searchsorted(wanted, prints[candidates])
@@ -108,6 +113,10 @@ def _locate(
         wanted[place] == prints[candidates] if len(wanted) else np.zeros(len(candidates), bool)
     )
     return candidates[is_there], place[is_there]
+
+
+def _ones(n: int) -> RowVector:
+    return np.ones(n, np.float32)
 
 
 def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float = 1.02) -> Repeats:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from robustbn._config import RobustConfig
 from robustbn._describe import describe_kinds, describe_repeats, find_unseen
@@ -238,7 +239,7 @@ class RobustEstimator(_TableEstimator):
     contamination_ : share of the rows' weight that is distrusted.
     row_weights_ : trust in each row, from 0 to 1; shape (N,).
     kinds_ : the kinds of bad rows that were found, largest first.
-    repeats_ : the rows that appear more often than the network allows, worst first.
+    repeats_ : the rows that appear more often than the network allows, the 100 worst first.
     plain_network_ : what counting gives, for comparison.
     shift_ : robust minus plain estimate of each cell, and its z-score.
     history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
@@ -323,14 +324,16 @@ class RobustEstimator(_TableEstimator):
         require_rows(len(codes))
         weights = as_weights(sample_weight, len(codes))
         tell = self._tell if self.verbose else (lambda _: None)
-        if self.method == "filter" and self.schedule == "joint":
-            self._fit = fit_robustly(self.network, codes, weights, config, tell)
-        elif weights is None:
-            self._fit = fit_with_oracle(self.network, codes, config, tell)
-        else:
+        is_default = self.method == "filter" and self.schedule == "joint"
+        if weights is not None and not is_default:
             raise ValueError(
                 "sample_weight is understood by method='filter' with schedule='joint' only."
             )
+        with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+            if is_default:
+                self._fit = fit_robustly(self.network, codes, weights, config, tell)
+            else:
+                self._fit = fit_with_oracle(self.network, codes, config, tell)
         self._store(codes, self._fit, pseudo_counts)
         self._warn_if_unsure()
         return self
