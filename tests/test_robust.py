@@ -298,6 +298,67 @@ def test_sample_weights_count_as_repeated_trust(poisoned):
     assert distance(good.network_, fit.network_) < 0.01
 
 
+@pytest.mark.parametrize("unit", [1e-6, 0.01, 5.0, 1e6])
+def test_the_unit_of_sample_weights_does_not_matter(unit):
+    network = NETWORKS["tree"]()
+    dirty, _ = corrupt(sample(network, 30_000, 1), network, "product", 0.1, 2)
+    plain = RobustEstimator(network, random_state=0).fit(dirty)
+    weighted = RobustEstimator(network, random_state=0).fit(
+        dirty, sample_weight=np.full(len(dirty), unit)
+    )
+    assert weighted.contamination_ == pytest.approx(plain.contamination_, abs=1e-3)
+    np.testing.assert_allclose(weighted.row_weights_, plain.row_weights_, atol=0.05)
+    np.testing.assert_allclose(
+        weighted.network_.probabilities, plain.network_.probabilities, atol=2e-3
+    )
+    assert weighted.counts_.sum() == pytest.approx(plain.counts_.sum() * unit, rel=1e-3)
+
+
+def test_clean_rows_with_weights_of_all_sizes_are_trusted():
+    network = random_network("tree", 6, random_state=0)
+    X = sample(network, 2000, 1)
+    rng = np.random.default_rng(0)
+    one = np.zeros(2000)
+    one[7] = 3.0
+    for weights in (one, rng.integers(0, 4, 2000), rng.random(2000) * 100):
+        fit = RobustEstimator(network, random_state=0, sample_rows=10**6).fit(
+            X, sample_weight=weights
+        )
+        assert fit.contamination_ < 0.02
+        assert fit.row_weights_.shape == (2000,)
+    RobustEstimator(network, random_state=0, sample_rows=10).fit(X, sample_weight=one)
+
+
+def test_more_distrust_than_was_allowed_is_told():
+    network = NETWORKS["tree"]()
+    dirty, _ = corrupt(sample(network, 30_000, 1), network, "repeated", 0.4, 2)
+    with pytest.warns(ConvergenceWarning, match="more than the 2% that contamination leads"):
+        fit = RobustEstimator(network, 0.01, random_state=0).fit(dirty)
+    assert not fit.converged_
+
+
+@pytest.mark.parametrize("method", ["filter", "trimmed", "none", "one_shot"])
+def test_every_method_can_tell_its_rounds(method, capsys):
+    X = np.random.default_rng(0).integers(0, 2, (2000, 6)).astype(np.uint8)
+    RobustEstimator(COINS, 0.1, method, random_state=0, verbose=True).fit(X)
+    assert "round 0" in capsys.readouterr().err
+
+
+def test_trimming_takes_exactly_the_share_and_shares_ties():
+    same = np.ones((500, 6), np.uint8)
+    fit = RobustEstimator(COINS, 0.1, "trimmed", random_state=0).fit(same)
+    assert fit.contamination_ == pytest.approx(0.1)
+    assert fit.network_.cpts["c0"].tolist() == [0, 1]
+
+
+def test_numbers_of_numpy_are_numbers():
+    X = np.random.default_rng(0).integers(0, 2, (2000, 6)).astype(np.uint8)
+    fit = RobustEstimator(COINS, np.float32(0.1), sample_rows=np.int64(1000), random_state=0).fit(X)
+    assert "eps = 0.1" in str(fit.diagnose())
+    with pytest.raises(ValueError, match="sample_rows is a number of rows"):
+        RobustEstimator(COINS, sample_rows=1e3).fit(X)
+
+
 def test_the_diagnosis_speaks_plainly(poisoned):
     _, _, _, fit = poisoned
     found = fit.diagnose()
@@ -376,7 +437,7 @@ def test_a_budget_too_small_is_told():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (0, "above 0, below 0.5"),
+        (0, "above 0, below 0.5.*use MaximumLikelihoodEstimator"),
         (-0.1, "found -0.1"),
         (0.5, "a majority of the rows must be good"),
         (10, r"found 10. Did you mean 0.10\?"),
@@ -435,6 +496,15 @@ def test_adversaries_hurt_counting(scene):
         dirty, _ = corrupt(X, network, kind, 0.1, random_state=2)
         hurt = distance(network, MaximumLikelihoodEstimator(network).fit(dirty).network_)
         assert hurt > 1.5 * floor, kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_share_corrupts_nothing(kind):
+    network = NETWORKS["categorical"]()
+    X = sample(network, 100, 0)
+    rows, is_bad = corrupt(X, network, kind, 0.0, 0)
+    assert not is_bad.any()
+    assert len(rows) == len(X) or kind == "starve"
 
 
 def test_wrong_adversaries_are_refused():

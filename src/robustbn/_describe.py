@@ -75,7 +75,9 @@ def describe_repeats(
     return described
 
 
-def describe_status(removed: float, top: float, threshold: float, stopped: str) -> tuple[bool, str]:
+def describe_status(
+    removed: float, ceiling: float, top: float, threshold: float, stopped: str
+) -> tuple[bool, str]:
     """Return whether the trusted rows look clean, and the sentence that says so."""
     values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
     if top > threshold:
@@ -84,6 +86,12 @@ def describe_status(removed: float, top: float, threshold: float, stopped: str) 
             f"rows still vary more than good rows do ({values}). Either more rows are bad than "
             "contamination allows (raise it), or the network does not describe the good rows: an "
             "edge that is missing looks like bad rows."
+        )
+    if removed > ceiling:
+        return False, (
+            f"{removed:.2%} of the rows' weight is distrusted, more than the {ceiling:.0%} that "
+            "contamination leads to expect. Raise contamination, or look at repeats_ and kinds_: "
+            "rows that good data repeats may be missing from the network's point of view."
         )
     if removed < 1e-6:
         return True, f"The rows look clean ({values}): every row is trusted."

@@ -21,7 +21,7 @@ class Diagnosis:
     Parameters
     ----------
     n_rows : N, the weight of the trusted rows.
-    contamination : eps.
+    contamination : eps, at least 0.001.
     balance : c, the smallest conditional probability among configurations that occur.
     smallest_configuration : alpha, the smallest probability of a configuration that occurs.
     n_unseen : configurations that never occur.
@@ -73,7 +73,8 @@ class Diagnosis:
             f"configurations occur in fewer than 2 eps of the rows, {self.n_unseen:,} in none; "
             "their tables could have been made by bad rows only."
         )
-        return "\n".join([rows, alpha, balance, rare])
+        lines = [rows, alpha, balance]
+        return "\n".join([*lines, rare] if self.n_unidentified else lines)
 
 
 def diagnose(layout: Layout, counts: Vector, contamination: float) -> Diagnosis:
@@ -88,7 +89,7 @@ def diagnose(layout: Layout, counts: Vector, contamination: float) -> Diagnosis:
     return Diagnosis(
         n_rows=n,
         n_configurations=layout.n_configurations,
-        contamination=contamination,
+        contamination=eps,
         balance=c,
         smallest_configuration=alpha,
         n_unseen=int((~occurs).sum()),

@@ -128,17 +128,23 @@ def fit_robustly(
 
     # The plain estimate: Algorithm 1, lines 1 and 2.
     given: RowVector = np.ones(rows.n_rows, np.float32)
+    unit = 1.0
     if sample_weight is not None:
-        given = sample_weight
+        unit = float(sample_weight.mean(dtype=np.float64))
+        given = sample_weight / unit
     plain_counts = rows.count(sample_weight)
 
     # Rows copied more often than the network allows.
     many, of_many = _draw_sample(network, codes, rows, MANY_ROWS, config)
     prints = rows.fingerprints()
     copies = find_copies(
-        prints[of_many], of_many, lambda i: load_rows(network, codes[i], config.backend)
+        prints[of_many],
+        of_many,
+        given[of_many],
+        lambda i: load_rows(network, codes[i], config.backend, config.n_threads),
     )
-    repeats = find_repeats(copies, many.count(given[of_many]), given[copies.first], slack=1.5)
+    everywhere = np.ones(len(copies.seen))
+    repeats = find_repeats(copies, many.count(given[of_many]), everywhere, slack=1.5)
     base: RowVector = given * repeats.weigh_prints(prints)
 
     # Which rows are bad, learned from a sample: filter, explain, filter again.
@@ -153,7 +159,7 @@ def fit_robustly(
     # How often rows may be repeated, now that the tables are better known.
     trust: RowVector = given[chosen] * learned.weigh(sample)
     counts = sample.count(trust) * (many.n_rows / sample.n_rows)
-    repeats = find_repeats(copies, counts, given[copies.first] * learned.weigh(copies.rows))
+    repeats = find_repeats(copies, counts, learned.weigh(copies.rows))
     before, factor = base, repeats.weigh_prints(prints)
     base = given * factor
     n_newly_repeated = float(np.maximum(before - base, 0).sum(dtype=np.float64))
@@ -167,15 +173,17 @@ def fit_robustly(
         mixture, by_kind = settle(
             learned.mixture, (sample, base[chosen]), (many, base[of_many]), draw
         )
-        by_kind *= rows.n_rows / many.n_rows
+        by_kind *= unit * rows.n_rows / many.n_rows
         learned = replace(learned, mixture=mixture)
     trust = learned.weigh(rows)
-    counts = rows.count(base * trust)
+    counts = rows.count(base * trust) * unit
     weights = trust * factor
-    n = float(given.sum(dtype=np.float64))
+    n = float(given.sum(dtype=np.float64)) * unit
     n_trusted = float(sum_over_rows(rows.layout, counts))
     removed = max(0.0, 1 - n_trusted / n)
-    converged, status = describe_status(removed, learned.top, learned.threshold, learned.stopped)
+    converged, status = describe_status(
+        removed, config.ceiling, learned.top, learned.threshold, learned.stopped
+    )
     return RobustFit(
         counts,
         plain_counts,
@@ -211,7 +219,7 @@ def fit_with_oracle(
     if distrust.sum() > 1:
         prior = normalise_counts(layout, plain_counts, uniform_tables(layout))
         good = normalise_counts(layout, rows.count(refined.weights), prior)
-        mixture = with_kind(None, rows, distrust, good, prior)
+        mixture = with_kind(None, rows, distrust, float(rows.n_rows), good, prior)
         kind_counts = rows.count(distrust)[:, None]
     pi = layout.sum_configurations(rows.count(refined.weights))[layout.config_of_cell]
     return RobustFit(

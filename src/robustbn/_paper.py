@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._expand import Expansion, normalise_counts, sum_over_rows
+from robustbn._expand import Expansion, normalise_counts
+from robustbn._oracle.weighting import drop_highest
 from robustbn._protocols import Rows, RowVector, Vector
 from robustbn._result import OracleResult, Round
 
@@ -129,7 +130,7 @@ def trim_by_likelihood(
         counts = rows.count(weights)
         q = normalise_counts(layout, counts, 1e-3)
         likelihood = rows.project(np.log(q)[:, None])[:, 0]
-        weights = (likelihood > np.quantile(likelihood, eps)).astype(np.float64)
+        weights = drop_highest(np.ones(rows.n_rows), -likelihood, eps * rows.n_rows)
         removed = 1 - float(weights.mean())
         rounds.append(
             Round(
@@ -138,8 +139,6 @@ def trim_by_likelihood(
         )
         on_round(rounds[-1])
     counts = rows.count(weights)
-    if not float(sum_over_rows(layout, counts)):
-        counts = rows.count()
     status = (
         "The least likely rows were dropped, as many as contamination says; nothing was tested."
     )

@@ -185,7 +185,6 @@ class Rounds:
         self.stopped = ""
         self.clock = time.perf_counter()
         self.clean = rows  # drawn rows, once there is a reason to draw them
-        self.threshold = 1.0 + ALLOWANCE
 
     def run(
         self, *, explain_first: bool, filter_last: bool, start: Mixture | None = None
@@ -230,11 +229,12 @@ class Rounds:
     def _look(self, weights: RowVector, action: str) -> None:
         """Look at weighted rows, and at rows drawn from their tables; note the round.
 
-        None are drawn again when the top eigenvalue is one that good rows had before.
+        None are drawn when the top eigenvalue is one that good rows of any network may well have.
         """
         self.weights = weights
         self.look = look_at(self.rows, weights)
         n = max(float(weights.sum(dtype=np.float64)), 1.0)
+        self.threshold = 1.0 + 0.15 * self.noise + ALLOWANCE
         if self.is_suspicious:
             self.clean = self.draw(self.look.q, int(min(max(n, 1000), DRAWN_ROWS)))
             self.threshold = clean_top(self.clean, n) + ALLOWANCE
@@ -261,7 +261,7 @@ class Rounds:
                 return
             kept = self.rows.count(self.weights - marked)
             good = normalise_counts(self.rows.layout, kept, self.prior)
-            start = with_kind(self.mixture, self.rows, marked, good, self.prior)
+            start = with_kind(self.mixture, self.rows, marked, self.total, good, self.prior)
             explained = explain(self.rows, self.base, start, self.prior)
             gain = explained.log_likelihood - likelihood
             if gain < NEW_KIND_GAIN * n_free or explained.clarity < MIN_CLARITY:
@@ -296,7 +296,8 @@ class Rounds:
             if finer.log_likelihood - explained.log_likelihood < SPLIT_GAIN * n_free:
                 tried.add(kind)
                 continue
-            if float(np.abs(finer.good - explained.good).mean()) < 0.001 * self.noise:
+            moved = float(self.base @ np.abs(finer.good - explained.good)) / self.total
+            if moved < 0.001 * self.noise:
                 break
             explained, tried = explain(self.rows, self.base, finer.mixture, self.prior), set()
         return explained

@@ -26,13 +26,14 @@ class Copies:
     ----------
     fingerprints : of each, increasing; as the backend that holds the rows computes them.
     first : a row number at which each appears.
-    seen : how often each appears.
+    seen, weight : how often each appears, and what all its copies weigh.
     rows : one copy of each.
     """
 
     fingerprints: NDArray[np.uint64]
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
+    weight: Vector
     rows: Rows
 
 
@@ -74,13 +75,14 @@ NO_REPEATS = Repeats(
 def find_copies(
     prints: NDArray[np.uint64],
     numbers: NDArray[np.int64],
+    weights: RowVector,
     pick: Callable[[NDArray[np.int64]], Rows],
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
     Parameters
     ----------
-    prints, numbers : fingerprints of the rows, and their numbers; shape (N,).
+    prints, numbers, weights : fingerprints of the rows, their numbers and weights; shape (N,).
     pick : returns the rows of given numbers.
     """
     ordered = np.sort(prints)
@@ -93,7 +95,9 @@ def find_copies(
     found, place = _locate(prints, repeated)
     first = np.empty(len(repeated), np.int64)
     first[place[::-1]] = numbers[found[::-1]]  # the last one written is the first that appears
-    return Copies(repeated, first, seen, pick(first))
+    weight = np.zeros(len(repeated))
+    np.add.at(weight, place, weights[found])
+    return Copies(repeated, first, seen, weight, pick(first))
 
 
 def _locate(
@@ -129,12 +133,12 @@ def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float 
     Parameters
     ----------
     counts : weighted counts of all rows; shape (M,).
-    trust : weight of each of `copies`, in those counts, before its number of copies is considered.
+    trust : share of its weight that each of `copies` has in those counts.
     slack : factor on lam, because Q is itself an estimate.
     """
     layout = copies.rows.layout
     n_rows = float(sum_over_rows(layout, counts))
-    seen = copies.seen.astype(np.float64)
+    seen = np.maximum(copies.weight, 1e-12)
     factors, expected = np.ones(len(seen)), seen.copy()
     for _ in range(MAX_STEPS if len(seen) else 0):
         kept = counts - copies.rows.count((1 - factors) * seen * trust)

@@ -69,7 +69,7 @@ def corrupt(
     if kind in TAKERS:
         keep = np.sort(TAKERS[kind](scene))
         return codes[keep], np.zeros(len(keep), bool)
-    bad = KINDS[kind](scene)
+    bad = KINDS[kind](scene) if n_bad else codes[:0]
     if mode == "replace":
         rows, is_bad = codes.copy(), np.zeros(n, bool)
         where = rng.choice(n, n_bad, replace=False)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from robustbn._config import RobustConfig
@@ -331,12 +332,28 @@ class RobustEstimator(_TableEstimator):
             )
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if is_default:
-                self._fit = fit_robustly(self.network, codes, weights, config, tell)
+                self._fit = self._fit_weighted(codes, weights, config, tell)
             else:
                 self._fit = fit_with_oracle(self.network, codes, config, tell)
         self._store(codes, self._fit, pseudo_counts)
         self._warn_if_unsure()
         return self
+
+    def _fit_weighted(
+        self,
+        codes: NDArray[np.uint8],
+        weights: RowVector | None,
+        config: RobustConfig,
+        tell: Callable[[Round], None],
+    ) -> RobustFit:
+        """Fit to the rows that have weight, and judge the others as rows never seen."""
+        if weights is None or weights.all():
+            return fit_robustly(self.network, codes, weights, config, tell)
+        has_weight = np.flatnonzero(weights)
+        fit = fit_robustly(self.network, codes[has_weight], weights[has_weight], config, tell)
+        rows = load_rows(self.network, codes, self.backend, self.n_threads)
+        first = has_weight[fit.repeats.first]
+        return replace(fit, weights=fit.weigh(rows), repeats=replace(fit.repeats, first=first))
 
     def weights(self, X: ArrayLike) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,)."""
@@ -346,7 +363,9 @@ class RobustEstimator(_TableEstimator):
     def score_samples(self, X: ArrayLike) -> RowVector:
         """Return how normal each row is: the log of the trust in it; shape (N,).
 
-        Higher is more normal. Rows that nothing speaks against have the highest score, near 0.
+        Higher is more normal. Rows that nothing speaks against have the highest score, near 0. It
+        is not a likelihood: a rare row that the network allows is normal. (`score` is the mean
+        log-likelihood.)
         """
         self._fitted()
         return self._fit.score(load_rows(self.network, X, self.backend, self.n_threads))
@@ -356,9 +375,10 @@ class RobustEstimator(_TableEstimator):
         return np.where(self.weights(X) < 0.5, -1, 1)
 
     def diagnose(self) -> Diagnosis:
-        """Return what the paper asks of network and rows, and whether it holds; print it."""
+        """Return what the paper asks of network and rows and whether it holds; print the result."""
         self._fitted()
-        eps = self.contamination if isinstance(self.contamination, float) else self.contamination_
+        is_auto = isinstance(self.contamination, str)
+        eps = self.contamination_ if is_auto else float(self.contamination)
         return diagnose(self.network.layout, self.counts_, eps)
 
     def _store(self, codes: ArrayLike, fit: RobustFit, pseudo_counts: Vector | float) -> None:
@@ -393,8 +413,13 @@ class RobustEstimator(_TableEstimator):
 
     @staticmethod
     def _tell(done: Round) -> None:
+        spectrum = ""
+        if done.eigenvalues:
+            spectrum = (
+                f"top eigenvalue {done.eigenvalues[0]:.3f}, good rows up to {done.threshold:.3f}; "
+            )
         print(
-            f"round {done.number}: {done.action}; top eigenvalue {done.eigenvalues[0]:.3f}, good "
-            f"rows up to {done.threshold:.3f}; {done.removed:.2%} distrusted ({done.wall_s:.2f} s)",
+            f"round {done.number}: {done.action}; {spectrum}{done.removed:.2%} distrusted "
+            f"({done.wall_s:.2f} s)",
             file=sys.stderr,
         )

@@ -77,28 +77,19 @@ class Explained:
     good : probability of each row to be good; shape (N,).
     kinds : probability of each row to be of each bad kind; shape (N, K).
     log_likelihood : of the rows under the mixture.
+    clarity : mean of the probability of being bad, over the weight that is distrusted. It is 1 when
+        every row is judged with certainty. Where rows that the network could well have made are
+        taken for bad ones it is low: 0.2 to 0.3 for an adversary who picks them from one tail of
+        the network itself, 0.4 to 1 for all that the model can undo.
+    ambiguity : mean over rows of `min(good, 1 - good)`: the share that it cannot judge.
     """
 
     mixture: Mixture
     good: RowVector
     kinds: RowVector
     log_likelihood: float
-
-    @property
-    def clarity(self) -> float:
-        """Mean of the probability of being bad, over the weight that is distrusted.
-
-        1 when every row is judged with certainty. Where rows that the network could well have made
-        are taken for bad ones it is low: 0.2 to 0.3 for an adversary who picks them from one tail
-        of the network itself, 0.4 to 1 for all that the model can undo.
-        """
-        bad = 1 - self.good.astype(np.float64)
-        return float(bad @ bad / max(bad.sum(), 1e-300))
-
-    @property
-    def ambiguity(self) -> float:
-        """Mean over rows of `min(good, 1 - good)`: the share of rows it cannot judge."""
-        return float(np.minimum(self.good, 1 - self.good).mean(dtype=np.float64))
+    clarity: float
+    ambiguity: float
 
 
 def judge(rows: Rows, mixture: Mixture) -> tuple[RowVector, RowVector]:
@@ -170,15 +161,24 @@ def explain(
         before = likelihood
         counts = rows.count(shares * base[:, None])
         mixture = refit(rows.layout, counts, PRIOR_ROWS * prior, mixture)
-    return Explained(mixture, shares[:, 0], shares[:, 1:], likelihood)
+    good = shares[:, 0]
+    bad = base * (1 - good)
+    clarity = float(bad @ (1 - good)) / max(float(bad.sum(dtype=np.float64)), 1e-300)
+    doubt = float(base @ np.minimum(good, 1 - good)) / total
+    return Explained(mixture, good, shares[:, 1:], likelihood, clarity, doubt)
 
 
 def with_kind(
-    mixture: Mixture | None, rows: Rows, weights: RowVector, good: Vector, prior: Vector
+    mixture: Mixture | None,
+    rows: Rows,
+    weights: RowVector,
+    total: float,
+    good: Vector,
+    prior: Vector,
 ) -> Mixture:
-    """Return the mixture with one more kind of bad rows, the rows of `weights`."""
+    """Return the mixture with one more kind of bad rows: `weights`, of a `total` weight."""
     table = normalise_counts(rows.layout, rows.count(weights), PRIOR_ROWS * prior)[:, None]
-    share = np.array([float(weights.mean())])
+    share = np.array([float(weights.sum(dtype=np.float64)) / total])
     if mixture is None:
         return Mixture(good, table, share)
     return Mixture(good, np.hstack([mixture.bad, table]), np.concatenate([mixture.shares, share]))
@@ -216,7 +216,12 @@ def split_widest_kind(
     rest = Mixture(mixture.q, np.delete(mixture.bad, k, axis=1), np.delete(mixture.shares, k))
     for half in (side, ~side):
         rest = with_kind(
-            rest, rows, base * explained.kinds[:, k] * half, mixture.q, mixture.bad[:, k]
+            rest,
+            rows,
+            base * explained.kinds[:, k] * half,
+            float(base.sum(dtype=np.float64)),
+            mixture.q,
+            mixture.bad[:, k],
         )
     return k, rest
 
