@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._draw import random_network, sample
 from robustbn._encode import as_codes
 from robustbn._fit import load_rows
 from robustbn.network import BayesianNetwork
-from robustbn.simulate import random_network, sample
 
 Codes = NDArray[np.uint8]
 

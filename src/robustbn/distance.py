@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._draw import sample
 from robustbn._expand import log_probabilities
 from robustbn._fit import load_rows
 from robustbn._protocols import Vector
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
-from robustbn.simulate import sample
 
 MAX_ENUMERATED_STATES = 2**22
 BLOCK_DRAWS = 2**18
