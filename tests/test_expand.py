@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,10 +34,10 @@ def written_down(expansion):
     return expansion.scale * (one_hot - expansion.q * shows[:, layout.config_of_cell])
 
 
-def exact_expansion(network, q=None, damping=0.0):
+def exact_expansion(network, q=None):
     rows, p = every_row(network)
-    counts = rows.count(p)
-    return Expansion.at_counts(rows, counts, q, damping), p
+    expansion = Expansion.at_counts(rows, rows.count(p), damping=0.0)
+    return (expansion if q is None else replace(expansion, q=q)), p
 
 
 @pytest.fixture(params=[2, (2, 4)], ids=["binary", "categorical"])

@@ -92,24 +92,18 @@ class Expansion:
     scale: Vector
 
     @classmethod
-    def at_counts(
-        cls, rows: Rows, counts: Vector, q: Vector | None = None, damping: float = DAMPING_ROWS
-    ) -> Expansion:
+    def at_counts(cls, rows: Rows, counts: Vector, damping: float = DAMPING_ROWS) -> Expansion:
         """Centre and scale at weighted counts: zero mean, variances close to 1.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
         scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
         For common cells this is the paper's scaling (isometric to it for two states).
-
-        Parameters
-        ----------
-        q : centre at these tables instead of the counts' own.
         """
         layout = rows.layout
         n = sum_over_rows(layout, counts)
         return cls(
             rows,
-            normalise_counts(layout, counts) if q is None else q,
+            normalise_counts(layout, counts),
             layout.sum_configurations(counts) / n,
             np.sqrt(n / (counts + damping)),
         )
