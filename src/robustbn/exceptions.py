@@ -15,6 +15,22 @@ class NetworkError(RobustBNError, ValueError):
     """The network is not a Bayesian network: a cycle, an unknown parent, a wrong table."""
 
 
+class NetworkFileError(NetworkError, OSError):
+    """The file cannot be read or written."""
+
+
+class NetworkFileNotFoundError(NetworkFileError, FileNotFoundError):
+    """There is no such file, or no such folder to write to."""
+
+
+class NetworkPermissionError(NetworkFileError, PermissionError):
+    """The file may not be read, or the folder may not be written to."""
+
+
+class NetworkIsADirectoryError(NetworkFileError, IsADirectoryError):
+    """A folder was given where a file was expected."""
+
+
 class DataError(RobustBNError, ValueError):
     """The rows do not fit the network: wrong type, wrong width, a code out of range."""
 
@@ -27,13 +43,17 @@ class CodeRangeError(DataError):
     row, column, value : where the first such code is, and what was found.
     """
 
-    def __init__(self, row: int, column: int, value: int, n_states: int, name: str | None = None):
+    def __init__(self, row: int, column: int, value: float, n_states: int, name: str | None = None):
         where = f"column {column}" if name is None else f"column {column} ({name!r})"
         super().__init__(
             f"Code {value} at row {row}, {where} is out of range: that node has {n_states} "
             f"states, so its codes are 0 to {n_states - 1}."
         )
         self.row, self.column, self.value, self.n_states = row, column, value, n_states
+
+
+class ModelFileError(RobustBNError, ValueError):
+    """A file is not a fitted estimator, is damaged, or is of another version."""
 
 
 class NotFittedError(RobustBNError, ValueError, AttributeError):
@@ -52,6 +72,10 @@ class UnseenConfigurationWarning(UserWarning):
     """Some parent configurations never occur in the rows; their tables come from the prior."""
 
 
+class ConstantColumnWarning(UserWarning):
+    """A column has the same value in every row."""
+
+
 class SlowBackendWarning(UserWarning):
     """The native kernels are not there; the NumPy kernels run instead, with the same results."""
 
@@ -62,3 +86,7 @@ class ConvergenceWarning(UserWarning):
 
 class SmallSampleWarning(UserWarning):
     """There are too few rows for this network to tell good from bad."""
+
+
+class StandInWarning(UserWarning):
+    """A format cannot hold a name or label; other programs will see another one in its place."""

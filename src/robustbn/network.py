@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustbn._layout import Layout
-from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn.exceptions import NetworkError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import ArrayLike, NDArray
 
 MAX_STATES = 256  # a code is one byte
@@ -249,20 +251,77 @@ class BayesianNetwork:
             cpts = self._tables_of(cpts)
         return BayesianNetwork(self._parents, self._states, cpts)
 
+    # --- to and from files and other libraries ------------------------------------------------
+    # Each is one call into the room that knows the format or the library, imported when asked.
+
+    def write(self, path: str | Path, format: str | None = None) -> None:
+        """Write the network to a file; the suffix names the format, as in `write_network`."""
+        from robustbn._read import write_network
+
+        write_network(self, path, format=format)
+
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
-        try:
-            import networkx as nx
-        except ImportError as error:
-            raise MissingDependencyError(
-                "to_networkx() needs networkx: pip install 'robustbn[networkx]'"
-            ) from error
-        graph = nx.DiGraph()
-        for node in self.nodes:
-            extra = {"cpt": self._cpts[node]} if self._cpts is not None else {}
-            graph.add_node(node, states=self._states[node], parents=self._parents[node], **extra)
-        graph.add_edges_from(self.edges)
-        return graph
+        from robustbn._bridges.networkx import to_networkx
+
+        return to_networkx(self)
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
+    ) -> BayesianNetwork:
+        """Return the network of a `networkx.DiGraph`; states are its nodes', or given."""
+        from robustbn._bridges.networkx import from_networkx
+
+        return from_networkx(graph, states)
+
+    def to_pgmpy(self) -> Any:
+        """Return a `pgmpy.models.DiscreteBayesianNetwork`."""
+        from robustbn._bridges.pgmpy import to_pgmpy
+
+        return to_pgmpy(self)
+
+    @classmethod
+    def from_pgmpy(
+        cls, model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
+    ) -> BayesianNetwork:
+        """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`."""
+        from robustbn._bridges.pgmpy import from_pgmpy
+
+        return from_pgmpy(model, states)
+
+    def to_pyagrum(self) -> Any:
+        """Return a `pyagrum.BayesNet`; labels become text."""
+        from robustbn._bridges.pyagrum import to_pyagrum
+
+        return to_pyagrum(self)
+
+    @classmethod
+    def from_pyagrum(
+        cls, bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
+    ) -> BayesianNetwork:
+        """Return the network of a `pyagrum.BayesNet`; `states` restores its labels."""
+        from robustbn._bridges.pyagrum import from_pyagrum
+
+        return from_pyagrum(bn, states)
+
+    def to_pomegranate(self, dtype: str = "float32") -> Any:
+        """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels."""
+        from robustbn._bridges.pomegranate import to_pomegranate
+
+        return to_pomegranate(self, dtype)
+
+    @classmethod
+    def from_pomegranate(
+        cls,
+        model: Any,
+        nodes: Sequence[str] | None = None,
+        states: Mapping[str, Sequence[Hashable]] | None = None,
+    ) -> BayesianNetwork:
+        """Return the network of a pomegranate `BayesianNetwork`, with names and labels given."""
+        from robustbn._bridges.pomegranate import from_pomegranate
+
+        return from_pomegranate(model, nodes, states)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -458,18 +517,20 @@ def _sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ..
             if waiting[child] == 0:
                 order.append(child)
     if len(order) < len(parents):
-        raise NetworkError(f"The graph has a cycle: {' -> '.join(_find_cycle(parents, waiting))}.")
+        cycle = _find_cycle(parents, waiting)
+        shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-3:]]
+        raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.")
     return tuple(order)
 
 
 def _find_cycle(parents: Mapping[str, tuple[str, ...]], waiting: Mapping[str, int]) -> list[str]:
     """Walk from child to parent among the nodes never freed until one comes back."""
     node = next(n for n, k in waiting.items() if k > 0)
-    path: list[str] = []
-    while node not in path:
-        path.append(node)
+    step_of: dict[str, int] = {}
+    while node not in step_of:
+        step_of[node] = len(step_of)
         node = next(p for p in parents[node] if waiting[p] > 0)
-    cycle = path[path.index(node) :]
+    cycle = list(step_of)[step_of[node] :]
     return [node, *reversed(cycle)]
 
 

@@ -1,0 +1,131 @@
+"""Bytes of a network file, in and out: what cannot be opened, compression, encoding, atomic writes.
+
+Reading gives errors that are both a `NetworkError` and the built-in error that Python itself would
+give, so that `except FileNotFoundError` works. Writing goes to a temporary name in the same folder
+and is then moved into place: a file is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from robustbn.exceptions import (
+    NetworkError,
+    NetworkFileError,
+    NetworkFileNotFoundError,
+    NetworkIsADirectoryError,
+    NetworkPermissionError,
+)
+
+MAX_BYTES = 2**30  # of text, after decompression
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file, decompressed if its name ends in `.gz`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _refusal(error, path, "read") from error
+    except ValueError as error:  # a null character in the name
+        raise NetworkError(f"{str(path)!r} cannot be the name of a file: {error}.") from None
+    is_compressed = data[:2] == b"\x1f\x8b"
+    if path.suffix.lower() == ".gz":
+        data = _decompress(data, path)
+    elif is_compressed:
+        raise NetworkError(f"{path} is compressed with gzip; give it a name that ends in .gz.")
+    if len(data) > MAX_BYTES:
+        raise NetworkError(
+            f"{path} holds more than {MAX_BYTES:,} bytes; no network file is that large."
+        )
+    if not data.strip():
+        raise NetworkError(f"{path} is empty.")
+    return data
+
+
+def _decompress(data: bytes, path: Path) -> bytes:
+    import gzip
+    import zlib
+    from io import BytesIO
+
+    if not data:
+        raise NetworkError(f"{path} is empty.")
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
+            return file.read(MAX_BYTES + 1)
+    except EOFError:
+        raise NetworkError(f"{path} is truncated: the compressed data end too early.") from None
+    except (OSError, zlib.error) as error:
+        raise NetworkError(f"{path} is not a gzip file, or is damaged: {error}.") from None
+
+
+def decode(data: bytes, source: str) -> str:
+    """Return UTF-8 text, or say at which line it is not UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise NetworkError(f"{source}, line 1: the text is UTF-16, not UTF-8. Save it as UTF-8.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NetworkError(
+            f"{source}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8. Save the file "
+            "as UTF-8; it may be Latin-1 or another encoding."
+        ) from None
+
+
+def encode(text: str, source: str) -> bytes:
+    """Return the text as UTF-8, or say which character no UTF-8 file can hold."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise NetworkError(
+            f"{source}: a name or label holds the lone surrogate "
+            f"{text[error.start]!r}, which UTF-8 cannot hold. Rename it."
+        ) from None
+
+
+def write_bytes(data: bytes, path: Path) -> None:
+    """Write the file as a whole or not at all, compressed if its name ends in `.gz`."""
+    if path.suffix.lower() == ".gz":
+        import gzip
+
+        data = gzip.compress(data, mtime=0)  # the same network gives the same bytes
+    try:
+        target = path.resolve()  # through a link, to the file that it names
+        if target.is_dir():
+            raise IsADirectoryError
+        temporary = target.parent / f".robustbn-{os.urandom(8).hex()}.tmp"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                temporary.chmod(target.stat().st_mode & 0o777)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _refusal(error, path, "written") from error
+    except ValueError as error:  # a null character in the name
+        raise NetworkError(f"{str(path)!r} cannot be the name of a file: {error}.") from None
+
+
+def _refusal(error: OSError, path: Path, done: str) -> NetworkFileError:
+    """Return the error that says, in a sentence, why the file cannot be read or written."""
+    kind: type[NetworkFileError]
+    if isinstance(error, IsADirectoryError) or path.is_dir():
+        kind, why = NetworkIsADirectoryError, "it is a folder. Give the name of a file"
+    elif isinstance(error, FileNotFoundError) and done == "written":
+        kind, why = NetworkFileNotFoundError, f"there is no folder {path.parent}"
+    elif isinstance(error, FileNotFoundError):
+        kind, why = NetworkFileNotFoundError, f"there is no such file (looked in {Path.cwd()})"
+    elif isinstance(error, PermissionError):
+        kind, why = NetworkPermissionError, "permission is denied"
+    else:
+        kind, why = NetworkFileError, error.strerror or str(error)
+    refusal = kind(f"{path} cannot be {done}: {why}.")
+    refusal.errno = error.errno
+    return refusal
