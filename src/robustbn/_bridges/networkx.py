@@ -1,0 +1,115 @@
+"""The bridge to networkx: a directed graph whose nodes carry states, parents and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn.network import BayesianNetwork
+
+
+def to_networkx(network: BayesianNetwork) -> Any:
+    """Return a `networkx.DiGraph` of the network.
+
+    Every node carries `states`, `parents` (in the order of the axes of its table) and, if the
+    network has tables, `cpt` (read-only, shape `(*parent_cards, card)`). Nothing is lost.
+
+    Examples
+    --------
+    >>> from robustbn import example_network
+    >>> graph = to_networkx(example_network("alarm"))
+    >>> graph.number_of_edges(), graph.nodes["LVFAILURE"]["states"]
+    (46, ('TRUE', 'FALSE'))
+    """
+    graph = _import_networkx("to_networkx").DiGraph()
+    for node in network.nodes:
+        extra = {"cpt": network.cpts[node]} if network.has_cpts else {}
+        graph.add_node(node, states=network.states[node], parents=network.parents[node], **extra)
+    graph.add_edges_from(network.edges)
+    return graph
+
+
+def from_networkx(
+    graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
+) -> BayesianNetwork:
+    """Return the network that a directed graph describes.
+
+    Reads the node attributes `states`, `parents` and `cpt` that `to_networkx` writes. The order of
+    nodes is that of the graph. A graph without these attributes is a structure: its parents are
+    taken in the order of its edges, and `states` must be given.
+
+    Parameters
+    ----------
+    graph : a `networkx.DiGraph` without cycles whose nodes are strings. Its edges decide who the
+        parents are; the attribute `parents` only decides their order.
+    states : labels of the states of each node; they take the place of the attribute `states` of
+        the nodes they name.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph = nx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
+    >>> states = {node: ["no", "yes"] for node in graph}
+    >>> from_networkx(graph, states).parents["wet"]
+    ('rain', 'sprinkler')
+    """
+    nx = _import_networkx("from_networkx")
+    if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
+        raise NetworkError(
+            "from_networkx() takes a networkx.DiGraph with at most one edge between two nodes; "
+            f"found {type(graph).__name__}."
+        )
+    parents = {node: _order_parents(graph, node) for node in graph}
+    known = _collect_states(graph, states or {})
+    tables = {node: data["cpt"] for node, data in graph.nodes(data=True) if "cpt" in data}
+    if tables and len(tables) < len(parents):
+        without = [node for node in graph if node not in tables]
+        raise NetworkError(
+            f"{len(tables)} of {len(parents)} nodes carry a table in the attribute 'cpt'; "
+            f"{without[0]!r} does not. Give every node its table, or none."
+        )
+    return BayesianNetwork(parents, known, tables or None)
+
+
+def _order_parents(graph: Any, node: str) -> tuple[str, ...]:
+    """Return the parents that the edges give, in the order of the attribute `parents`."""
+    by_edges = tuple(graph.predecessors(node))
+    ordered = tuple(graph.nodes[node].get("parents", by_edges))
+    if len(ordered) != len(by_edges) or set(ordered) != set(by_edges):
+        raise NetworkError(
+            f"Node {node!r} carries parents={list(ordered)}, but its edges come from "
+            f"{list(by_edges)}. Change the attribute 'parents' and the table together with the "
+            "edges, or remove both."
+        )
+    return ordered
+
+
+def _collect_states(
+    graph: Any, states: Mapping[str, Sequence[Hashable]]
+) -> dict[str, Sequence[Hashable]]:
+    unknown = [node for node in states if node not in graph]
+    if unknown:
+        raise NetworkError(
+            f"`states` names {unknown[0]!r}, which is not a node of the graph "
+            f"({len(unknown)} such names)."
+        )
+    known = {node: data["states"] for node, data in graph.nodes(data=True) if "states" in data}
+    known.update(states)
+    missing = [node for node in graph if node not in known]
+    if missing:
+        raise NetworkError(
+            f"{len(missing)} of {len(graph)} nodes have no states; the first is {missing[0]!r}. "
+            "Give states={node: [labels], ...}, or set the node attribute 'states'."
+        )
+    return known
+
+
+def _import_networkx(caller: str) -> Any:
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{caller}() needs networkx: pip install 'robustbn[networkx]'"
+        ) from error
+    return networkx

@@ -1,0 +1,253 @@
+"""Estimators for pgmpy: `model.fit(data, estimator=RobustEstimator())`.
+
+Needs pgmpy 1.1.2 or later. Importing this module imports pgmpy; `import robustbn` does not.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from pgmpy.models import DiscreteBayesianNetwork
+>>> from robustbn.pgmpy import MaximumLikelihoodEstimator
+>>> rows = pd.DataFrame({"rain": ["no", "no", "yes", "no"], "wet": ["no", "no", "yes", "yes"]})
+>>> model = DiscreteBayesianNetwork([("rain", "wet")])
+>>> model = model.fit(rows, estimator=MaximumLikelihoodEstimator())
+>>> model.get_cpds("rain").values
+array([0.75, 0.25])
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from robustbn import estimator as _estimator
+from robustbn._bridges.pgmpy import (
+    collect_cpds,
+    from_pgmpy,
+    known_states,
+    to_pgmpy,
+    to_tabular_cpds,
+)
+from robustbn._protocols import RowVector
+from robustbn._result import BadKind
+from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
+from robustbn.network import BayesianNetwork
+
+try:
+    import pandas as pd
+    from pgmpy.parameter_estimator import DiscreteParameterEstimator
+except ImportError as error:
+    raise MissingDependencyError(
+        "robustbn.pgmpy needs pgmpy 1.1.2 or later: pip install 'robustbn[pgmpy]'"
+    ) from error
+
+__all__ = ["MaximumLikelihoodEstimator", "RobustEstimator", "from_pgmpy", "to_pgmpy"]
+
+States = Mapping[str, Sequence[Hashable]]
+
+
+class MaximumLikelihoodEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
+    """Learn the tables of a pgmpy model by counting. Every row is trusted.
+
+    Parameters
+    ----------
+    state_names : optional mapping of nodes to their states. A node it does not name has the states
+        the model knows (from its tables, or from `to_pgmpy`), else the sorted values of its column.
+    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins, n_threads, \
+backend : as in `robustbn.MaximumLikelihoodEstimator`.
+
+    Attributes
+    ----------
+    parameters_ : the tables, one `TabularCPD` a node; parents are sorted, as pgmpy's are.
+    state_names_ : states of each node.
+    network_ : the `robustbn.BayesianNetwork` with the learned tables.
+    estimator_ : the fitted `robustbn.MaximumLikelihoodEstimator`.
+    """
+
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        state_names: States | None = None,
+        *,
+        prior: str | None = None,
+        pseudo_count: float = 1.0,
+        equivalent_sample_size: float = 10.0,
+        on_unknown: str = "error",
+        on_missing: str = "error",
+        bins: Any = None,
+        n_threads: int | None = None,
+        backend: str | None = None,
+    ) -> None:
+        self.prior = prior
+        self.pseudo_count = pseudo_count
+        self.equivalent_sample_size = equivalent_sample_size
+        self.on_unknown = on_unknown
+        self.on_missing = on_missing
+        self.bins = bins
+        self.n_threads = n_threads
+        self.backend = backend
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
+        """Count the rows of a pandas frame with a column for every node of the model."""
+        network = _structure(model, data, self.state_names)
+        fitted = _estimator.MaximumLikelihoodEstimator(network, **_settings(self))
+        self.estimator_ = fitted.fit(data, sample_weight=sample_weight)
+        _store(self, fitted.network_)
+        return self
+
+
+class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
+    """Learn the tables of a pgmpy model as if the bad rows were not there.
+
+    Parameters
+    ----------
+    state_names : as in `MaximumLikelihoodEstimator`.
+    contamination, method, schedule, polish, prior, pseudo_count, equivalent_sample_size, \
+on_unknown, on_missing, bins, sample_rows, random_state, n_threads, backend, verbose : as in
+        `robustbn.RobustEstimator`.
+
+    Attributes
+    ----------
+    parameters_ : the tables, one `TabularCPD` a node; parents are sorted, as pgmpy's are.
+    state_names_ : states of each node.
+    network_ : the `robustbn.BayesianNetwork` with the learned tables.
+    row_weights_ : trust in each row, from 0 to 1; the `sample_weight` of any other estimator.
+    contamination_ : share of the rows' weight that is distrusted.
+    kinds_ : the kinds of bad rows that were found, largest first.
+    estimator_ : the fitted `robustbn.RobustEstimator`, with everything else it learned.
+    """
+
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        state_names: States | None = None,
+        *,
+        contamination: float | str = "auto",
+        method: str = "filter",
+        schedule: str = "joint",
+        polish: bool = True,
+        prior: str | None = None,
+        pseudo_count: float = 1.0,
+        equivalent_sample_size: float = 10.0,
+        on_unknown: str = "error",
+        on_missing: str = "error",
+        bins: Any = None,
+        sample_rows: int | None = None,
+        random_state: Any = None,
+        n_threads: int | None = None,
+        backend: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.contamination = contamination
+        self.method = method
+        self.schedule = schedule
+        self.polish = polish
+        self.prior = prior
+        self.pseudo_count = pseudo_count
+        self.equivalent_sample_size = equivalent_sample_size
+        self.on_unknown = on_unknown
+        self.on_missing = on_missing
+        self.bins = bins
+        self.sample_rows = sample_rows
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.backend = backend
+        self.verbose = verbose
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the rows of a pandas frame with a column for every node of the model."""
+        network = _structure(model, data, self.state_names)
+        fitted = _estimator.RobustEstimator(network, **_settings(self))
+        self.estimator_ = fitted.fit(data, sample_weight=sample_weight)
+        self.row_weights_: RowVector = fitted.row_weights_
+        self.contamination_: float = fitted.contamination_
+        self.kinds_: list[BadKind] = fitted.kinds_
+        _store(self, fitted.network_)
+        return self
+
+
+def _settings(estimator: Any) -> dict[str, Any]:
+    """Return the settings that the robustbn estimator of the same name takes."""
+    return {k: v for k, v in estimator.get_params(deep=False).items() if k != "state_names"}
+
+
+def _store(estimator: Any, network: BayesianNetwork) -> None:
+    """Store the tables where pgmpy looks for them."""
+    estimator.network_ = network
+    estimator.parameters_ = to_tabular_cpds(network)
+    estimator.state_names_ = {node: list(labels) for node, labels in network.states.items()}
+
+
+def _structure(model: Any, data: pd.DataFrame, state_names: States | None) -> BayesianNetwork:
+    """Return the structure of the model, parents sorted, with the states of every node."""
+    collect_cpds(model)  # refuses what is not a discrete model
+    if model.latents:
+        raise NetworkError(
+            f"Latent nodes cannot be learned from rows: {sorted(map(str, model.latents))}. Use a "
+            "model of the observed nodes."
+        )
+    nodes = list(model.nodes())
+    _check_columns(data, nodes)
+    states = {**known_states(model), **_check_state_names(state_names, nodes, data)}
+    for node in nodes:
+        if node not in states:
+            states[node] = _observed_states(data[node])
+    parents = {node: sorted(model.predecessors(node)) for node in nodes}
+    return BayesianNetwork(parents, {node: states[node] for node in nodes})
+
+
+def _check_columns(data: pd.DataFrame, nodes: Sequence[Any]) -> None:
+    if not isinstance(data, pd.DataFrame):
+        raise DataError(f"pgmpy's data is a pandas DataFrame; found {type(data).__name__}.")
+    columns = list(data.columns)
+    missing = [node for node in nodes if node not in columns]
+    if missing:
+        near = difflib.get_close_matches(str(missing[0]), list(map(str, columns)), n=3)
+        raise DataError(
+            f"{len(missing)} of {len(nodes)} nodes have no column; the first is {missing[0]!r}."
+            + (f" Columns with a similar name: {', '.join(map(repr, near))}." if near else "")
+            + " Rename the columns of the frame, or remove the nodes from the model."
+        )
+    twice = [node for node in nodes if columns.count(node) > 1]
+    if twice:
+        raise DataError(f"Column {twice[0]!r} appears {columns.count(twice[0])} times; keep one.")
+
+
+def _check_state_names(
+    state_names: States | None, nodes: Sequence[Any], data: pd.DataFrame
+) -> States:
+    """Return the given states of the model's nodes; states of other columns are let pass."""
+    given = state_names or {}
+    if not isinstance(given, Mapping):
+        raise NetworkError(
+            f"state_names maps each node to its states; found {type(given).__name__}."
+        )
+    unknown = [name for name in given if name not in nodes and name not in data.columns]
+    if unknown:
+        raise NetworkError(
+            f"state_names names {unknown[0]!r}, which is neither a node of the model nor a column."
+        )
+    return {name: labels for name, labels in given.items() if name in nodes}
+
+
+def _observed_states(column: pd.Series[Any]) -> list[Hashable]:
+    found = list(column.dropna().unique())
+    if not found:
+        raise DataError(
+            f"Column {column.name!r} holds no values ({len(column)} rows), so its states are "
+            f"unknown. Give state_names={{{column.name!r}: [labels]}}."
+        )
+    try:
+        return sorted(found)
+    except TypeError:
+        raise DataError(
+            f"The values of column {column.name!r} are of types that cannot be put in order: "
+            f"{sorted({type(v).__name__ for v in found})}. Give state_names={{{column.name!r}: "
+            "[labels]}, in the order you want."
+        ) from None
