@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BASE ?= HEAD
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest format bench peers clean
+.PHONY: help demo test setup lint types layers pytest format peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(READY) ## Make .venv with the package, its kernels and the tools
 
@@ -29,7 +30,7 @@ layers: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(READY)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .
@@ -38,8 +39,14 @@ format: $(READY) ## Format the sources
 peers: $(READY) ## Install the libraries that the benchmarks compare with
 	$(BIN)/pip install -q -c constraints.txt --group peers
 
-bench: peers ## Run the benchmarks; results in benchmarks/results/
-	$(BIN)/python -m benchmarks all
+bench: peers ## Check every claim, quickly (10 minutes); page in docs/proof.md
+	$(BIN)/python -m benchmarks proof
+
+bench-full: peers ## The same with more networks, rows and seeds (hours)
+	$(BIN)/python -m benchmarks proof --full
+
+bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference
+	$(BIN)/python -m benchmarks compare --base $(BASE)
 
 clean: ## Remove everything that was made
 	rm -rf $(VENV) build robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Speed, measured: ours against peers in one run, and our kernels against their goals."""
+"""Claims, measured: how far tables are from the truth, what it costs, and ours against peers."""

@@ -1,4 +1,7 @@
-"""`python -m benchmarks NAME... | all`: run benchmarks, write their results, print their tables."""
+"""`python -m benchmarks proof | compare | NAME... | all`: run benchmarks, write their results.
+
+`proof` and `compare` have options of their own: see `python -m benchmarks proof --help`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if not has_native():
         "Install a C++17 compiler and reinstall robustbn."
     )
 
-from benchmarks import counting, kernels, robust_mean, robust_time, robustness
+from benchmarks import compare, counting, kernels, proof, robust_mean, robust_time, robustness
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
 BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
@@ -26,11 +29,14 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
 }
-RESULTS = Path(__file__).parent / "results"
+COMMANDS: dict[str, Callable[[list[str]], None]] = {"proof": proof.main, "compare": compare.main}
 
 
 def main(arguments: list[str]) -> None:
     """Run what the command line asks for."""
+    if arguments and arguments[0] in COMMANDS:
+        COMMANDS[arguments[0]](arguments[1:])
+        return
     chosen = _parse(arguments)
     names = list(BENCHMARKS) if "all" in chosen.names else list(dict.fromkeys(chosen.names))
     settings = Settings(
@@ -58,7 +64,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--budget", type=float, default=defaults.budget_s, help="seconds for each contender"
     )
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument("--output", type=Path, default=proof.RESULTS, help="folder for the results")
     return parser.parse_args(arguments)
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from benchmarks.measure import (
     Goal,
     Report,
@@ -23,7 +21,7 @@ from benchmarks.measure import (
     say,
     time_interleaved,
 )
-from benchmarks.peers import PEERS, Codes, Fit, Peer
+from benchmarks.peers import PEERS, Codes, Fit, Peer, compare_tables
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, example_network
 from robustbn.exceptions import UnseenConfigurationWarning
 from robustbn.simulate import random_network, sample
@@ -101,7 +99,7 @@ def _race(
                 say(f"  skipped {skipped[-1]}")
                 continue
             contenders[peer.name] = fit
-            facts[peer.name] = {"input": peer.route, **_check_tables(peer, fit(), ours)}
+            facts[peer.name] = {"input": peer.route, **compare_tables(peer, fit(), ours)}
         timings = time_interleaved(contenders, settings)
     return [
         {
@@ -134,17 +132,6 @@ def _temporary_files() -> Iterator[None]:
             yield
         finally:
             tempfile.tempdir = before
-
-
-def _check_tables(peer: Peer, model: Any, ours: MaximumLikelihoodEstimator) -> dict[str, Any]:
-    """Return the largest difference of a peer's tables from ours where some row tells them."""
-    network = ours.network_
-    tables = peer.read_tables(network, model)
-    theirs = np.concatenate([np.ravel(tables[node]) for node in network.nodes])
-    layout = network.layout
-    is_seen = layout.sum_configurations(ours.counts_)[layout.config_of_cell] > 0
-    difference = float(np.abs(theirs - network.probabilities)[is_seen].max())
-    return {"difference": difference, "agrees": difference <= peer.tolerance}
 
 
 # --- what it shows --------------------------------------------------------------------------------

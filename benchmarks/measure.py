@@ -238,10 +238,14 @@ def _render_setting(report: Report) -> str:
 
 
 def _render_table(table: Table) -> str:
-    rule = [":--" if k < table.n_words else "--:" for k in range(len(table.header))]
-    lines = [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *table.lines)]
     note = f"\n\n{table.note}" if table.note else ""
-    return f"## {table.title}\n\n" + "\n".join(lines) + note
+    return f"## {table.title}\n\n" + render_lines(table.header, table.lines, table.n_words) + note
+
+
+def render_lines(header: Sequence[str], lines: Iterable[Sequence[str]], n_words: int = 1) -> str:
+    """Return a Markdown table; the first `n_words` columns are words, the others numbers."""
+    rule = [":--" if k < n_words else "--:" for k in range(len(header))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *lines))
 
 
 def _tabulate_goals(goals: Sequence[Goal]) -> Table:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn import BayesianNetwork
+from robustbn import BayesianNetwork, MaximumLikelihoodEstimator
 
 Codes = NDArray[np.uint8]
 Fit = Callable[[], Any]
@@ -213,6 +213,19 @@ def read_pomegranate(network: BayesianNetwork, model: Any) -> Tables:
         node: distribution.probs[0].numpy()
         for node, distribution in zip(network.nodes, model.distributions, strict=True)
     }
+
+
+# --- checking them --------------------------------------------------------------------------------
+
+
+def compare_tables(peer: Peer, model: Any, ours: MaximumLikelihoodEstimator) -> dict[str, Any]:
+    """Return the largest difference of a peer's tables from ours where some row tells them."""
+    network, layout = ours.network_, ours.network_.layout
+    tables = peer.read_tables(network, model)
+    theirs = np.concatenate([np.ravel(tables[node]) for node in network.nodes])
+    is_seen = layout.sum_configurations(ours.counts_)[layout.config_of_cell] > 0
+    difference = float(np.abs(theirs - network.probabilities)[is_seen].max())
+    return {"difference": difference, "agrees": difference <= peer.tolerance}
 
 
 # --- all of them ----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ rows also has entries 3 in a random half of 30 columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from benchmarks.measure import (
     say,
     time_interleaved,
 )
+from benchmarks.verdict import fit_exponent
 from robustbn.mean import robust_mean
 
 DENSITIES = (0.001, 0.01, 0.1, 1.0)
@@ -54,7 +54,7 @@ class Case:
     @property
     def size(self) -> int:
         """What time should be linear in."""
-        return self.nnz + sum(self.X.shape)
+        return self.nnz + int(sum(self.X.shape))
 
 
 def run(settings: Settings) -> Report:
@@ -131,8 +131,8 @@ def _tabulate(shape: tuple[int, int], records: list[dict[str, Any]]) -> Table:
 def _judge(records: list[dict[str, Any]]) -> Iterator[Goal]:
     """Judge the growth of time a step with nnz, and the error."""
     filtered = [r for r in records if r["method"] == "filter"]
-    logs = [(math.log(r["nnz"]), math.log(r["wall_s"] / max(r["n_steps"], 1))) for r in filtered]
-    slope = float(np.polyfit(*np.array(logs).T, 1)[0])
+    seconds = [r["wall_s"] / max(r["n_steps"], 1) for r in filtered]
+    slope = fit_exponent([r["nnz"] for r in filtered], seconds)
     yield Goal(
         "filter: time of a step grows like nnz to the power",
         f"≤ {STEEPEST:g}",

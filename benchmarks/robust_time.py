@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.cells import Cell, Notebook, code_version
+from benchmarks.contenders import AUTO
 from benchmarks.measure import (
     Goal,
     Report,
@@ -21,14 +23,16 @@ from benchmarks.measure import (
     time_interleaved,
 )
 from benchmarks.peers import PEERS
+from benchmarks.runner import Limits, run_cells
+from benchmarks.scenes import draw_scene
+from benchmarks.verdict import fit_exponent
 from robustbn import (
     BayesianNetwork,
     MaximumLikelihoodEstimator,
     RobustEstimator,
     random_network,
-    sample,
 )
-from robustbn.adversary import corrupt
+from robustbn._backends.native import available_cpus
 
 NOTE = (
     "Times are the fastest of interleaved rounds, as multiples of our own counting (encoding "
@@ -37,23 +41,6 @@ NOTE = (
     "counted."
 )
 ADVERSARIES = ("none", "network", "product", "flipped", "clones", "mixture", "tilt", "rowflip")
-MEMORY = """
-import resource, sys, warnings
-import numpy as np
-from robustbn import RobustEstimator, random_network, sample
-from robustbn.adversary import corrupt
-warnings.simplefilter("ignore")
-network = random_network("graph", 50, 500, random_state=0)
-rows, _ = corrupt(sample(network, int(sys.argv[1]), 1), network, sys.argv[2], 0.1, 2)
-RobustEstimator(network, random_state=0).fit(rows[:5000])
-open("/proc/self/clear_refs", "w").write("5")
-def status(key):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(l.split()[1]) for l in lines if l.startswith(key)) * 1024
-before = status("VmRSS")
-RobustEstimator(network, random_state=0).fit(rows)
-print((status("VmHWM") - before) / rows.nbytes)
-"""
 
 
 def run(settings: Settings) -> Report:
@@ -87,8 +74,10 @@ def _against_counting(settings: Settings, shrink: int) -> Part:
     for n_rows in (500_000 // shrink, 5_000_000 // shrink):
         for kind in ADVERSARIES:
             rows = _poison(network, n_rows, kind, settings.seed)
-            contenders = {"counting": lambda r=rows: _count(network, r)}
-            contenders["robust"] = lambda r=rows: _fit(network, r)
+            contenders: dict[str, Callable[[], object]] = {
+                "counting": partial(_count, network, rows),
+                "robust": partial(_fit, network, rows),
+            }
             is_first = n_rows == 500_000 // shrink
             if is_first and kind == "network":
                 contenders |= _pgmpy(network, rows)
@@ -121,15 +110,25 @@ def _against_counting(settings: Settings, shrink: int) -> Part:
 
 def _memory(settings: Settings, shrink: int) -> Part:
     lines, records, goals = [], [], []
-    for kind in ("network", "mixture", "rowflip"):
-        n_rows = 1_000_000 // shrink
-        command = [sys.executable, "-c", MEMORY, str(n_rows), kind]
-        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        say(f"robust_time: memory, {kind}")
-        lines.append((kind, f"{float(found):.2f}"))
-        records.append({"kind": kind, "n_rows": n_rows, "memory": float(found)})
-        goals.append(_at_most(f"{kind}: memory beside the rows, times them", 2, float(found)))
-    title = f"Memory, {1_000_000 // shrink:,} rows of 50 binary nodes"
+    n_rows = 1_000_000 // shrink
+    n_threads = available_cpus()
+    cells = [
+        Cell("memory", "graph:50:500", kind, AUTO, 0.1, n_rows, settings.seed, n_threads, n_draws=0)
+        for kind in ("network", "mixture", "rowflip")
+    ]
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:
+        notebook = Notebook(Path(folder) / "cells.jsonl", code_version())
+        run_cells(cells, notebook, Limits(), preload=False)
+        found = notebook.records(cells)
+    for record in found:
+        if "failed" in record:
+            say(f"robust_time: memory, {record['adversary']}: {record['failed']}")
+            continue
+        kind, times = record["adversary"], record["peak_bytes"] / record["row_bytes"]
+        lines.append((kind, f"{times:.2f}"))
+        records.append({"kind": kind, "n_rows": n_rows, "memory": times})
+        goals.append(_at_most(f"{kind}: memory beside the rows, times them", 2, times))
+    title = f"Memory, {n_rows:,} rows of 50 binary nodes"
     return Table(title, ("adversary", "times the rows"), tuple(lines)), records, goals
 
 
@@ -141,11 +140,11 @@ def _growth(settings: Settings, shrink: int) -> Part:
         for size, network, n_rows in cases:
             rows = _poison(network, n_rows, "network", settings.seed)
             say(f"robust_time: growth of {name}, {size:,}")
-            fits = time_interleaved({"robust": lambda n=network, r=rows: _fit(n, r)}, settings)
+            fits = time_interleaved({"robust": partial(_fit, network, rows)}, settings)
             sizes.append(size)
             walls.append(fits["robust"].wall_s)
             lines.append((name, f"{size:,}", f"{n_rows:,}", f"{walls[-1] * 1e3:.0f}"))
-        exponent = float(np.polyfit(np.log(sizes), np.log(walls), 1)[0])
+        exponent = fit_exponent(sizes, walls)
         lines.append((name, "exponent", "", f"**{exponent:.2f}**"))
         records.append({"grows": name, "sizes": sizes, "walls_s": walls, "exponent": exponent})
         goals.append(_at_most(f"exponent of time in {name}", most, exponent))
@@ -196,8 +195,7 @@ def _pgmpy(network: BayesianNetwork, rows: Any) -> dict[str, Callable[[], object
 
 
 def _poison(network: BayesianNetwork, n_rows: int, kind: str, seed: int) -> Any:
-    rows = sample(network, n_rows, seed + 1)
-    return rows if kind == "none" else corrupt(rows, network, kind, 0.1, seed + 2)[0]
+    return draw_scene(network, kind, 0.1, n_rows, seed).rows
 
 
 def _count(network: BayesianNetwork, rows: Any) -> object:

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
+from benchmarks.scenes import draw_scene
 from robustbn import (
     BayesianNetwork,
     MaximumLikelihoodEstimator,
     RobustEstimator,
     example_network,
     random_network,
-    sample,
     total_variation,
 )
-from robustbn.adversary import corrupt
 
 EPS = 0.1
 N_SEEDS = 5
@@ -32,7 +31,9 @@ NETWORKS: dict[str, Callable[[int], BayesianNetwork]] = {
     "ALARM": lambda _: example_network("alarm"),
 }
 # kind, strength, goal: R at most, or R at most so many times that of counting
-FAR = {(k, None): 1.05 for k in ("product", "network", "repeated", "flipped", "rowflip")}
+FAR: dict[tuple[str, float | None], float] = {
+    (k, None): 1.05 for k in ("product", "network", "repeated", "flipped", "rowflip")
+}
 FAR |= {("shift", 0.3): 1.05, ("mixture", None): 1.15}
 NEAR = {(k, None): 1.3 for k in ("clones", "decoy", "tilt")} | {("shift", 0.1): 1.3}
 UNSEEN = {(k, None): 1.02 for k in ("none", "tail", "subtract")}
@@ -79,10 +80,10 @@ def _measure(title: str, kind: str, strength: float | None, seeds: range) -> dic
 def _measure_one(
     network: BayesianNetwork, kind: str, strength: float | None, seed: int
 ) -> dict[str, float]:
-    good = sample(network, round(10 * network.n_configurations / EPS**2), seed + 1)
-    rows, is_bad = good, np.zeros(len(good), bool)
-    if kind != "none":
-        rows, is_bad = corrupt(good, network, kind, EPS, seed + 2, strength=strength)
+    n_rows = round(10 * network.n_configurations / EPS**2)
+    name = kind if strength is None else f"{kind} {strength:g}"
+    scene = draw_scene(network, name, EPS, n_rows, seed)
+    rows, is_bad = scene.rows, scene.is_bad
 
     def distance(fitted: BayesianNetwork) -> float:
         return total_variation(network, fitted, n_draws=N_DRAWS)
@@ -92,8 +93,7 @@ def _measure_one(
         start = time.perf_counter()
         fit = RobustEstimator(network, random_state=seed).fit(rows)
         wall_s = time.perf_counter() - start
-        trusted = rows[~is_bad] if is_bad.any() else good
-        floor = distance(MaximumLikelihoodEstimator(network).fit(trusted).network_)
+        floor = distance(MaximumLikelihoodEstimator(network).fit(scene.good).network_)
     distrusted = fit.row_weights_ < 0.5
     return {
         "R": distance(fit.network_) / floor,
@@ -107,7 +107,7 @@ def _measure_one(
 
 def _name(record: dict[str, Any]) -> str:
     strength = record["strength"]
-    return record["kind"] + ("" if strength is None else f" {strength:g}")
+    return str(record["kind"]) + ("" if strength is None else f" {strength:g}")
 
 
 def _tabulate(title: str, records: list[dict[str, Any]]) -> Table:
