@@ -522,3 +522,14 @@ def test_unseen_configurations_are_still_told():
     network = NETWORKS["graph"]()
     with pytest.warns(UnseenConfigurationWarning):
         RobustEstimator(network, random_state=0).fit(sample(network, 300, 0))
+
+
+def test_a_finer_picture_of_bad_rows_does_not_explain_good_rows_away():
+    """Rows were taken away, none added: splitting kinds once took 62 % of what was left."""
+    network = random_network("tree", 20, random_state=0)
+    good = sample(network, 39_000, random_state=1)
+    X, _ = corrupt(good, network, "subtract", eps=0.1, random_state=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = RobustEstimator(network, random_state=0).fit(X)
+    assert fit.contamination_ < 0.25

@@ -52,6 +52,7 @@ NEW_KIND_GAIN = 3.0  # log-likelihood a free parameter that a new kind must brin
 MIN_CLARITY = 0.35  # share of the distrusted weight that must be sure
 UNSURE = 0.02  # share of rows not judged clearly, in units of the noise, that matters
 SPLIT_GAIN = 1.0  # and that a finer picture of the bad rows must bring
+SPLIT_GROWTH = 1.5  # which shows the same rows, up to 1.25 times as many: more are good ones
 
 
 @dataclass(frozen=True)
@@ -282,6 +283,7 @@ class Rounds:
         """Split kinds that are not like networks, as long as that changes the verdicts."""
         n_free = self.rows.layout.n_free
         tried: set[int] = set()
+        most = SPLIT_GROWTH * float(explained.mixture.shares.sum())
         while explained.mixture.n_kinds < MAX_KINDS:
             if explained.ambiguity < UNSURE / 10 * self.noise:
                 break
@@ -299,7 +301,10 @@ class Rounds:
             moved = float(self.base @ np.abs(finer.good - explained.good)) / self.total
             if moved < 0.001 * self.noise:
                 break
-            explained, tried = explain(self.rows, self.base, finer.mixture, self.prior), set()
+            finer = explain(self.rows, self.base, finer.mixture, self.prior)
+            if finer.mixture.shares.sum() > most:  # it would explain good rows away
+                break
+            explained, tried = finer, set()
         return explained
 
     def _filter_rounds(self) -> None:
