@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import math
-from dataclasses import dataclass
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any
 
 CEILING = 0.45  # more than this cannot be told from a majority
 
@@ -39,6 +44,78 @@ class RobustConfig:
         if isinstance(self.contamination, str):
             return CEILING
         return min(CEILING, 2 * float(self.contamination))
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """How a table is read; see `read_table`."""
+
+    on_unknown: str = "error"
+    on_missing: str = "error"
+    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[Hashable, Hashable]] = field(default_factory=dict)
+    ignore_case: bool = False
+    codes: bool | None = None
+    sep: str | None = None
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        for name, known in (
+            ("on_unknown", ("error", "drop", "missing")),
+            ("on_missing", ("error", "drop")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} is one of {', '.join(map(repr, known))}; found "
+                    f"{getattr(self, name)!r}."
+                )
+        if isinstance(self.bins, Mapping):
+            for node, bins in self.bins.items():
+                _check_bins(bins, f"bins[{node!r}]")
+        elif self.bins is not None:
+            _check_bins(self.bins, "bins")
+        _check_names(self.rename, self.labels)
+        _check_text(self.sep, self.encoding)
+
+
+def _check_names(rename: Any, labels: Any) -> None:
+    if not isinstance(rename, Mapping):
+        raise ValueError(f"rename is a mapping {{column: node}}; found {rename!r}.")
+    if not isinstance(labels, Mapping):
+        raise ValueError(f"labels is a mapping {{node: {{value: state}}}}; found {labels!r}.")
+    for node, pairs in labels.items():
+        if not isinstance(pairs, Mapping):
+            raise ValueError(f"labels[{node!r}] is a mapping {{value: state}}; found {pairs!r}.")
+
+
+def _check_text(sep: Any, encoding: Any) -> None:
+    if sep is not None and not (isinstance(sep, str) and len(sep) == 1):
+        raise ValueError(f"sep is one character, such as ',', ';' or '\\t'; found {sep!r}.")
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        raise ValueError(
+            f"encoding is the name of one, such as 'utf-8', 'latin-1' or 'cp1252'; found "
+            f"{encoding!r}."
+        ) from None
+
+
+def _check_bins(bins: Any, where: str) -> None:
+    """Refuse what does not say how to cut a line into intervals."""
+    if isinstance(bins, str) and re.fullmatch(r"q[1-9][0-9]*", bins):
+        return
+    if isinstance(bins, Integral) and not isinstance(bins, bool) and int(bins) >= 1:
+        return
+    if not isinstance(bins, str | Integral) and hasattr(bins, "__iter__"):
+        edges = list(bins)
+        ordered = all(a <= b for a, b in pairwise(edges))
+        if edges and all(isinstance(e, Real) and math.isfinite(e) for e in edges) and ordered:
+            return
+    raise ValueError(
+        f"{where} is a list of increasing inner edges, such as [18, 65] for three states; a number "
+        f"of intervals of equal width; or 'q5' for five with equally many rows. Found {bins!r}."
+    )
 
 
 def check_contamination(value: float | str) -> None:

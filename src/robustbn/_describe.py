@@ -22,6 +22,18 @@ def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dic
     return [(node, parents) for node, parents, _ in described]
 
 
+def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:
+    """Return (node, state) of every node with several states of which the rows show one only."""
+    layout = network.layout
+    found = []
+    for i, node in enumerate(network.nodes):
+        cells = counts[layout.cell_start[i] : layout.cell_start[i + 1]]
+        seen = np.flatnonzero(cells.reshape(-1, layout.cards[i]).sum(axis=0))
+        if len(seen) == 1 < layout.cards[i]:
+            found.append((node, network.states[node][int(seen[0])]))
+    return found
+
+
 def describe_kinds(
     network: BayesianNetwork, kind_counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
 ) -> list[BadKind]:
@@ -58,11 +70,16 @@ def describe_kinds(
 def describe_repeats(
     network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 100
 ) -> list[RepeatedRow]:
-    """Describe the rows that appear too often, those with the largest surplus first."""
+    """Describe the rows that appear too often, those with the largest surplus first.
+
+    Parameters
+    ----------
+    codes : of those rows, one copy each, in the order of `repeats`.
+    """
     worst = np.argsort(repeats.expected - repeats.seen)[:limit]
     labels = [network.states[node] for node in network.nodes]
     described = []
-    for i, row in zip(worst, codes[repeats.first[worst]].tolist(), strict=True):
+    for i, row in zip(worst, codes[worst].tolist(), strict=True):
         states = [of_node[code] for of_node, code in zip(labels, row, strict=True)]
         described.append(
             RepeatedRow(

@@ -8,6 +8,7 @@ with the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,28 @@ from robustbn._layout import Layout
 
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a stretch of a table, as whoever holds the table hands it over.
+
+    Parameters
+    ----------
+    values : numbers, truth values or objects; or, if there are `labels`, positions in them, where
+        a negative one stands for a missing value; shape (n,).
+    labels : the values that positions stand for; not all need occur.
+    is_missing : which values are missing, besides None and NaN; None if no other is.
+    """
+
+    values: NDArray[Any]
+    labels: Sequence[Any] | None = None
+    is_missing: NDArray[np.bool_] | None = None
+
+    def __getitem__(self, rows: slice) -> Column:
+        """Return a stretch of it, without a copy."""
+        missing = None if self.is_missing is None else self.is_missing[rows]
+        return Column(self.values[rows], self.labels, missing)
 
 
 class Rows(Protocol):

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from robustbn._config import RobustConfig
-from robustbn._describe import describe_kinds, describe_repeats, find_unseen
+from robustbn._config import RobustConfig, TableConfig
+from robustbn._describe import describe_kinds, describe_repeats, find_constants, find_unseen
 from robustbn._diagnose import Diagnosis, diagnose
-from robustbn._encode import as_codes, as_weights, require_rows
+from robustbn._encode import require_rows
 from robustbn._expand import (
     bdeu_pseudo_counts,
     log_probabilities,
     normalise_counts,
     standard_errors,
 )
+from robustbn._explain import Explainer
 from robustbn._fit import (
     RobustFit,
     fit_by_counting,
@@ -31,10 +34,16 @@ from robustbn._fit import (
     load_rows,
     log_likelihood_of_rows,
 )
-from robustbn._protocols import RowVector, Vector
+from robustbn._protocols import Rows, RowVector, Vector
+from robustbn._read.frames import build_frame
 from robustbn._result import BadKind, RepeatedRow, Round, Shift
+from robustbn._sklearn import Settings, not_fitted
+from robustbn._table import Reading, Table, as_weights, encode_table, infer_network
 from robustbn.exceptions import (
+    ConstantColumnWarning,
     ConvergenceWarning,
+    DataError,
+    ModelFileError,
     NotFittedError,
     SmallSampleWarning,
     UnseenConfigurationWarning,
@@ -44,67 +53,138 @@ from robustbn.network import BayesianNetwork
 PRIORS = ("none", "laplace", "bdeu")
 
 
-class _TableEstimator:
-    """What the estimators share: settings, priors, likelihoods."""
+class _TableEstimator(Settings):
+    """What the estimators share: tables in, priors, likelihoods."""
 
-    network: BayesianNetwork
+    network: BayesianNetwork | None
     prior: str | None
     pseudo_count: float
     equivalent_sample_size: float
+    on_unknown: str
+    on_missing: str
+    bins: Any
     n_threads: int | None
     backend: str | None
     network_: BayesianNetwork
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
+    reading_: Reading
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
-    def log_likelihood(self, X: ArrayLike) -> float:
+    def log_likelihood(self, X: Any) -> float:
         """Return the log-likelihood of all rows together: `sum over cells of C[j] log q[j]`.
 
         Minus infinity when a row has a state to which the tables give probability zero.
         """
+        return self._log_likelihood(self._encode(X))
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Return the mean log-likelihood of a row, for model selection."""
+        table = self._encode(X)
+        require_rows(len(table))
+        return self._log_likelihood(table) / len(table)
+
+    def _log_likelihood(self, table: Table) -> float:
         q = self._fitted().probabilities
-        counts = load_rows(self.network, X, self.backend, self.n_threads).count()
+        counts = self._load(table).count()
         touched = counts > 0
         return float(counts[touched] @ log_probabilities(q[touched]))
 
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Return the mean log-likelihood of a row, for model selection."""
-        n_rows = len(np.asarray(X))
-        require_rows(n_rows)
-        return self.log_likelihood(X) / n_rows
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings, as scikit-learn's `clone` and searches expect."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
+        with those rows, and `weights(X)` gives it again.
+        """
+        from robustbn._model_file import describe_network, describe_reading, write_model
 
-    def set_params(self, **settings: Any) -> Self:
-        """Change settings by name."""
-        known = self.get_params()
-        for name, value in settings.items():
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}."
-                )
-            setattr(self, name, value)
+        network = self._fitted()
+        settings = {name: value for name, value in self.get_params().items() if name != "network"}
+        if not isinstance(settings.get("random_state"), int | None):
+            settings["random_state"] = None  # a generator has moved on
+        document = {
+            "estimator": type(self).__name__,
+            "settings": settings,
+            "network": describe_network(network),
+            "reading": describe_reading(self.reading_),
+            "fit": self._describe_fit(),
+        }
+        write_model(path, document)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return a fitted estimator from a file written by `save`. Runs no code from the file."""
+        from robustbn._model_file import build_model_network, build_reading, read_model
+
+        document = read_model(path)
+        if document.get("estimator") != cls.__name__:
+            raise ModelFileError(
+                f"{path} holds a {document.get('estimator')}; read it with that class's load()."
+            )
+        network = build_model_network(document["network"], path)
+        settings = document["settings"]
+        unknown = [name for name in settings if name not in inspect.signature(cls).parameters]
+        if unknown:
+            raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
+        self = cls()
+        self.set_params(network=network.with_cpts(None), **settings)
+        self.reading_ = build_reading(document["reading"])
+        self.n_features_in_ = network.n_nodes
+        self._restore(network, document["fit"])
         return self
 
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if name == "network" or value != defaults[name].default
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+    def _describe_fit(self) -> dict[str, Any]:
+        return {"counts": self.counts_.tolist()}
+
+    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
+        from robustbn._model_file import as_cells
+
+        self.network_ = network
+        self.counts_ = as_cells(document.get("counts"), network, "counts")
+        self.unseen_configurations_ = find_unseen(network, self.counts_)
 
     def _fitted(self) -> BayesianNetwork:
         if not hasattr(self, "network_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} is not fitted yet: call fit(X) first."
-            )
+            raise not_fitted(f"This {type(self).__name__} is not fitted yet: call fit(X) first.")
         return self.network_
 
-    def _pseudo_counts(self) -> Vector | float:
+    def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
+        """Return the structure and the rows to fit, and note what the columns are."""
+        config = TableConfig(self.on_unknown, self.on_missing, self.bins)
+        network = self.network
+        if network is None:
+            network = infer_network(X, config)
+        elif not isinstance(network, BayesianNetwork):
+            raise TypeError(
+                f"network must be a BayesianNetwork; found {type(network).__name__}. For a file, "
+                "use read_network(path), or robustbn.fit(path, table)."
+            )
+        table = encode_table(X, network, config)
+        require_rows(len(table))
+        self.reading_ = table.reading
+        self.n_features_in_ = network.n_nodes
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.array(network.nodes, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return network, table
+
+    def _encode(self, X: Any) -> Table:
+        """Return rows as codes, read as those in `fit` were."""
+        network = self._fitted()
+        shape = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(X, "columns"):
+            raise DataError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
+                f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
+            )
+        return encode_table(X, network, self.reading_.config)
+
+    def _load(self, table: Table) -> Rows:
+        return load_rows(self.network_, table.codes, self.backend, self.n_threads)
+
+    def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         prior = "none" if self.prior is None else str(self.prior).lower()
         if prior not in PRIORS:
             raise ValueError(f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}.")
@@ -115,24 +195,39 @@ class _TableEstimator:
         if prior == "laplace":
             return self.pseudo_count
         if prior == "bdeu":
-            return bdeu_pseudo_counts(self.network.layout, self.equivalent_sample_size)
+            return bdeu_pseudo_counts(network.layout, self.equivalent_sample_size)
         return 0.0
 
-    def _set_tables(self, probabilities: Vector, counts: Vector, has_prior: bool) -> None:
-        """Store what was learned, and warn of configurations that no row shows."""
+    def _set_tables(
+        self, network: BayesianNetwork, probabilities: Vector, counts: Vector, has_prior: bool
+    ) -> None:
+        """Store what was learned, and warn of columns and configurations that tell nothing."""
         self.counts_ = counts
-        self.network_ = self.network.with_cpts(probabilities)
-        self.unseen_configurations_ = find_unseen(self.network, counts)
+        self.network_ = network.with_cpts(probabilities)
+        self._warn_of_constants()
+        self.unseen_configurations_ = find_unseen(network, counts)
         if self.unseen_configurations_:
             node, parents = self.unseen_configurations_[0]
             given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
             warnings.warn(
-                f"{len(self.unseen_configurations_)} of {self.network.n_configurations} parent "
+                f"{len(self.unseen_configurations_)} of {network.n_configurations} parent "
                 "configurations occur in no row; their tables "
                 f"{'are the prior alone' if has_prior else 'are set to uniform'}. The first: node "
                 f"{node!r} given {given}. All are in unseen_configurations_.",
                 UnseenConfigurationWarning,
                 stacklevel=3,
+            )
+
+    def _warn_of_constants(self) -> None:
+        constant = find_constants(self.network_, self.counts_)
+        if constant:
+            node, state = constant[0]
+            warnings.warn(
+                f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
+                "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
+                "Check how the table was made.",
+                ConstantColumnWarning,
+                stacklevel=4,
             )
 
 
@@ -143,11 +238,14 @@ class MaximumLikelihoodEstimator(_TableEstimator):
 
     Parameters
     ----------
-    network : the structure to fit; its tables, if it has any, are ignored.
+    network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
+        no edges, states as found.
     prior : `None` or "none" (maximum likelihood), "laplace" (`pseudo_count` is added to every
         cell) or "bdeu" (`equivalent_sample_size` rows are spread evenly over every table).
     pseudo_count : what the prior "laplace" adds to every cell.
     equivalent_sample_size : how many rows the prior "bdeu" is worth.
+    on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
+        read; see `read_table`, which can do more. Estimators take its result too.
     n_threads : threads to use; by default all that the process may use. Does not change results.
     backend : "native" or "numpy"; by default the fastest that is there.
 
@@ -157,6 +255,7 @@ class MaximumLikelihoodEstimator(_TableEstimator):
     counts_ : weight of the rows that touch each cell, shape (M,).
     unseen_configurations_ : list of (node, states of its parents) that no row shows; their tables
         come from the prior, or are uniform.
+    reading_ : how many rows were read, which were left out, which columns were ignored.
 
     Examples
     --------
@@ -168,11 +267,14 @@ class MaximumLikelihoodEstimator(_TableEstimator):
 
     def __init__(
         self,
-        network: BayesianNetwork,
+        network: BayesianNetwork | None = None,
         prior: str | None = None,
         *,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        on_unknown: str = "error",
+        on_missing: str = "error",
+        bins: Any = None,
         n_threads: int | None = None,
         backend: str | None = None,
     ) -> None:
@@ -180,29 +282,33 @@ class MaximumLikelihoodEstimator(_TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.on_unknown = on_unknown
+        self.on_missing = on_missing
+        self.bins = bins
         self.n_threads = n_threads
         self.backend = backend
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the rows of X, integer codes of shape (N, d), and set `network_`.
+    def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Count the rows of a table and set `network_`.
 
         Parameters
         ----------
+        X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
-        pseudo_counts = self._pseudo_counts()
-        rows = load_rows(self.network, X, self.backend, self.n_threads)
-        require_rows(rows.n_rows)
-        weights = as_weights(sample_weight, rows.n_rows)
+        network, table = self._read(X)
+        pseudo_counts = self._pseudo_counts(network)
+        weights = as_weights(sample_weight, table)
+        rows = load_rows(network, table.codes, self.backend, self.n_threads)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
-        self._set_tables(probabilities, counts, bool(np.any(pseudo_counts)))
+        self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
         return self
 
-    def score_samples(self, X: ArrayLike) -> RowVector:
+    def score_samples(self, X: Any) -> RowVector:
         """Return the log-likelihood of each row; shape (N,)."""
         q = self._fitted().probabilities
-        rows = load_rows(self.network, X, self.backend, self.n_threads)
-        return log_likelihood_of_rows(rows, q)
+        table = self._encode(X)
+        return table.spread(log_likelihood_of_rows(self._load(table), q))
 
 
 class RobustEstimator(_TableEstimator):
@@ -217,7 +323,8 @@ class RobustEstimator(_TableEstimator):
 
     Parameters
     ----------
-    network : the structure to fit; its tables, if it has any, are ignored.
+    network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
+        no edges, states as found.
     contamination : largest share of bad rows to expect (eps, below 0.5); twice as much may be
         distrusted. "auto" finds it.
     method : how rows are judged: "filter" (the default), the oracles "que" (the paper's
@@ -227,7 +334,8 @@ class RobustEstimator(_TableEstimator):
     schedule : "joint" (tables, scale and weights are updated together) or "paper" (Algorithm 1
         with its fixed scale and its schedule of thresholds; needs `contamination`).
     polish : whether bad rows are explained by networks of their own; otherwise filters alone judge.
-    prior, pseudo_count, equivalent_sample_size : as in `MaximumLikelihoodEstimator`.
+    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
+        `MaximumLikelihoodEstimator`.
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
         network, at least 50,000. The verdict is applied to all rows.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
@@ -238,7 +346,7 @@ class RobustEstimator(_TableEstimator):
     ----------
     network_ : the network with its learned tables.
     contamination_ : share of the rows' weight that is distrusted.
-    row_weights_ : trust in each row, from 0 to 1; shape (N,).
+    row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
     kinds_ : the kinds of bad rows that were found, largest first.
     repeats_ : the rows that appear more often than the network allows, the 100 worst first.
     plain_network_ : what counting gives, for comparison.
@@ -246,7 +354,7 @@ class RobustEstimator(_TableEstimator):
     history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
     converged_, status_ : whether the trusted rows look clean, and a sentence on why it stopped.
     counts_ : weight of the trusted rows that touch each cell, shape (M,).
-    unseen_configurations_ : as in `MaximumLikelihoodEstimator`.
+    unseen_configurations_, reading_ : as in `MaximumLikelihoodEstimator`.
 
     Examples
     --------
@@ -271,10 +379,12 @@ class RobustEstimator(_TableEstimator):
     history_: list[Round]
     converged_: bool
     status_: str
+    offset_: float
+    fit_seconds_: float
 
     def __init__(
         self,
-        network: BayesianNetwork,
+        network: BayesianNetwork | None = None,
         contamination: float | str = "auto",
         method: str = "filter",
         *,
@@ -283,6 +393,9 @@ class RobustEstimator(_TableEstimator):
         prior: str | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        on_unknown: str = "error",
+        on_missing: str = "error",
+        bins: Any = None,
         sample_rows: int | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -297,50 +410,61 @@ class RobustEstimator(_TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.on_unknown = on_unknown
+        self.on_missing = on_missing
+        self.bins = bins
         self.sample_rows = sample_rows
         self.random_state = random_state
         self.n_threads = n_threads
         self.backend = backend
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from the rows of X, integer codes of shape (N, d).
+    def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the rows of a table.
 
         Parameters
         ----------
+        X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
-        pseudo_counts = self._pseudo_counts()
+        network, table = self._read(X)
+        pseudo_counts = self._pseudo_counts(network)
         config = RobustConfig(
             contamination=self.contamination,
             method=self.method,
             schedule=self.schedule,
             polish=self.polish,
             sample_rows=self.sample_rows,
-            seed=int(np.random.default_rng(self.random_state).integers(2**63)),
+            seed=_seed(self.random_state),
             n_threads=self.n_threads,
             backend=self.backend,
         )
-        codes = as_codes(X, self.network)
-        require_rows(len(codes))
-        weights = as_weights(sample_weight, len(codes))
+        weights = as_weights(sample_weight, table)
         tell = self._tell if self.verbose else (lambda _: None)
         is_default = self.method == "filter" and self.schedule == "joint"
         if weights is not None and not is_default:
             raise ValueError(
                 "sample_weight is understood by method='filter' with schedule='joint' only."
             )
+        start = time.perf_counter()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if is_default:
-                self._fit = self._fit_weighted(codes, weights, config, tell)
+                self._fit = self._fit_weighted(network, table.codes, weights, config, tell)
             else:
-                self._fit = fit_with_oracle(self.network, codes, config, tell)
-        self._store(codes, self._fit, pseudo_counts)
+                self._fit = fit_with_oracle(network, table.codes, config, tell)
+        self.fit_seconds_ = time.perf_counter() - start
+        self._store(network, table, self._fit, pseudo_counts)
         self._warn_if_unsure()
         return self
 
+    def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
+        """Fit, and return +1 for rows that are trusted and -1 for the others; shape (N,)."""
+        self.fit(X, **settings)
+        return np.where(self.row_weights_ < 0.5, -1, 1)
+
     def _fit_weighted(
         self,
+        network: BayesianNetwork,
         codes: NDArray[np.uint8],
         weights: RowVector | None,
         config: RobustConfig,
@@ -348,19 +472,23 @@ class RobustEstimator(_TableEstimator):
     ) -> RobustFit:
         """Fit to the rows that have weight, and judge the others as rows never seen."""
         if weights is None or weights.all():
-            return fit_robustly(self.network, codes, weights, config, tell)
+            return fit_robustly(network, codes, weights, config, tell)
         has_weight = np.flatnonzero(weights)
-        fit = fit_robustly(self.network, codes[has_weight], weights[has_weight], config, tell)
-        rows = load_rows(self.network, codes, self.backend, self.n_threads)
+        fit = fit_robustly(network, codes[has_weight], weights[has_weight], config, tell)
+        rows = load_rows(network, codes, self.backend, self.n_threads)
         first = has_weight[fit.repeats.first]
         return replace(fit, weights=fit.weigh(rows), repeats=replace(fit.repeats, first=first))
 
-    def weights(self, X: ArrayLike) -> RowVector:
-        """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,)."""
-        self._fitted()
-        return self._fit.weigh(load_rows(self.network, X, self.backend, self.n_threads))
+    def weights(self, X: Any) -> RowVector:
+        """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
 
-    def score_samples(self, X: ArrayLike) -> RowVector:
+        Rows that are left out because of missing or unknown values get NaN.
+        """
+        self._fitted()
+        table = self._encode(X)
+        return table.spread(self._fit.weigh(self._load(table)))
+
+    def score_samples(self, X: Any) -> RowVector:
         """Return how normal each row is: the log of the trust in it; shape (N,).
 
         Higher is more normal. Rows that nothing speaks against have the highest score, near 0. It
@@ -368,44 +496,149 @@ class RobustEstimator(_TableEstimator):
         log-likelihood.)
         """
         self._fitted()
-        return self._fit.score(load_rows(self.network, X, self.backend, self.n_threads))
+        table = self._encode(X)
+        return table.spread(self._fit.score(self._load(table)))
 
-    def predict(self, X: ArrayLike) -> Vector:
+    def decision_function(self, X: Any) -> RowVector:
+        """Return `score_samples(X) - offset_`: negative for rows that are distrusted."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Vector:
         """Return +1 for rows that are trusted and -1 for the others; shape (N,)."""
         return np.where(self.weights(X) < 0.5, -1, 1)
 
+    def rows(self, X: Any = None) -> Any:
+        """Return a frame with a line a row: row, weight, is_suspicious, why.
+
+        The frame is of the kind that the table was. `why` names the cells that speak most against
+        a row; it is empty for rows that are trusted.
+
+        Parameters
+        ----------
+        X : rows to judge; by default those of `fit`.
+        """
+        self._fitted()
+        if X is None and not hasattr(self, "row_weights_"):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to: call rows(X)."
+            )
+        if X is None:
+            weights, doubtful, codes = self.row_weights_, self._doubtful_rows, self._doubtful_codes
+            kind = self.reading_.kind
+        else:
+            table = self._encode(X)
+            judged = self._fit.weigh(self._load(table))
+            is_bad = np.flatnonzero(judged < 0.5)
+            weights, codes, kind = table.spread(judged), table.codes[is_bad], table.reading.kind
+            doubtful = is_bad if table.kept is None else table.kept[is_bad]
+        why = np.full(len(weights), "", object)
+        why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
+        return build_frame(
+            {
+                "row": np.arange(len(weights)),
+                "weight": weights,
+                "is_suspicious": weights < 0.5,
+                "why": why,
+            },
+            kind,
+        )
+
+    def moved(self) -> Any:
+        """Return a frame with a line a node: how far its table moved from counting, most first.
+
+        `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
+        which the node would have another state. `error` is what sampling alone would make of it,
+        and `n_eff` the weight of the trusted rows there are for a configuration on average.
+        The frame is of the kind that the table was.
+        """
+        from robustbn._report.content import measure_moves  # its room is not on the light path
+
+        self._fitted()
+        moves = measure_moves(
+            self.network_.layout,
+            self.network_.probabilities,
+            self.plain_network_.probabilities,
+            self.counts_,
+            self._fit.plain_counts,
+        )
+        order = np.argsort(-moves.moved, kind="stable")
+        return build_frame(
+            {
+                "node": [self.network_.nodes[i] for i in order],
+                "moved": moves.moved[order],
+                "error": moves.error[order],
+                "is_significant": moves.is_significant[order],
+                "n_eff": moves.rows_per_configuration[order],
+            },
+            self.reading_.kind,
+        )
+
     def diagnose(self) -> Diagnosis:
         """Return what the paper asks of network and rows and whether it holds; print the result."""
-        self._fitted()
+        network = self._fitted()
         is_auto = isinstance(self.contamination, str)
         eps = self.contamination_ if is_auto else float(self.contamination)
-        return diagnose(self.network.layout, self.counts_, eps)
+        return diagnose(network.layout, self.counts_, eps)
 
-    def _store(self, codes: ArrayLike, fit: RobustFit, pseudo_counts: Vector | float) -> None:
-        layout = self.network.layout
-        q = normalise_counts(layout, fit.counts, pseudo_counts)
-        plain = normalise_counts(layout, fit.plain_counts, pseudo_counts)
-        self._set_tables(q, fit.counts, bool(np.any(pseudo_counts)))
-        self.plain_network_ = self.network.with_cpts(plain)
+    @property
+    def explainer_(self) -> Explainer:
+        """What says why a row is distrusted."""
+        fit = self._fit
+        return Explainer(self._fitted(), fit.mixture, fit.filters, fit.repeats, self._repeated)
+
+    def _store(
+        self,
+        network: BayesianNetwork,
+        table: Table,
+        fit: RobustFit,
+        pseudo_counts: Vector | float,
+    ) -> None:
+        q = normalise_counts(network.layout, fit.counts, pseudo_counts)
+        plain = normalise_counts(network.layout, fit.plain_counts, pseudo_counts)
+        self._set_tables(network, q, fit.counts, bool(np.any(pseudo_counts)))
+        self._repeated = table.codes[fit.repeats.first]
+        self._describe(fit, plain)
+        self.row_weights_ = table.spread(fit.weights)
+        doubtful = np.flatnonzero(fit.weights < 0.5)
+        self._doubtful_rows = doubtful if table.kept is None else table.kept[doubtful]
+        self._doubtful_codes = table.codes[doubtful]
+
+    def _describe(self, fit: RobustFit, plain: Vector) -> None:
+        """Set what can be said without the rows."""
+        network = self.network_
+        q, layout = network.probabilities, network.layout
+        self.plain_network_ = network.with_cpts(plain)
         self.shift_ = Shift(
             q - plain, (q - plain) / standard_errors(layout, fit.plain_counts, plain)
         )
-        self.row_weights_ = fit.weights
+        self.offset_ = float(np.log(0.5))
         self.contamination_ = fit.removed
-        self.kinds_ = describe_kinds(self.network, fit.kind_counts, q, fit.n_rows)
-        self.repeats_ = describe_repeats(self.network, np.asarray(codes), fit.repeats)
+        self.kinds_ = describe_kinds(network, fit.kind_counts, q, fit.n_rows)
+        self.repeats_ = describe_repeats(network, self._repeated, fit.repeats)
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
+
+    def _describe_fit(self) -> dict[str, Any]:
+        from robustbn._model_file import describe_fit
+
+        return describe_fit(self._fit, self.plain_network_.probabilities, self._repeated)
+
+    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
+        from robustbn._model_file import build_fit
+
+        self._fit, plain, self._repeated = build_fit(document, network, self.backend)
+        super()._restore(network, document)
+        self._describe(self._fit, plain)
 
     def _warn_if_unsure(self) -> None:
         if not self.converged_:
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
-        n, n_free = len(self.row_weights_), self.network.layout.n_free
+        n, n_free = self.reading_.n_rows, self.network_.layout.n_free
         if n < 20 * n_free:
             warnings.warn(
                 f"{n:,} rows are few for a network with {n_free:,} free parameters: sampling noise "
                 "hides all but gross corruption. Something like "
-                f"{self.network.n_configurations * 100:,} rows would show 10 % of bad rows; with "
+                f"{self.network_.n_configurations * 100:,} rows would show 10 % of bad rows; with "
                 "fewer, read the tables with care, or use a simpler network.",
                 SmallSampleWarning,
                 stacklevel=3,
@@ -423,3 +656,10 @@ class RobustEstimator(_TableEstimator):
             f"({done.wall_s:.2f} s)",
             file=sys.stderr,
         )
+
+
+def _seed(random_state: Any) -> int:
+    """Return a seed from whatever scikit-learn takes for one."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(np.random.default_rng(random_state).integers(2**63))

@@ -1,8 +1,4 @@
-"""From what a caller holds to codes: one small integer a row and node.
-
-A code is the position of a state in `network.states[node]`; column k of an array of codes belongs
-to `network.nodes[k]`.
-"""
+"""Codes and weights that a caller hands over as arrays, checked."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ def as_codes(X: ArrayLike, network: BayesianNetwork) -> NDArray[np.uint8]:
     return array.astype(np.uint8)
 
 
-def as_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating[Any]] | None:
+def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating[Any]] | None:
     """Return row weights as a float array of shape (N,): finite, not negative, not all zero."""
     if weights is None:
         return None

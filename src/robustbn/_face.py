@@ -1,0 +1,55 @@
+"""One call from files to a fitted estimator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from robustbn._read import read_network
+from robustbn._table import read_table
+from robustbn.estimator import RobustEstimator
+from robustbn.network import BayesianNetwork
+
+
+def fit(
+    network: BayesianNetwork | str | Path,
+    table: Any,
+    contamination: float | str = "auto",
+    **settings: Any,
+) -> RobustEstimator:
+    """Learn the tables of a network from a table whose rows cannot all be trusted.
+
+    Parameters
+    ----------
+    network : a `BayesianNetwork`, or the path of one in any format that `read_network` knows; its
+        tables, if it has any, are ignored.
+    table : any table that `read_table` takes: a frame, an array, a path, a query.
+    contamination : largest share of bad rows to expect, or "auto".
+    settings : those of `RobustEstimator` and of `read_table`.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> alarm = robustbn.example_network("alarm")
+    >>> rows = robustbn.sample(alarm, 100_000, random_state=0)
+    >>> fitted = robustbn.fit(alarm, rows, random_state=0)
+    >>> fitted.contamination_
+    0.0
+    """
+    if not isinstance(network, BayesianNetwork):
+        network = read_network(network, tables=False)
+    reading, learning = _names(read_table), _names(RobustEstimator)
+    unknown = [name for name in settings if name not in (*reading, *learning)]
+    if unknown:
+        known = ", ".join(sorted({*reading, *learning} - {"network", "table", "contamination"}))
+        raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
+    of_reading = {name: value for name, value in settings.items() if name in reading}
+    of_learning = {name: value for name, value in settings.items() if name in learning}
+    rows = read_table(table, network, **of_reading)
+    return RobustEstimator(network, contamination, **of_learning).fit(rows)
+
+
+def _names(what: Any) -> Iterable[str]:
+    return inspect.signature(what).parameters
