@@ -23,6 +23,7 @@ class RobustConfig:
     schedule: str = "joint"
     polish: bool = True
     sample_rows: int | None = None
+    verify: bool = False
     seed: int = 0
     n_threads: int | None = None
     backend: str | None = None

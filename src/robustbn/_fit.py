@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from robustbn._backends import load_backend
 from robustbn._config import RobustConfig
 from robustbn._describe import describe_status
-from robustbn._encode import as_codes
 from robustbn._expand import (
     log_probabilities,
     normalise_counts,
@@ -22,29 +21,16 @@ from robustbn._oracle import METHODS, NEED_SHARE
 from robustbn._oracle.filter import Filter
 from robustbn._oracle.mixture import Mixture, with_kind
 from robustbn._paper import Refined, follow_jointly, follow_paper, trim_by_likelihood
-from robustbn._protocols import Rows, RowVector, Vector
-from robustbn._refine import Rounds, settle, weigh_rows
+from robustbn._passes import draw_evenly, load_rows
+from robustbn._protocols import Data, Rows, RowVector, Survey, Vector
+from robustbn._refine import Learned, Rounds, settle, weigh_rows
 from robustbn._repeats import NO_REPEATS, Repeats, find_copies, find_repeats
 from robustbn._result import Round
-from robustbn.exceptions import CodeRangeError
 from robustbn.network import BayesianNetwork
 
 SAMPLE_ROWS_PER_PARAMETER = 200  # O(m / eps^2) rows tell good from bad; more only cost time
 LEAST_SAMPLE_ROWS = 50_000
 MANY_ROWS = 1_000_000  # enough to count copies in, and to refit the verdict on
-
-
-def load_rows(
-    network: BayesianNetwork, X: ArrayLike, backend: str | None = None, n_threads: int | None = None
-) -> Rows:
-    """Check the rows and hand them to a backend."""
-    codes = as_codes(X, network)
-    try:
-        return load_backend(backend).encode(network.layout, codes, n_threads)
-    except CodeRangeError as wrong:
-        raise CodeRangeError(
-            wrong.row, wrong.column, wrong.value, wrong.n_states, network.nodes[wrong.column]
-        ) from None
 
 
 def fit_by_counting(
@@ -71,21 +57,23 @@ class RobustFit:
     ----------
     counts : weight of the trusted rows that touch each cell; shape (M,).
     plain_counts : the same with every row trusted.
-    weights : trust in each row, from 0 to 1; shape (N,).
+    weights : trust in each row, from 0 to 1; shape (N,), or None if nobody holds it.
     n_rows, n_trusted : weight of all rows, and of the trusted ones.
     mixture, filters, repeats : how rows are judged.
+    repeated : codes of the rows that appear too often, in the order of `repeats`.
     kind_counts : weight of each kind of bad rows on each cell; shape (M, K).
     rounds, converged, status : what happened, and why it stopped.
     """
 
     counts: Vector
     plain_counts: Vector
-    weights: RowVector
+    weights: RowVector | None
     n_rows: float
     n_trusted: float
     mixture: Mixture | None
     filters: tuple[Filter, ...]
     repeats: Repeats
+    repeated: NDArray[np.uint8]
     kind_counts: Vector
     rounds: tuple[Round, ...]
     converged: bool
@@ -112,92 +100,144 @@ class RobustFit:
 
 def fit_robustly(
     network: BayesianNetwork,
-    X: ArrayLike,
+    data: Data,
     sample_weight: RowVector | None,
     config: RobustConfig,
-    on_round: Callable[[Round], None],
+    tell: Callable[[Round], None],
 ) -> RobustFit:
     """Learn which rows to distrust, and count the others: the default method.
 
-    Time O(N d) for a fixed number of passes, plus rounds on a sample whose size depends on the
-    network and not on N. Memory beside the rows: their packed codes and a few numbers a row.
+    Time O(N d) for two passes, plus rounds on a sample whose size depends on the network and not on
+    N. Memory beside the rows: their packed codes and a few numbers a row.
     """
-    codes = as_codes(X, network)
-    rows = load_rows(network, codes, config.backend, config.n_threads)
-    draw = _drawing(network, config)
+    # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
+    n_most = max(MANY_ROWS, _sample_size(network, config))
+    survey = data.survey(sample_weight, n_most, config.seed)
+    verdict = data.remember("verdict", lambda: learn(network, survey, sample_weight, config, tell))
+    if config.verify:
+        verdict = _verify(network, data.all_rows(), verdict, sample_weight, config, tell)
 
-    # The plain estimate: Algorithm 1, lines 1 and 2.
-    given: RowVector = np.ones(rows.n_rows, np.float32)
+    # The verdict on all rows, and the tables of those that are trusted.
+    counts, weights = data.judge(verdict.weigh, sample_weight)
+    unit = 1.0 if sample_weight is None else float(sample_weight.mean(dtype=np.float64))
+    n, n_trusted = survey.n_rows * unit, float(sum_over_rows(network.layout, counts))
+    learned = verdict.learned
+    converged, status = describe_status(
+        max(0.0, 1 - n_trusted / n),
+        config.ceiling,
+        learned.top,
+        learned.threshold,
+        learned.stopped,
+    )
+    return RobustFit(
+        counts=counts,
+        plain_counts=survey.counts,
+        weights=weights,
+        n_rows=n,
+        n_trusted=n_trusted,
+        mixture=learned.mixture,
+        filters=learned.filters,
+        repeats=verdict.repeats,
+        repeated=verdict.repeated,
+        kind_counts=verdict.kind_counts,
+        rounds=learned.rounds,
+        converged=converged,
+        status=status,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """How rows are judged, learned from some of them.
+
+    Parameters
+    ----------
+    learned : filters, and the model of good and bad rows.
+    repeats, repeated : rows that appear too often, and their codes.
+    kind_counts : weight of each kind of bad rows on each cell, scaled to all rows; shape (M, K).
+    """
+
+    learned: Learned
+    repeats: Repeats
+    repeated: NDArray[np.uint8]
+    kind_counts: Vector
+
+    def weigh(self, rows: Rows) -> RowVector:
+        """Return the trust in each of any rows, from 0 to 1; shape (N,)."""
+        return self.learned.weigh(rows) * self.repeats.weigh(rows)
+
+
+def learn(
+    network: BayesianNetwork,
+    survey: Survey,
+    sample_weight: RowVector | None,
+    config: RobustConfig,
+    tell: Callable[[Round], None],
+) -> Verdict:
+    """Learn how rows are to be judged, from those of a survey."""
+    draw = _drawing(network, config)
+    many, n_many = survey.rows, len(survey.numbers)
+    given: RowVector = np.ones(n_many, np.float32)
     unit = 1.0
     if sample_weight is not None:
         unit = float(sample_weight.mean(dtype=np.float64))
-        given = sample_weight / unit
-    plain_counts = rows.count(sample_weight)
+        given = sample_weight[survey.numbers] / unit
 
     # Rows copied more often than the network allows.
-    many, of_many = _draw_sample(network, codes, rows, MANY_ROWS, config)
-    prints = rows.fingerprints()
-    copies = find_copies(
-        prints[of_many],
-        of_many,
-        given[of_many],
-        lambda i: load_rows(network, codes[i], config.backend, config.n_threads),
-    )
+    prints = many.fingerprints()
+    copies = find_copies(prints, given, lambda i: _load(network, survey.codes[i], config))
     everywhere = np.ones(len(copies.seen))
-    repeats = find_repeats(copies, many.count(given[of_many]), everywhere, slack=1.5)
+    repeats = find_repeats(copies, many.count(given), everywhere, slack=1.5)
     base: RowVector = given * repeats.weigh_prints(prints)
 
     # Which rows are bad, learned from a sample: filter, explain, filter again.
-    sample, chosen = _draw_sample(network, codes, rows, _sample_size(network, config), config)
-    rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round)
+    sample, chosen = many, np.arange(n_many)
+    if _sample_size(network, config) < n_many:
+        chosen = draw_evenly(n_many, _sample_size(network, config), config.seed)
+        sample = _load(network, survey.codes[chosen], config)
+    rounds = Rounds(sample, base[chosen], draw, config.ceiling, tell)
     learned = rounds.run(explain_first=config.polish, filter_last=False)
-    if learned.is_suspicious and many.n_rows > sample.n_rows:  # look closer
-        sample, chosen = many, of_many
-        rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round, learned.rounds)
+    if learned.is_suspicious and n_many > sample.n_rows:  # look closer
+        sample, chosen = many, np.arange(n_many)
+        rounds = Rounds(sample, base, draw, config.ceiling, tell, learned.rounds)
         learned = rounds.run(explain_first=config.polish, filter_last=False, start=learned.mixture)
 
     # How often rows may be repeated, now that the tables are better known.
     trust: RowVector = given[chosen] * learned.weigh(sample)
-    counts = sample.count(trust) * (many.n_rows / sample.n_rows)
+    counts = sample.count(trust) * (n_many / sample.n_rows)
     repeats = find_repeats(copies, counts, learned.weigh(copies.rows))
-    before, factor = base, repeats.weigh_prints(prints)
-    base = given * factor
+    before, base = base, given * repeats.weigh_prints(prints)
     n_newly_repeated = float(np.maximum(before - base, 0).sum(dtype=np.float64))
-    if learned.is_in_excess or n_newly_repeated > 2e-3 * rows.n_rows:
-        rounds = Rounds(sample, base[chosen], draw, config.ceiling, on_round, learned.rounds)
+    if learned.is_in_excess or n_newly_repeated > 2e-3 * n_many:
+        rounds = Rounds(sample, base[chosen], draw, config.ceiling, tell, learned.rounds)
         learned = rounds.run(explain_first=config.polish, filter_last=True, start=learned.mixture)
-
-    # The verdict on all rows, and the tables of those that are trusted.
     by_kind = np.zeros((network.n_cells, 1))
     if learned.mixture is not None:
-        mixture, by_kind = settle(
-            learned.mixture, (sample, base[chosen]), (many, base[of_many]), draw
-        )
-        by_kind *= unit * rows.n_rows / many.n_rows
+        mixture, by_kind = settle(learned.mixture, (sample, base[chosen]), (many, base), draw)
         learned = replace(learned, mixture=mixture)
-    trust = learned.weigh(rows)
-    counts = rows.count(base * trust) * unit
-    weights = trust * factor
-    n = float(given.sum(dtype=np.float64)) * unit
-    n_trusted = float(sum_over_rows(rows.layout, counts))
-    removed = max(0.0, 1 - n_trusted / n)
-    converged, status = describe_status(
-        removed, config.ceiling, learned.top, learned.threshold, learned.stopped
+    return Verdict(
+        learned=learned,
+        repeats=replace(repeats, first=survey.numbers[repeats.first]),
+        repeated=survey.codes[repeats.first],
+        kind_counts=by_kind[:, 1:] * (unit * survey.n_rows / n_many),
     )
-    return RobustFit(
-        counts,
-        plain_counts,
-        weights,
-        n,
-        n_trusted,
-        learned.mixture,
-        learned.filters,
-        repeats,
-        by_kind[:, 1:],
-        learned.rounds,
-        converged,
-        status,
-    )
+
+
+def _verify(
+    network: BayesianNetwork,
+    rows: Rows,
+    verdict: Verdict,
+    sample_weight: RowVector | None,
+    config: RobustConfig,
+    tell: Callable[[Round], None],
+) -> Verdict:
+    """Look at all rows as they are judged, and filter on when they do not look clean."""
+    base = verdict.repeats.weigh(rows)
+    if sample_weight is not None:
+        base = base * sample_weight
+    draw = _drawing(network, config)
+    rounds = Rounds(rows, base, draw, config.ceiling, tell, verdict.learned.rounds)
+    return replace(verdict, learned=rounds.check(verdict.learned))
 
 
 def fit_with_oracle(
@@ -231,6 +271,7 @@ def fit_with_oracle(
         mixture=mixture,
         filters=(),
         repeats=NO_REPEATS,
+        repeated=np.empty((0, layout.n_nodes), np.uint8),
         kind_counts=kind_counts,
         rounds=refined.rounds,
         converged=refined.converged,
@@ -285,12 +326,5 @@ def _sample_size(network: BayesianNetwork, config: RobustConfig) -> int:
     return max(LEAST_SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * network.layout.n_free)
 
 
-def _draw_sample(
-    network: BayesianNetwork, codes: NDArray[np.uint8], rows: Rows, n: int, config: RobustConfig
-) -> tuple[Rows, NDArray[np.int64]]:
-    """Return one row drawn from each of n equal stretches, and their numbers; or all, if few."""
-    if n >= rows.n_rows:
-        return rows, np.arange(rows.n_rows)
-    rng = np.random.default_rng([config.seed, n])
-    chosen = ((np.arange(n) + rng.random(n)) * (rows.n_rows / n)).astype(np.int64)
-    return load_rows(network, codes[chosen], config.backend, config.n_threads), chosen
+def _load(network: BayesianNetwork, codes: NDArray[np.uint8], config: RobustConfig) -> Rows:
+    return load_rows(network, codes, config.backend, config.n_threads)

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from robustbn._config import TableConfig
-from robustbn._fit import RobustFit, load_rows
+from robustbn._fit import RobustFit
 from robustbn._oracle.filter import Filter
 from robustbn._oracle.mixture import Mixture
+from robustbn._passes import load_rows
 from robustbn._protocols import Vector
 from robustbn._read import MAX_CELLS
 from robustbn._read.network_files import decode, encode, read_bytes, write_bytes
@@ -128,13 +129,12 @@ def build_reading(document: Any) -> Reading:
         )
 
 
-def describe_fit(fit: RobustFit, plain: Vector, repeated: Any) -> dict[str, Any]:
+def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
     """Return what a robust fit found as plain values.
 
     Parameters
     ----------
     plain : tables by counting; shape (M,).
-    repeated : codes of the rows that appear too often.
     """
     mixture = None if fit.mixture is None else _lists(asdict(fit.mixture))
     repeats = _lists(asdict(fit.repeats))
@@ -148,7 +148,7 @@ def describe_fit(fit: RobustFit, plain: Vector, repeated: Any) -> dict[str, Any]
         "n_trusted": fit.n_trusted,
         "mixture": mixture,
         "filters": [_lists(asdict(each)) for each in fit.filters],
-        "repeats": {**repeats, "codes": repeated.tolist()},
+        "repeats": {**repeats, "codes": fit.repeated.tolist()},
         "rounds": [asdict(done) for done in fit.rounds],
         "converged": fit.converged,
         "status": fit.status,
@@ -157,8 +157,8 @@ def describe_fit(fit: RobustFit, plain: Vector, repeated: Any) -> dict[str, Any]
 
 def build_fit(
     document: Any, network: BayesianNetwork, backend: str | None
-) -> tuple[RobustFit, Vector, Any]:
-    """Return a robust fit, the tables by counting, and the codes of the repeated rows."""
+) -> tuple[RobustFit, Vector]:
+    """Return a robust fit, without the trust in its rows, and the tables by counting."""
     layout, m = network.layout, network.n_cells
     with _explaining("fit"):
         mixture = None
@@ -203,19 +203,20 @@ def build_fit(
         fit = RobustFit(
             counts=_array(document["counts"], (m,), "counts", low=0.0),
             plain_counts=_array(document["plain_counts"], (m,), "plain_counts", low=0.0),
-            weights=np.empty(0, np.float32),
+            weights=None,
             n_rows=float(document["n_rows"]),
             n_trusted=float(document["n_trusted"]),
             mixture=mixture,
             filters=tuple(filters),
             repeats=repeats,
+            repeated=codes[order],
             kind_counts=kinds,
             rounds=rounds,
             converged=bool(document["converged"]),
             status=str(document["status"]),
         )
         plain = _array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
-    return fit, plain, codes[order]
+    return fit, plain
 
 
 def as_cells(values: Any, network: BayesianNetwork, name: str) -> Vector:

@@ -7,15 +7,16 @@ with the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._layout import Layout
 
+T = TypeVar("T")
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
 
@@ -75,6 +76,48 @@ class Rows(Protocol):
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What one pass over a table gives: counts of every row, and some rows drawn at random.
+
+    Parameters
+    ----------
+    n_rows : of the table, N.
+    counts : weight of all rows that touch each cell; shape (M,).
+    codes : of the rows that were drawn; shape (n, d).
+    numbers : which rows they are, increasing; shape (n,).
+    rows : the same rows, encoded.
+    """
+
+    n_rows: int
+    counts: Vector
+    codes: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    rows: Rows
+
+
+class Data(Protocol):
+    """A table as rows, wherever they live: in memory, in files, on a cluster."""
+
+    def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
+        """Count all rows and draw at most `n_most` of them, evenly. One pass."""
+
+    def judge(
+        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
+    ) -> tuple[Vector, RowVector | None]:
+        """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
+
+        Shapes (M,) and (N,); None where nobody can hold a number a row. `weights` are the rows'
+        own. One pass.
+        """
+
+    def remember(self, stage: str, make: Callable[[], T]) -> T:
+        """Return what `make` gives, or gave before an earlier run ended at a later stage."""
+
+    def all_rows(self) -> Rows:
+        """Return all rows as one, to be passed over again and again."""
 
 
 class Vectors(Protocol):

@@ -209,6 +209,16 @@ class Rounds:
             self._explain_rounds(likelihood)
         if filter_last:
             self._filter_rounds()
+        return self._learned()
+
+    def check(self, learned: Learned) -> Learned:
+        """Look at these rows as another set of rows taught to judge them; filter on if need be."""
+        self.mixture, self.filters = learned.mixture, list(learned.filters)
+        self._look(self.base * learned.weigh(self.rows), "looked at all rows")
+        self._filter_rounds()
+        return self._learned()
+
+    def _learned(self) -> Learned:
         return Learned(
             self.mixture,
             tuple(self.filters),

@@ -74,7 +74,6 @@ NO_REPEATS = Repeats(
 
 def find_copies(
     prints: NDArray[np.uint64],
-    numbers: NDArray[np.int64],
     weights: RowVector,
     pick: Callable[[NDArray[np.int64]], Rows],
 ) -> Copies:
@@ -82,7 +81,7 @@ def find_copies(
 
     Parameters
     ----------
-    prints, numbers, weights : fingerprints of the rows, their numbers and weights; shape (N,).
+    prints, weights : fingerprints of the rows, and their weights; shape (N,).
     pick : returns the rows of given numbers.
     """
     ordered = np.sort(prints)
@@ -94,7 +93,7 @@ def find_copies(
     repeated, seen = ordered[starts[often]], seen[often]
     found, place = _locate(prints, repeated)
     first = np.empty(len(repeated), np.int64)
-    first[place[::-1]] = numbers[found[::-1]]  # the last one written is the first that appears
+    first[place[::-1]] = found[::-1]  # the last one written is the first that appears
     weight = np.zeros(len(repeated))
     np.add.at(weight, place, weights[found])
     return Copies(repeated, first, seen, weight, pick(first))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustbn._draw import random_network, sample
 from robustbn._encode import as_codes
-from robustbn._fit import load_rows
+from robustbn._passes import load_rows
 from robustbn.network import BayesianNetwork
 
 Codes = NDArray[np.uint8]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._draw import sample
 from robustbn._expand import log_probabilities
-from robustbn._fit import load_rows
+from robustbn._passes import load_rows
 from robustbn._protocols import Vector
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
