@@ -19,7 +19,7 @@ def allocate(shape: tuple[int, ...], dtype: DTypeLike, purpose: str) -> NDArray[
     end the process, is asked.
     """
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
-    if n_bytes <= _physical_bytes():
+    if n_bytes <= physical_bytes():
         try:
             return np.empty(shape, dtype)
         except MemoryError:
@@ -31,12 +31,13 @@ def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
     """Return the error that says `purpose` needs `n_bytes`."""
     return InsufficientMemoryError(
         f"{purpose} needs {n_bytes:,} bytes ({n_bytes / 2**30:.2f} GiB), which cannot be had on "
-        f"this machine ({_physical_bytes() / 2**30:.1f} GiB in all). Use fewer rows at a time, or "
+        f"this machine ({physical_bytes() / 2**30:.1f} GiB in all). Use fewer rows at a time, or "
         f"a machine with more memory."
     )
 
 
-def _physical_bytes() -> int:
+def physical_bytes() -> int:
+    """Return the memory of this machine."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not a POSIX system

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._config import TableConfig
-from robustbn._fit import RobustFit
+from robustbn._fit import RobustFit, Verdict
 from robustbn._oracle.filter import Filter
 from robustbn._oracle.mixture import Mixture
 from robustbn._passes import load_rows
@@ -27,6 +27,7 @@ from robustbn._read import MAX_CELLS
 from robustbn._read.network_files import decode, encode, read_bytes, write_bytes
 from robustbn._read.network_json import read_parts, to_text
 from robustbn._read.network_parts import build_network
+from robustbn._refine import Learned
 from robustbn._repeats import Repeats
 from robustbn._result import Round
 from robustbn._table import Reading
@@ -136,70 +137,117 @@ def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
     ----------
     plain : tables by counting; shape (M,).
     """
-    mixture = None if fit.mixture is None else _lists(asdict(fit.mixture))
-    repeats = _lists(asdict(fit.repeats))
-    del repeats["fingerprints"]  # each backend has its own; made again from the codes
     return {
         "counts": fit.counts.tolist(),
         "plain_counts": fit.plain_counts.tolist(),
         "plain_probabilities": plain.tolist(),
-        "kind_counts": fit.kind_counts.tolist(),
         "n_rows": fit.n_rows,
         "n_trusted": fit.n_trusted,
-        "mixture": mixture,
-        "filters": [_lists(asdict(each)) for each in fit.filters],
-        "repeats": {**repeats, "codes": fit.repeated.tolist()},
+        **_describe_judging(fit.mixture, fit.filters, fit.repeats, fit.repeated),
+        "kind_counts": fit.kind_counts.tolist(),
         "rounds": [asdict(done) for done in fit.rounds],
         "converged": fit.converged,
         "status": fit.status,
     }
 
 
+def describe_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return how rows are judged as plain values."""
+    learned = verdict.learned
+    return {
+        **_describe_judging(learned.mixture, learned.filters, verdict.repeats, verdict.repeated),
+        "kind_counts": verdict.kind_counts.tolist(),
+        "rounds": [asdict(done) for done in learned.rounds],
+        "top": learned.top,
+        "threshold": learned.threshold,
+        "stopped": learned.stopped,
+    }
+
+
+def build_verdict(document: Any, network: BayesianNetwork, backend: str | None) -> Verdict:
+    """Return how rows are judged."""
+    with _explaining("verdict"):
+        mixture, filters, repeats, repeated = _build_judging(document, network, backend)
+        return Verdict(
+            learned=Learned(
+                mixture,
+                filters,
+                _build_rounds(document),
+                float(document["top"]),
+                float(document["threshold"]),
+                str(document["stopped"]),
+            ),
+            repeats=repeats,
+            repeated=repeated,
+            kind_counts=_array(
+                document["kind_counts"], (network.n_cells, None), "kind_counts", low=0.0
+            ),
+        )
+
+
+def _describe_judging(
+    mixture: Mixture | None, filters: Sequence[Filter], repeats: Repeats, repeated: Any
+) -> dict[str, Any]:
+    described = _lists(asdict(repeats))
+    del described["fingerprints"]  # each backend has its own; made again from the codes
+    return {
+        "mixture": None if mixture is None else _lists(asdict(mixture)),
+        "filters": [_lists(asdict(each)) for each in filters],
+        "repeats": {**described, "codes": repeated.tolist()},
+    }
+
+
+def _build_judging(
+    document: Any, network: BayesianNetwork, backend: str | None
+) -> tuple[Mixture | None, tuple[Filter, ...], Repeats, Any]:
+    m = network.n_cells
+    mixture = None
+    if document["mixture"] is not None:
+        given = document["mixture"]
+        shares = _array(given["shares"], (None,), "shares", low=0.0, high=1.0)
+        mixture = Mixture(
+            q=_array(given["q"], (m,), "q", low=1e-300),
+            bad=_array(given["bad"], (m, len(shares)), "bad", low=1e-300),
+            shares=shares,
+            intercept=float(given["intercept"]),
+            slope=float(given["slope"]),
+        )
+    filters = []
+    for given in document["filters"]:
+        edges = _array(given["edges"], (None,), "edges")
+        table = _array(given["table"], (m, None), "table")
+        factors = _array(given["factors"], (len(edges) + 1,), "factors", low=0.0, high=1.0)
+        filters.append(Filter(table, edges, factors))
+    given = document["repeats"]
+    factors = _array(given["factors"], (None,), "factors", low=0.0, high=1.0)
+    n = len(factors)
+    codes = np.array(given["codes"], np.uint8).reshape(n, network.n_nodes)
+    prints = load_rows(network, codes, backend).fingerprints() if n else np.empty(0, np.uint64)
+    order = np.argsort(prints)
+    repeats = Repeats(
+        prints[order],
+        factors[order],
+        _array(given["first"], (n,), "first")[order].astype(np.int64),
+        _array(given["seen"], (n,), "seen")[order].astype(np.int64),
+        _array(given["expected"], (n,), "expected")[order],
+    )
+    return mixture, tuple(filters), repeats, codes[order]
+
+
+def _build_rounds(document: Any) -> tuple[Round, ...]:
+    return tuple(
+        Round(**{**done, "eigenvalues": tuple(map(float, done["eigenvalues"]))})
+        for done in document["rounds"]
+    )
+
+
 def build_fit(
     document: Any, network: BayesianNetwork, backend: str | None
 ) -> tuple[RobustFit, Vector]:
     """Return a robust fit, without the trust in its rows, and the tables by counting."""
-    layout, m = network.layout, network.n_cells
+    m = network.n_cells
     with _explaining("fit"):
-        mixture = None
-        if document["mixture"] is not None:
-            given = document["mixture"]
-            shares = _array(given["shares"], (None,), "shares", low=0.0, high=1.0)
-            mixture = Mixture(
-                q=_array(given["q"], (m,), "q", low=1e-300),
-                bad=_array(given["bad"], (m, len(shares)), "bad", low=1e-300),
-                shares=shares,
-                intercept=float(given["intercept"]),
-                slope=float(given["slope"]),
-            )
-        filters = []
-        for given in document["filters"]:
-            edges = _array(given["edges"], (None,), "edges")
-            filters.append(
-                Filter(
-                    _array(given["table"], (m, None), "table"),
-                    edges,
-                    _array(given["factors"], (len(edges) + 1,), "factors", low=0.0, high=1.0),
-                )
-            )
-        given = document["repeats"]
-        factors = _array(given["factors"], (None,), "factors", low=0.0, high=1.0)
-        n = len(factors)
-        codes = np.array(given["codes"], np.uint8).reshape(n, layout.n_nodes)
-        prints = load_rows(network, codes, backend).fingerprints() if n else np.empty(0, np.uint64)
-        order = np.argsort(prints)
-        repeats = Repeats(
-            prints[order],
-            factors[order],
-            _array(given["first"], (n,), "first")[order].astype(np.int64),
-            _array(given["seen"], (n,), "seen")[order].astype(np.int64),
-            _array(given["expected"], (n,), "expected")[order],
-        )
-        rounds = tuple(
-            Round(**{**done, "eigenvalues": tuple(map(float, done["eigenvalues"]))})
-            for done in document["rounds"]
-        )
-        kinds = _array(document["kind_counts"], (m, None), "kind_counts", low=0.0)
+        mixture, filters, repeats, repeated = _build_judging(document, network, backend)
         fit = RobustFit(
             counts=_array(document["counts"], (m,), "counts", low=0.0),
             plain_counts=_array(document["plain_counts"], (m,), "plain_counts", low=0.0),
@@ -207,11 +255,11 @@ def build_fit(
             n_rows=float(document["n_rows"]),
             n_trusted=float(document["n_trusted"]),
             mixture=mixture,
-            filters=tuple(filters),
+            filters=filters,
             repeats=repeats,
-            repeated=codes[order],
-            kind_counts=kinds,
-            rounds=rounds,
+            repeated=repeated,
+            kind_counts=_array(document["kind_counts"], (m, None), "kind_counts", low=0.0),
+            rounds=_build_rounds(document),
             converged=bool(document["converged"]),
             status=str(document["status"]),
         )

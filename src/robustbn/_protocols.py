@@ -158,6 +158,11 @@ class Backend(Protocol):
         Raises `CodeRangeError` with the first offending row and column.
         """
 
+    def restore(
+        self, layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+    ) -> Rows:
+        """Return rows from the bytes in their `packed`, which `encode` made."""
+
     def sample(
         self,
         layout: Layout,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -42,6 +42,7 @@ class Reading:
     kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
     where : its path, or what to call it.
     config : the settings, with the ends of all intervals.
+    skipped : files that could not be read, and why.
     """
 
     n_read: int
@@ -52,6 +53,7 @@ class Reading:
     kind: str
     where: str
     config: TableConfig
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_dropped(self) -> int:
@@ -59,12 +61,12 @@ class Reading:
         return self.n_read - self.n_rows
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_rows:,} rows read."]
+        lines = [f"{self.where}: {self.n_read:,} rows read."]
         if self.n_dropped:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
             lines.append(
-                f"{self.n_dropped:,} of {self.n_read:,} rows were left out: {missing:,} missing "
-                f"and {unknown:,} unknown values."
+                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
+                f"{unknown:,} unknown values."
             )
         if self.ignored:
             many = len(self.ignored) > 1

@@ -56,6 +56,10 @@ class ModelFileError(RobustBNError, ValueError):
     """A file is not a fitted estimator, is damaged, or is of another version."""
 
 
+class CheckpointError(RobustBNError, ValueError):
+    """A checkpoint or cache is damaged, or belongs to another run."""
+
+
 class NotFittedError(RobustBNError, ValueError, AttributeError):
     """A learned value was asked for before `fit`."""
 

@@ -107,8 +107,8 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, prior, pseudo_count, equivalent_sample_size, \
-on_unknown, on_missing, bins, sample_rows, random_state, n_threads, backend, verbose : as in
-        `robustbn.RobustEstimator`.
+on_unknown, on_missing, bins, sample_rows, verify, random_state, n_threads, backend, \
+verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
     ----------
@@ -138,6 +138,7 @@ on_unknown, on_missing, bins, sample_rows, random_state, n_threads, backend, ver
         on_missing: str = "error",
         bins: Any = None,
         sample_rows: int | None = None,
+        verify: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
         backend: str | None = None,
@@ -154,6 +155,7 @@ on_unknown, on_missing, bins, sample_rows, random_state, n_threads, backend, ver
         self.on_missing = on_missing
         self.bins = bins
         self.sample_rows = sample_rows
+        self.verify = verify
         self.random_state = random_state
         self.n_threads = n_threads
         self.backend = backend

@@ -122,6 +122,14 @@ def encode(
     return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
 
 
+def restore(
+    layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+) -> NativeRows:
+    """Return rows from the bytes that `encode` packed them into, without a copy."""
+    clusters, plan = _plan(layout, True)
+    return NativeRows(layout, clusters, plan, packed, n_rows, n_threads or available_cpus())
+
+
 @lru_cache(maxsize=16)
 def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan]:
     """Choose the clusters and hand them to the kernels; a layout is planned once."""

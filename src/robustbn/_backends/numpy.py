@@ -29,6 +29,11 @@ class NumpyRows:
         """Number of rows, N."""
         return len(self.codes)
 
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """The rows as bytes; here, their codes."""
+        return np.ascontiguousarray(self.codes).reshape(-1)
+
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
         """Yield the rows in parts of at most `max_rows`, without a copy."""
         for start in range(0, self.n_rows, max_rows):
@@ -110,6 +115,13 @@ def encode(layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = Non
         row, column = (int(v) for v in np.argwhere(codes >= cards)[0])
         raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
     return NumpyRows(layout, codes)
+
+
+def restore(
+    layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+) -> NumpyRows:
+    """Return rows from their bytes."""
+    return NumpyRows(layout, packed.reshape(n_rows, layout.n_nodes))
 
 
 def sample(

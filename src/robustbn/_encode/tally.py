@@ -56,6 +56,19 @@ class Tally:
                     value = value.item() if isinstance(value, np.generic) else value
                     seen[value if _is_hashable(value) else str(value)] += 1
 
+    def merge(self, other: Tally, start: int) -> None:
+        """Take in what was found in a part that begins at row `start`."""
+        self.missing.update(other.missing)
+        self.unknown.update(other.unknown)
+        for mine, theirs in (
+            (self.first_missing, other.first_missing),
+            (self.first_unknown, other.first_unknown),
+        ):
+            for node, row in theirs.items():
+                mine.setdefault(node, start + row)
+        for node, seen in other.examples.items():
+            self.examples.setdefault(node, Counter()).update(seen)
+
     def complain(
         self,
         network: BayesianNetwork,
@@ -127,10 +140,9 @@ class Tally:
         elsewhere = f" {others} more column(s) have missing values too." if others else ""
         return DataError(
             f"{where}, column {node!r}: {_rows(n, n_rows)} have no value"
-            f"{' or an unknown one' if with_unknown else ''}, the first at row {first} (NaN, None "
-            f"or a word for it).{elsewhere} "
-            "Tables are learned from complete rows: fill the values first, or leave such rows out "
-            "with on_missing='drop'; they are counted."
+            f"{' or an unknown one' if with_unknown else ''}, the first at row {first}.{elsewhere} "
+            "Tables are learned from complete rows: fill what is missing (None, NaN, a null) "
+            "first, or leave such rows out with on_missing='drop'; they are counted."
         )
 
 

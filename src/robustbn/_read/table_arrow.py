@@ -133,15 +133,20 @@ def column_of(array: pa.Array) -> Column:
         values, missing = _numbers(array.indices)
         return Column(values, array.dictionary.to_pylist(), missing)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        if pa.types.is_string_view(kind):
-            array = array.cast(pa.large_string())
-        return column_of(array.dictionary_encode())
+        return column_of(_find_distinct(array))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values, missing = _numbers(array)
         return Column(values, None, missing)
     objects = np.empty(len(array), object)
     objects[:] = array.to_pylist()
     return Column(objects)
+
+
+def _find_distinct(array: pa.Array) -> pa.Array:
+    try:
+        return array.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # views of text, in older versions
+        return array.cast(pa.large_string()).dictionary_encode()
 
 
 def _numbers(array: pa.Array) -> tuple[Any, Any]:

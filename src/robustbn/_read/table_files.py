@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,23 +36,35 @@ UNSAFE = (".pkl", ".pickle", ".joblib", ".npy", ".npz")
 
 def open_file(path: str, *, sep: str | None, encoding: str) -> Source:
     """Return the source of a path: a file, a folder of files of one kind, or a pattern."""
-    files = _find_files(path)
+    try:
+        files = find_files(path)
+    except OSError as error:  # a folder that may not be entered
+        raise unreadable(path, error) from None
+    return open_files(files, path, path, sep=sep, encoding=encoding)
+
+
+def open_files(
+    files: list[Path], root: str, where: str, *, sep: str | None, encoding: str
+) -> Source:
+    """Return the source of some files.
+
+    Parameters
+    ----------
+    root : the path they were found by: folders below it may hold columns, such as `year=2024`.
+    where : what to call them in messages.
+    """
     suffix = _suffix(files[0])
-    others = {_suffix(f) for f in files} - {suffix}
-    if others:
-        raise DataError(
-            f"{path}: files of several kinds ({', '.join(sorted({suffix, *others}))}). Name one, "
-            f"such as {Path(path) / ('*' + suffix)}."
-        )
-    empty = [f for f in files if f.stat().st_size == 0]
-    if empty:
-        raise DataError(f"{empty[0]} is empty (0 bytes): there is not even a header.")
     try:
         if suffix in TEXT:
-            return _open_text(files, path, TEXT[suffix] if sep is None else sep, encoding)
-        return _open_dataset(files, path, DATASETS[suffix])
+            return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
+        return _open_dataset(files, root, where, DATASETS[suffix])
     except UNREADABLE as error:
-        raise unreadable(path, error) from None
+        raise unreadable(where, error) from None
+
+
+def is_packed(files: list[Path]) -> bool:
+    """Whether files say how many rows they have without being read, unlike text."""
+    return _suffix(files[0]) not in TEXT and DATASETS[_suffix(files[0])] != "json"
 
 
 def unreadable(path: str, error: Exception) -> DataError:
@@ -72,7 +85,8 @@ def unreadable(path: str, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read: {text.rstrip('.')}. {advice}")
 
 
-def _find_files(path: str | Path) -> list[Path]:
+def find_files(path: str | Path) -> list[Path]:
+    """Return the files of a path, a folder or a pattern, in order."""
     text = str(path)
     found = Path(path)
     if not found.exists() and glob.has_magic(text):
@@ -81,6 +95,8 @@ def _find_files(path: str | Path) -> list[Path]:
         if not files:
             raise DataError(f"{path}: no file matches this pattern.{_query_hint(text)}")
     elif found.is_dir():
+        if not os.access(found, os.R_OK | os.X_OK):
+            raise PermissionError(f"{path} cannot be listed")
         files = sorted(
             f
             for f in found.rglob("*")
@@ -92,10 +108,24 @@ def _find_files(path: str | Path) -> list[Path]:
         files = [found]
     else:
         raise _not_there(found)
+    _check_files(text, files)
+    return files
+
+
+def _check_files(path: str, files: list[Path]) -> None:
+    """Refuse files of unknown or several kinds, and empty ones."""
     for file in files:
         if _suffix(file) not in (*TEXT, *DATASETS):
             raise _not_a_table(file)
-    return files
+    kinds = sorted({_suffix(file) for file in files})
+    if len(kinds) > 1:
+        raise DataError(
+            f"{path}: files of several kinds ({', '.join(kinds)}). Name one, such as "
+            f"{Path(path) / ('*' + kinds[0])}."
+        )
+    for file in files:
+        if file.stat().st_size == 0:
+            raise DataError(f"{file} is empty (0 bytes): there is not even a header.")
 
 
 def _not_there(path: Path) -> DataError:
@@ -130,7 +160,7 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_dataset(files: list[Path], where: str, kind: str) -> Source:
+def _open_dataset(files: list[Path], root: str, where: str, kind: str) -> Source:
     import pyarrow.dataset as ds
 
     names = [str(f) for f in files]
@@ -141,13 +171,13 @@ def _open_dataset(files: list[Path], where: str, kind: str) -> Source:
             f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
         ]
         how = ds.ParquetFileFormat(dictionary_columns=texts)
-    root = _fixed_part(where)
-    keys = _keys_of_folders(files[0], root)
+    base = _fixed_part(root)
+    keys = _keys_of_folders(files[0], base)
     if not keys:
         return _naming_file(open_dataset(ds.dataset(names, format=how), where))
     folders = ds.partitioning(pa.schema([(key, pa.string()) for key in keys]), flavor="hive")
     dataset = ds.dataset(
-        names, format=how, partitioning=folders, partition_base_dir=str(root.absolute())
+        names, format=how, partitioning=folders, partition_base_dir=str(base.absolute())
     )
     return _naming_file(open_dataset(dataset, where))
 

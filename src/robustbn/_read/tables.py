@@ -167,8 +167,16 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
     if array.ndim != 2:
         raise DataError(
             "Rows must be a table of two dimensions, one column a node; found "
-            f"{array.ndim} dimension(s), shape {array.shape}."
+            f"{array.ndim} dimension(s), shape {array.shape}. Reshape your data: "
+            "array.reshape(-1, 1) for one column, array.reshape(1, -1) for one row."
         )
+    if not array.shape[1]:
+        raise DataError(
+            f"The array has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required: "
+            "a column for each node."
+        )
+    if array.dtype.kind == "c":
+        raise DataError(f"Complex data not supported: the array has dtype {array.dtype}.")
     columns = [_column_of(array[:, k]) for k in range(array.shape[1])]
     is_codes = array.dtype.kind in "biuf"
     return Source(
