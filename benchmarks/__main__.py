@@ -19,7 +19,16 @@ if not has_native():
         "Install a C++17 compiler and reinstall robustbn."
     )
 
-from benchmarks import compare, counting, kernels, proof, robust_mean, robust_time, robustness
+from benchmarks import (
+    compare,
+    counting,
+    kernels,
+    proof,
+    robust_mean,
+    robust_time,
+    robustness,
+    tables,
+)
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
 BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
@@ -28,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robustness": robustness.run,
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
+    "tables": tables.run,
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {"proof": proof.main, "compare": compare.main}
 
