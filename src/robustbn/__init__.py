@@ -1,14 +1,19 @@
 """Learn the tables of a Bayesian network from rows that cannot all be trusted."""
 
-from robustbn._face import fit
-from robustbn._read import example_network, read_network, write_network
-from robustbn._table import Table, read_table
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from robustbn._version import __version__
-from robustbn.distance import total_variation
-from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
-from robustbn.mean import robust_mean
-from robustbn.network import BayesianNetwork
-from robustbn.simulate import random_network, sample
+
+if TYPE_CHECKING:
+    from robustbn._face import fit
+    from robustbn._read import example_network, read_network, write_network
+    from robustbn._table import Table, read_table
+    from robustbn.distance import total_variation
+    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
+    from robustbn.mean import robust_mean
+    from robustbn.network import BayesianNetwork
+    from robustbn.simulate import random_network, sample
 
 __all__ = [
     "BayesianNetwork",
@@ -26,3 +31,35 @@ __all__ = [
     "total_variation",
     "write_network",
 ]
+
+_ROOM_OF = {
+    "BayesianNetwork": "network",
+    "MaximumLikelihoodEstimator": "estimator",
+    "RobustEstimator": "estimator",
+    "Table": "_table",
+    "example_network": "_read",
+    "fit": "_face",
+    "random_network": "simulate",
+    "read_network": "_read",
+    "read_table": "_table",
+    "robust_mean": "mean",
+    "sample": "simulate",
+    "total_variation": "distance",
+    "write_network": "_read",
+}
+_ROOMS = ("adversary", "distance", "estimator", "exceptions", "mean", "network", "simulate")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for: a command that needs none starts at once."""
+    if name in _ROOM_OF:
+        value = getattr(import_module(f"robustbn.{_ROOM_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return import_module(f"robustbn.{name}")
+    raise AttributeError(f"module 'robustbn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})

@@ -1,92 +1,110 @@
-"""The command line."""
+"""The command line: `robustbn COMMAND ...`. Commands are modules of `_cli`, loaded when asked."""
 
 from __future__ import annotations
 
-import time
-import warnings
-from pathlib import Path
+import shlex
+import sys
+from importlib import import_module
+from typing import Any
 
 import click
 
-from robustbn._read import example_network, write_network
+from robustbn._cli import COMMAND_LINE
 from robustbn._version import __version__
-from robustbn.adversary import KINDS, corrupt
-from robustbn.distance import node_distances, total_variation
-from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
-from robustbn.exceptions import UnseenConfigurationWarning
-from robustbn.simulate import sample
+
+COMMANDS = {
+    "fit": "Learn the tables of a network from rows that cannot all be trusted.",
+    "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
+    "inspect": "Say what a network or a table is, and whether they fit together.",
+    "compare": "Say how far two networks are apart.",
+    "convert": "Write a network in another format.",
+    "sample": "Draw rows from a network.",
+    "corrupt": "Make a poisoned copy of a table, to try things on.",
+    "demo": "Poison rows of the ALARM network, learn its tables anyway, and report.",
+    "bench": "Measure the speed on this machine.",
+    "completion": "Print what makes your shell complete these commands.",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """A group whose commands are imported when they are called, and whose errors are sentences."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Keep the command line as it was typed, for the report."""
+        typed = shlex.join(["robustbn", *args])
+        context = super().make_context(info_name, args, *rest, **extra)
+        context.meta[COMMAND_LINE] = typed
+        return context
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"robustbn._cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named, or guess which one was meant."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, 1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"There is no command '{name}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn what goes wrong into one message and an exit code."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a label that the terminal cannot show is no crash
+                stream.reconfigure(errors="replace")
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            from robustbn._cli.exits import report_error
+
+            ctx.exit(report_error(error))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="robustbn")
 def main() -> None:
-    r"""Learn the tables of a Bayesian network from rows that cannot all be trusted.
+    """Learn the tables of a Bayesian network from rows that cannot all be trusted.
 
     \b
-    Try it:
+    See it work:
       robustbn demo
-      robustbn demo --adversary clones --eps 0.2
-    """
+    \b
+    Your own network and table:
+      robustbn inspect net.bif rows.csv
+      robustbn fit net.bif rows.csv -o fitted.bif --report report.html
+      robustbn fit net.bif rows.csv --output-dir result
+    \b
+    New rows, judged by what was learned:
+      robustbn fit net.bif rows.csv --model model.json
+      robustbn score model.json tomorrow.csv --fail-over 5
+    \b
+    Nothing at hand? Make it:
+      robustbn convert example:alarm alarm.bif
+      robustbn sample alarm.bif -n 100000 -o good.csv
+      robustbn corrupt alarm.bif good.csv --kind mixture --eps 0.1 -o rows.csv
 
-
-@main.command()
-@click.option("--rows", default=200_000, show_default=True, help="How many rows to draw.")
-@click.option("--eps", default=0.1, show_default=True, help="Share of the rows to poison.")
-@click.option(
-    "--adversary",
-    default="mixture",
-    show_default=True,
-    type=click.Choice(sorted(KINDS)),
-    help="Who poisons them.",
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of the draws.")
-@click.option(
-    "-o",
-    "--output",
-    default="robustbn-demo",
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the results.",
-)
-def demo(rows: int, eps: float, adversary: str, seed: int, output: Path) -> None:
-    """Poison rows of the ALARM network, learn its tables anyway, and compare with counting."""
-    truth = example_network("alarm")
-    structure = truth.with_cpts(None)
-    good = sample(truth, rows, random_state=seed)
-    dirty, is_bad = corrupt(good, truth, adversary, eps, random_state=seed + 1)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnseenConfigurationWarning)
-        start = time.perf_counter()
-        counted = MaximumLikelihoodEstimator(structure).fit(dirty)
-        middle = time.perf_counter()
-        robust = RobustEstimator(structure, random_state=seed).fit(dirty)
-        end = time.perf_counter()
-        ideal = MaximumLikelihoodEstimator(structure).fit(dirty[~is_bad])
-
-    output.mkdir(parents=True, exist_ok=True)
-    result = output / "alarm-fitted.json"
-    write_network(robust.network_, result)
-    caught = (robust.row_weights_[is_bad] < 0.5).mean() if is_bad.any() else 0.0
-    wrong = (robust.row_weights_[~is_bad] < 0.5).mean()
-    moved = node_distances(robust.plain_network_, robust.network_)
-    furthest = sorted(moved, key=moved.__getitem__, reverse=True)[:5]
-
-    def line(name: str, text: str) -> None:
-        click.echo(f"{name:<12}{text}")
-
-    line("network", f"ALARM: {truth}")
-    line("rows", f"{len(dirty):,}, {is_bad.mean():.1%} of them bad ({adversary}, seed {seed})")
-    line("", "distance of the learned network from the true one (total variation):")
-    for name, fit, seconds in (
-        ("  counting", counted.network_, f"{(middle - start) * 1e3:6.1f} ms"),
-        ("  robustbn", robust.network_, f"{(end - middle) * 1e3:6.1f} ms"),
-        ("  ideal", ideal.network_, "   counting, had the bad rows been known"),
-    ):
-        line(name, f"{total_variation(truth, fit):.4f}  {seconds}")
-    line("bad rows", f"{caught:.1%} of them caught, {wrong:.2%} of the good ones with them")
-    line("status", robust.status_)
-    for kind in robust.kinds_:
-        line("a kind", str(kind).replace("\n", "\n" + " " * 12))
-    line("moved most", ", ".join(f"{node} {moved[node]:.3f}" for node in furthest))
-    line("result", str(result))
+    Results go to standard output, all else to standard error. Exit codes: 0 done, 1 more rows are
+    distrusted than --fail-over allows, 2 wrong usage, 3 bad network or model, 4 bad data, 5 the
+    rows do not permit a conclusion (--strict), 6 the machine does not permit it, 130 stopped by
+    Ctrl-C.
+    """  # noqa: D301

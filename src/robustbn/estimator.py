@@ -8,8 +8,9 @@ import time
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +32,9 @@ from robustbn._fit import (
     fit_by_counting,
     fit_robustly,
     fit_with_oracle,
-    load_rows,
     log_likelihood_of_rows,
 )
+from robustbn._passes import RowsInMemory, load_rows
 from robustbn._protocols import Rows, RowVector, Vector
 from robustbn._read.frames import build_frame
 from robustbn._result import BadKind, RepeatedRow, Round, Shift
@@ -49,6 +50,9 @@ from robustbn.exceptions import (
     UnseenConfigurationWarning,
 )
 from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn._present import Plots
 
 PRIORS = ("none", "laplace", "bdeu")
 
@@ -134,6 +138,12 @@ class _TableEstimator(Settings):
         self._restore(network, document["fit"])
         return self
 
+    def _repr_html_(self) -> str:
+        """Show the settings, and the network, in a notebook."""
+        from robustbn._present import settings_html  # its room is not on the light path
+
+        return settings_html(repr(self), getattr(self, "network_", self.network))
+
     def _describe_fit(self) -> dict[str, Any]:
         return {"counts": self.counts_.tolist()}
 
@@ -164,7 +174,7 @@ class _TableEstimator(Settings):
         require_rows(len(table))
         self.reading_ = table.reading
         self.n_features_in_ = network.n_nodes
-        if hasattr(X, "columns"):
+        if hasattr(type(X), "columns"):
             self.feature_names_in_ = np.array(network.nodes, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -173,16 +183,21 @@ class _TableEstimator(Settings):
     def _encode(self, X: Any) -> Table:
         """Return rows as codes, read as those in `fit` were."""
         network = self._fitted()
-        shape = getattr(X, "shape", ())
-        if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(X, "columns"):
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(type(X), "columns"):
             raise DataError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
                 f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
             )
         return encode_table(X, network, self.reading_.config)
 
+    @property
+    def _kernels(self) -> str | None:
+        """The backend that works on rows once they are in memory."""
+        return None if self.backend in ("stream", "dask") else self.backend
+
     def _load(self, table: Table) -> Rows:
-        return load_rows(self.network_, table.codes, self.backend, self.n_threads)
+        return load_rows(self.network_, table.codes, self._kernels, self.n_threads)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         prior = "none" if self.prior is None else str(self.prior).lower()
@@ -299,7 +314,7 @@ class MaximumLikelihoodEstimator(_TableEstimator):
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)
-        rows = load_rows(network, table.codes, self.backend, self.n_threads)
+        rows = load_rows(network, table.codes, self._kernels, self.n_threads)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
         self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
         return self
@@ -338,8 +353,17 @@ class RobustEstimator(_TableEstimator):
         `MaximumLikelihoodEstimator`.
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
         network, at least 50,000. The verdict is applied to all rows.
+    verify : whether all rows are looked at once more as they are judged, and filtered on if they
+        do not look clean; a few more passes.
+    on_error : for tables in files larger than memory: "raise", or "skip" to leave out a file that
+        cannot be read, which is told in `reading_`.
+    cache : a folder for packed rows, a few bytes each, so that such a table is parsed once only.
+    checkpoint : a folder from which a run that was ended goes on.
+    weights_to : a file or folder to which the trust in each row of such a table is written.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
-    n_threads, backend : as in `MaximumLikelihoodEstimator`.
+    n_threads : as in `MaximumLikelihoodEstimator`.
+    backend : as there; or "stream" to read a table in stretches, which is done anyway when its
+        codes would take a quarter of the memory.
     verbose : whether every round is told on standard error.
 
     Attributes
@@ -381,6 +405,7 @@ class RobustEstimator(_TableEstimator):
     status_: str
     offset_: float
     fit_seconds_: float
+    _on_round: Callable[[Round], None] | None = None  # told of every round in place of `verbose`
 
     def __init__(
         self,
@@ -397,6 +422,11 @@ class RobustEstimator(_TableEstimator):
         on_missing: str = "error",
         bins: Any = None,
         sample_rows: int | None = None,
+        verify: bool = False,
+        on_error: str = "raise",
+        cache: Any = None,
+        checkpoint: Any = None,
+        weights_to: Any = None,
         random_state: Any = None,
         n_threads: int | None = None,
         backend: str | None = None,
@@ -414,6 +444,11 @@ class RobustEstimator(_TableEstimator):
         self.on_missing = on_missing
         self.bins = bins
         self.sample_rows = sample_rows
+        self.verify = verify
+        self.on_error = on_error
+        self.cache = cache
+        self.checkpoint = checkpoint
+        self.weights_to = weights_to
         self.random_state = random_state
         self.n_threads = n_threads
         self.backend = backend
@@ -427,26 +462,32 @@ class RobustEstimator(_TableEstimator):
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
-        network, table = self._read(X)
-        pseudo_counts = self._pseudo_counts(network)
         config = RobustConfig(
             contamination=self.contamination,
             method=self.method,
             schedule=self.schedule,
             polish=self.polish,
             sample_rows=self.sample_rows,
+            verify=self.verify,
             seed=_seed(self.random_state),
             n_threads=self.n_threads,
-            backend=self.backend,
+            backend=self._kernels,
         )
-        weights = as_weights(sample_weight, table)
-        tell = self._tell if self.verbose else (lambda _: None)
+        tell = self._on_round or (self._tell if self.verbose else (lambda _: None))
         is_default = self.method == "filter" and self.schedule == "joint"
-        if weights is not None and not is_default:
+        if sample_weight is not None and not is_default:
             raise ValueError(
                 "sample_weight is understood by method='filter' with schedule='joint' only."
             )
         start = time.perf_counter()
+        if self._is_large(X):
+            self._fit_large(X, sample_weight, config, tell)
+            self.fit_seconds_ = time.perf_counter() - start
+            self._warn_if_unsure()
+            return self
+        network, table = self._read(X)
+        pseudo_counts = self._pseudo_counts(network)
+        weights = as_weights(sample_weight, table)
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if is_default:
                 self._fit = self._fit_weighted(network, table.codes, weights, config, tell)
@@ -458,9 +499,9 @@ class RobustEstimator(_TableEstimator):
         return self
 
     def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
-        """Fit, and return +1 for rows that are trusted and -1 for the others; shape (N,)."""
+        """Fit, and return +1 for rows that are trusted, -1 for the others, 0 if left out."""
         self.fit(X, **settings)
-        return np.where(self.row_weights_ < 0.5, -1, 1)
+        return _verdict(self.row_weights_)
 
     def _fit_weighted(
         self,
@@ -471,13 +512,61 @@ class RobustEstimator(_TableEstimator):
         tell: Callable[[Round], None],
     ) -> RobustFit:
         """Fit to the rows that have weight, and judge the others as rows never seen."""
+        data = RowsInMemory(network, codes, self._kernels, self.n_threads)
         if weights is None or weights.all():
-            return fit_robustly(network, codes, weights, config, tell)
+            return fit_robustly(network, data, weights, config, tell)
         has_weight = np.flatnonzero(weights)
-        fit = fit_robustly(network, codes[has_weight], weights[has_weight], config, tell)
-        rows = load_rows(network, codes, self.backend, self.n_threads)
+        data = replace(data, codes=codes[has_weight])
+        fit = fit_robustly(network, data, weights[has_weight], config, tell)
+        rows = load_rows(network, codes, self._kernels, self.n_threads)
         first = has_weight[fit.repeats.first]
         return replace(fit, weights=fit.weigh(rows), repeats=replace(fit.repeats, first=first))
+
+    def _is_large(self, X: Any) -> bool:
+        """Whether a table is to be read in stretches, because it was asked for or must be."""
+        if self.backend == "stream":
+            return True
+        is_elsewhere = isinstance(X, str | PathLike) or callable(X) or hasattr(X, "count_rows")
+        if not is_elsewhere or self.network is None:
+            return False
+        from robustbn._large import is_large
+
+        return is_large(X, self.network)
+
+    def _fit_large(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        config: RobustConfig,
+        tell: Callable[[Round], None],
+    ) -> None:
+        """Fit to a table that is read in stretches."""
+        from robustbn._large import StreamConfig, fit_stream
+
+        if self.network is None or self.method != "filter" or self.schedule != "joint":
+            raise ValueError(
+                "A stream needs a network, and is fitted by method='filter' with schedule='joint'."
+            )
+        if sample_weight is not None:
+            raise DataError("sample_weight is for rows in memory; a stream takes none.")
+        pseudo_counts = self._pseudo_counts(self.network)
+        large = fit_stream(
+            self.network,
+            X,
+            config,
+            TableConfig(self.on_unknown, self.on_missing, self.bins),
+            StreamConfig(self.on_error, self.cache, self.checkpoint, self.weights_to),
+            tell,
+            self._progress,
+        )
+        self.reading_, self.n_features_in_ = large.reading, self.network.n_nodes
+        self._fit = large.fit
+        self._set_results(self.network, large.fit, pseudo_counts)
+        self._doubtful_rows, self._doubtful_codes = large.numbers, large.codes
+        if large.fit.weights is not None:
+            self.row_weights_ = large.fit.weights
+        elif hasattr(self, "row_weights_"):
+            del self.row_weights_
 
     def weights(self, X: Any) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
@@ -504,19 +593,23 @@ class RobustEstimator(_TableEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Vector:
-        """Return +1 for rows that are trusted and -1 for the others; shape (N,)."""
-        return np.where(self.weights(X) < 0.5, -1, 1)
+        """Return +1 for rows that are trusted, -1 for the others, 0 if left out; shape (N,)."""
+        return _verdict(self.weights(X))
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
 
         The frame is of the kind that the table was. `why` names the cells that speak most against
-        a row; it is empty for rows that are trusted.
+        a row; it is empty for rows that are trusted. Rows that were left out have weight NaN.
 
         Parameters
         ----------
         X : rows to judge; by default those of `fit`.
         """
+        return build_frame(*self._judge(X))
+
+    def _judge(self, X: Any) -> tuple[dict[str, Any], str]:
+        """Return the columns of `rows`, and the kind of frame to make of them."""
         self._fitted()
         if X is None and not hasattr(self, "row_weights_"):
             raise NotFittedError(
@@ -533,15 +626,14 @@ class RobustEstimator(_TableEstimator):
             doubtful = is_bad if table.kept is None else table.kept[is_bad]
         why = np.full(len(weights), "", object)
         why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
-        return build_frame(
-            {
-                "row": np.arange(len(weights)),
-                "weight": weights,
-                "is_suspicious": weights < 0.5,
-                "why": why,
-            },
-            kind,
-        )
+        why[np.isnan(weights)] = "left out: a value is missing or unknown"
+        columns = {
+            "row": np.arange(len(weights)),
+            "weight": weights,
+            "is_suspicious": weights < 0.5,
+            "why": why,
+        }
+        return columns, kind
 
     def moved(self) -> Any:
         """Return a frame with a line a node: how far its table moved from counting, most first.
@@ -573,6 +665,61 @@ class RobustEstimator(_TableEstimator):
             self.reading_.kind,
         )
 
+    def summary(self) -> Any:
+        """Return a frame with a line a headline figure: figure, value, meaning.
+
+        The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
+        largest_move, tables_moved, kinds, repeated_rows, rounds, converged (1 or 0) and seconds.
+        The frame is of the kind that the table was. `moved()` has a line a node, `rows()` a line a
+        row.
+        """
+        from robustbn._present import summary_columns  # its room is not on the light path
+
+        self._fitted()
+        return build_frame(summary_columns(self), self.reading_.kind)
+
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        rows: bool = True,
+        max_rows: int = 2000,
+    ) -> str | None:
+        """Write the report, one HTML page that needs nothing else; without a path, return it.
+
+        Parameters
+        ----------
+        path : the file; it is there as a whole or not at all.
+        title : of the page; by default the name of the table and how many rows it has.
+        command : what repeats the fit; by default the call in Python.
+        rows : whether single rows may be shown; False for private data.
+        max_rows : how many of them at the most, least trusted first.
+        """
+        from robustbn._present import report_page
+        from robustbn._read.network_files import encode, write_bytes
+
+        self._fitted()
+        page = report_page(self, title=title, command=command, rows=rows, max_rows=max_rows)
+        if path is None:
+            return page
+        write_bytes(encode(page, str(path)), Path(path))
+        return None
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fit: `network()`, `tables(node)`, `rounds()`, `rows()`."""
+        from robustbn._present import Plots
+
+        self._fitted()
+        return Plots(self)
+
+    def _repr_html_(self) -> str:
+        from robustbn._present import fitted_html
+
+        return fitted_html(self) if hasattr(self, "network_") else super()._repr_html_()
+
     def diagnose(self) -> Diagnosis:
         """Return what the paper asks of network and rows and whether it holds; print the result."""
         network = self._fitted()
@@ -584,7 +731,7 @@ class RobustEstimator(_TableEstimator):
     def explainer_(self) -> Explainer:
         """What says why a row is distrusted."""
         fit = self._fit
-        return Explainer(self._fitted(), fit.mixture, fit.filters, fit.repeats, self._repeated)
+        return Explainer(self._fitted(), fit.mixture, fit.filters, fit.repeats, fit.repeated)
 
     def _store(
         self,
@@ -593,15 +740,21 @@ class RobustEstimator(_TableEstimator):
         fit: RobustFit,
         pseudo_counts: Vector | float,
     ) -> None:
+        self._set_results(network, fit, pseudo_counts)
+        weights = np.empty(0, np.float32) if fit.weights is None else fit.weights
+        self.row_weights_ = table.spread(weights)
+        doubtful = np.flatnonzero(weights < 0.5)
+        self._doubtful_rows = doubtful if table.kept is None else table.kept[doubtful]
+        self._doubtful_codes = table.codes[doubtful]
+
+    def _set_results(
+        self, network: BayesianNetwork, fit: RobustFit, pseudo_counts: Vector | float
+    ) -> None:
+        """Set the tables, and what can be said without the rows."""
         q = normalise_counts(network.layout, fit.counts, pseudo_counts)
         plain = normalise_counts(network.layout, fit.plain_counts, pseudo_counts)
         self._set_tables(network, q, fit.counts, bool(np.any(pseudo_counts)))
-        self._repeated = table.codes[fit.repeats.first]
         self._describe(fit, plain)
-        self.row_weights_ = table.spread(fit.weights)
-        doubtful = np.flatnonzero(fit.weights < 0.5)
-        self._doubtful_rows = doubtful if table.kept is None else table.kept[doubtful]
-        self._doubtful_codes = table.codes[doubtful]
 
     def _describe(self, fit: RobustFit, plain: Vector) -> None:
         """Set what can be said without the rows."""
@@ -614,19 +767,19 @@ class RobustEstimator(_TableEstimator):
         self.offset_ = float(np.log(0.5))
         self.contamination_ = fit.removed
         self.kinds_ = describe_kinds(network, fit.kind_counts, q, fit.n_rows)
-        self.repeats_ = describe_repeats(network, self._repeated, fit.repeats)
+        self.repeats_ = describe_repeats(network, fit.repeated, fit.repeats)
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn._model_file import describe_fit
 
-        return describe_fit(self._fit, self.plain_network_.probabilities, self._repeated)
+        return describe_fit(self._fit, self.plain_network_.probabilities)
 
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
         from robustbn._model_file import build_fit
 
-        self._fit, plain, self._repeated = build_fit(document, network, self.backend)
+        self._fit, plain = build_fit(document, network, self.backend)
         super()._restore(network, document)
         self._describe(self._fit, plain)
 
@@ -644,6 +797,11 @@ class RobustEstimator(_TableEstimator):
                 stacklevel=3,
             )
 
+    def _progress(self, what: str, done: int, total: int) -> None:
+        """Tell how many of a table's files are read."""
+        if self.verbose and total > 1:
+            print(f"{what}: {done} of {total} files", file=sys.stderr)
+
     @staticmethod
     def _tell(done: Round) -> None:
         spectrum = ""
@@ -656,6 +814,11 @@ class RobustEstimator(_TableEstimator):
             f"({done.wall_s:.2f} s)",
             file=sys.stderr,
         )
+
+
+def _verdict(weights: RowVector) -> Vector:
+    """Return +1 for rows that are trusted, -1 for the others, 0 for those that were left out."""
+    return np.where(np.isnan(weights), 0, np.where(weights < 0.5, -1, 1))
 
 
 def _seed(random_state: Any) -> int:

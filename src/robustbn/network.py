@@ -436,6 +436,12 @@ class BayesianNetwork:
         cpts = None if self._cpts is None else {n: np.array(t) for n, t in self._cpts.items()}
         return BayesianNetwork, (dict(self._parents), dict(self._states), cpts)
 
+    def _repr_html_(self) -> str:
+        """Show the network in a notebook."""
+        from robustbn._report.inline import network_html
+
+        return network_html(self)
+
     def __repr__(self) -> str:
         n_edges = len(self.edges)
         return (

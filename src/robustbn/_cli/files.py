@@ -1,0 +1,255 @@
+"""Outputs: checked before the work begins, written under other names, moved into place together."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli.exits import CannotWriteError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from robustbn.network import BayesianNetwork
+
+TABLES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather")
+BLOCK_ROWS = 2**16
+
+
+class Outputs:
+    """The files that a command will write.
+
+    Parameters
+    ----------
+    force : whether files that are there may be replaced.
+    inputs : files that are read, which no output may replace.
+    """
+
+    def __init__(self, force: bool = False, inputs: Iterable[str] = ()) -> None:
+        self._force = force
+        self._inputs = {Path(path).resolve(): path for path in inputs}
+        self._paths: dict[str, Path] = {}
+        self._staged: list[tuple[Path, Path]] = []
+        self._made: list[Path] = []
+
+    def plan(
+        self, name: str, path: str | Path | None, kinds: Sequence[str] = (), in_new: bool = False
+    ) -> None:
+        """Note an output and refuse it now if it could not be written later.
+
+        Parameters
+        ----------
+        path : the file; None is no output.
+        kinds : suffixes that it may have; any if empty.
+        in_new : whether its folder is made when it is needed.
+        """
+        if path is None:
+            return
+        path = Path(path)
+        target = path.resolve()
+        if kinds and path.suffix.lower() not in kinds:
+            raise click.UsageError(f"{path}: the name must end in one of {', '.join(kinds)}.")
+        if target in self._inputs:
+            raise click.UsageError(f"{path} is read by this command; write to another file.")
+        same = [n for n, other in self._paths.items() if other.resolve() == target]
+        if same:
+            raise click.UsageError(f"{path} would be written twice: as {same[0]} and as {name}.")
+        if target.is_dir():
+            raise click.UsageError(f"{path} is a folder; give the name of a file.")
+        if target.exists() and not self._force:
+            raise click.UsageError(f"{path} is there already; --force replaces it.")
+        if not in_new and not target.parent.is_dir():
+            raise click.UsageError(f"{path}: there is no folder {path.parent}.")
+        folder = next(p for p in target.parents if p.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise click.UsageError(f"{path}: nothing can be written to {folder}.")
+        self._paths[name] = path
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._paths
+
+    def __getitem__(self, name: str) -> Path:
+        return self._paths[name]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The outputs and their paths."""
+        return {name: str(path) for name, path in self._paths.items()}
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Move all files into place at the end, or none of them if anything goes wrong."""
+        try:
+            yield
+            with undisturbed():
+                for temporary, target in self._staged:
+                    if target.exists():
+                        temporary.chmod(target.stat().st_mode & 0o777)
+                    temporary.replace(target)
+                self._staged, self._made = [], []
+        except OSError as error:
+            self._undo()
+            raise CannotWriteError(str(error)) from error
+        except BaseException:
+            self._undo()
+            raise
+
+    def write(self, name: str, write: Callable[[Path], object]) -> None:
+        """Let `write` fill a file with the suffix of the output, if that was planned."""
+        if name not in self._paths:
+            return
+        target = self._paths[name].resolve()
+        missing = [p for p in target.parents if not p.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._made += reversed(missing)
+        temporary = target.parent / f".robustbn-{os.urandom(6).hex()}-{target.name}"
+        self._staged.append((temporary, target))
+        write(temporary)
+
+    def _undo(self) -> None:
+        for temporary, _ in self._staged:
+            temporary.unlink(missing_ok=True)
+        for folder in reversed(self._made):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def network_suffixes() -> tuple[str, ...]:
+    """Return how the name of a network that is written may end."""
+    from robustbn._read import FORMATS
+
+    return (*(s for s, name in FORMATS.items() if name != "edges"), ".gz")
+
+
+def try_to_write(network: BayesianNetwork, path: Path, **settings: Any) -> None:
+    """Refuse a format that cannot hold the names of a network, before its tables are learned."""
+    import tempfile
+    import warnings
+
+    from robustbn._expand import uniform_tables
+    from robustbn._read import write_network
+
+    trial = network.with_cpts(uniform_tables(network.layout))
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        write_network(trial, Path(folder) / path.name, **settings)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def write_columns(columns: Mapping[str, Any], path: Path) -> None:
+    """Write columns as a table; the suffix says the format."""
+    import pyarrow as pa
+
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    write_batches(table.schema, table.to_batches(BLOCK_ROWS), path)
+
+
+def write_codes(
+    codes: Any, network: BayesianNetwork, target: Any, keep_codes: bool = False
+) -> None:
+    """Write rows with their labels to a path, or as CSV to a stream."""
+    import pyarrow as pa
+
+    labels = [_label_array(network.states[node]) for node in network.nodes]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, max(len(codes), 1), BLOCK_ROWS):
+            block = codes[start : start + BLOCK_ROWS]
+            columns = [
+                pa.array(block[:, k])
+                if keep_codes
+                else pa.DictionaryArray.from_arrays(pa.array(block[:, k]).cast("int32"), names)
+                for k, names in enumerate(labels)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=list(network.nodes))
+
+    blocks = batches()
+    first = next(blocks)
+
+    def all_blocks() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from blocks
+
+    may_break = any(set(str(s)) & set('",\t\r\n') for n in network.nodes for s in network.states[n])
+    write_batches(first.schema, all_blocks(), target, "needed" if may_break else "none")
+
+
+def _label_array(states: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    kinds = {type(s) for s in states}
+    if kinds in ({int}, {float}, {bool}):
+        return pa.array(states)
+    texts = [str(s).encode("utf-8", "replace").decode() for s in states]
+    return pa.array(texts, pa.string())
+
+
+def write_batches(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Any, quotes: str = "needed"
+) -> None:
+    """Write blocks of rows to a path by its suffix, or as CSV to a stream.
+
+    Parameters
+    ----------
+    quotes : "none" if no text needs them; "needed" otherwise.
+    """
+    import pyarrow as pa
+
+    suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
+    if suffix in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(str(target), schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    elif suffix in (".arrow", ".feather"):
+        with pa.ipc.new_file(str(target), schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    else:
+        sep = "\t" if suffix == ".tsv" else ","
+        _write_text(schema, batches, target, sep, quotes)
+
+
+def _write_text(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Any, sep: str, quotes: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as pv
+
+    fields = [
+        pa.field(f.name, f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema
+    ]
+    flat = pa.schema(fields)
+    header = io.StringIO()
+    csv.writer(header, delimiter=sep, lineterminator="\n").writerow(schema.names)
+    options = pv.WriteOptions(delimiter=sep, quoting_style=quotes, include_header=False)
+    with target.open("wb") if isinstance(target, Path) else nullcontext(target) as file:
+        file.write(header.getvalue().encode("utf-8", "replace"))
+        with pv.CSVWriter(file, flat, write_options=options) as writer:
+            for batch in batches:
+                writer.write_table(pa.Table.from_batches([batch]).cast(flat))

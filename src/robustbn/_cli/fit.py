@@ -1,0 +1,293 @@
+"""`robustbn fit`: from a network and a table to tables, a report, and a summary on one screen."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli import COMMAND_LINE, exits
+from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
+from robustbn._cli.networks import EXAMPLE, load_network, network_options
+from robustbn._cli.screen import Screen, Steps, screen_options
+from robustbn._cli.share import Share
+from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+
+if TYPE_CHECKING:
+    from robustbn._result import Round
+    from robustbn._table import Table
+    from robustbn.estimator import RobustEstimator
+    from robustbn.network import BayesianNetwork
+
+METHODS = (
+    "filter", "que", "descent", "none", "trimmed", "one_shot", "ransac", "geometric_median",
+    "coordinate_median",
+)  # fmt: skip
+
+
+@click.command(context_settings={"show_default": False})
+@click.argument("network", type=click.Path())
+@click.argument("table", type=click.Path())
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="FITTED", help="The network with its new tables."
+)
+@click.option("--report", type=click.Path(), metavar="PAGE.html", help="The report, one page.")
+@click.option(
+    "--weights",
+    type=click.Path(),
+    metavar="ROWS.parquet",
+    help="Trust in each row, and why (.parquet, .csv, .arrow).",
+)
+@click.option(
+    "--model", type=click.Path(), metavar="MODEL.json", help="All that judges new rows, for score."
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="All of it: network, cpts.csv, rows.parquet, report.html, run.json.",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option(
+    "--contamination",
+    type=Share(),
+    default="auto",
+    help="Largest share of bad rows to expect: 0.1, 10% or auto.  [default: auto]",
+)
+@click.option(
+    "--method", type=click.Choice(METHODS), default="filter", help="How rows are judged.",
+    show_default=True,
+)  # fmt: skip
+@click.option(
+    "--schedule", type=click.Choice(["joint", "paper"]), default="joint", show_default=True,
+    help="paper: Algorithm 1 to the letter.",
+)  # fmt: skip
+@click.option(
+    "--prior", type=click.Choice(["none", "laplace", "bdeu"]), default="none", show_default=True,
+    help="What the tables are smoothed with.",
+)  # fmt: skip
+@click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
+@click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
+@click.option("--backend", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
+@click.option("--title", help="Of the report.")
+@click.option(
+    "--fail-over",
+    type=click.FloatRange(0, 100),
+    metavar="PCT",
+    help="Exit with 1 when more than PCT % of the rows are distrusted.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
+)
+@network_options
+@table_options
+@screen_options
+@click.pass_context
+def command(
+    ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
+) -> None:
+    """Learn the tables of NETWORK from the rows of TABLE, not all of which can be trusted.
+
+    NETWORK: .bif, .xmlbif, .xdsl, .net, .uai, .json, an edge list with --states, or example:alarm;
+    its own tables are ignored. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, a folder, a pattern.
+
+    \b
+    Look, without writing anything:
+      robustbn fit net.bif rows.csv
+    Tables, and a page to show around:
+      robustbn fit net.bif rows.parquet -o fitted.bif --report report.html
+    Everything, in one folder:
+      robustbn fit net.bif rows.csv --output-dir result
+    Messy files:
+      robustbn fit net.bif rows.csv --sep ';' --missing drop --unknown drop \\
+        --rename Age=age --bins age:18,65 --labels smoker:0=no,1=yes
+    A gate in a pipeline:
+      robustbn fit net.bif rows.csv --fail-over 5 --json > fit.json
+
+    Files are written even when --fail-over or --strict fails: they say why.
+    """  # noqa: D301
+    job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
+    with screen.catching_warnings(), screen.steps() as steps:
+        done = run_job(job, steps)
+    from robustbn._cli.summary import show_fit
+
+    done.facts["warnings"] = screen.warned
+    screen.show(done.facts, show_fit)
+    ctx.exit(_exit_code(done, options, screen))
+
+
+@dataclass
+class Job:
+    """What is to be fitted, and how, and where the results go."""
+
+    network_path: str
+    table_path: str
+    network: BayesianNetwork
+    config: Any
+    options: dict[str, Any]
+    outputs: Outputs
+    command_line: str
+
+
+@dataclass
+class Done:
+    """A fit, and what is said of it."""
+
+    fit: RobustEstimator
+    facts: dict[str, Any]
+
+
+def plan_job(
+    network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
+) -> Job:
+    """Read the network and check all outputs, before anything that takes long."""
+    outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
+    outputs.plan("network", options["output"], network_suffixes())
+    outputs.plan("report", options["report"], (".html", ".htm"))
+    outputs.plan("rows", options["weights"], TABLES)
+    outputs.plan("model", options["model"], (".json", ".gz"))
+    if options["output_dir"] is not None:
+        _plan_folder(outputs, network_path, options["output_dir"])
+    reading = take_options(options)
+    with screen.catching_warnings():
+        network = load_network(
+            network_path, states=options["states"], max_table=options["max_table"], tables=False
+        ).with_cpts(None)
+    for name in ("network", "folder network"):
+        if name in outputs:
+            try_to_write(network, outputs[name])
+    config = build_config(reading, network)
+    return Job(network_path, table_path, network, config, options, outputs, command_line)
+
+
+def _inputs(*paths: str | None) -> list[str]:
+    return [p for p in paths if p is not None and not p.startswith(EXAMPLE)]
+
+
+def _plan_folder(outputs: Outputs, network_path: str, folder: Path) -> None:
+    """Plan a whole folder; what has a name of its own already is written there too."""
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"{folder} is a file; --output-dir wants a folder.")
+    source = Path(network_path)
+    suffixes = [s for s in source.suffixes if s.lower() in network_suffixes()][-2:]
+    is_plain = network_path.startswith(EXAMPLE) or not suffixes
+    name = "fitted" + (".json" if is_plain else "".join(suffixes))
+    for what, file in (
+        ("folder network", name),
+        ("cpts", "cpts.csv"),
+        ("folder rows", "rows.parquet"),
+        ("folder report", "report.html"),
+        ("run", "run.json"),
+    ):
+        outputs.plan(what, folder / file, in_new=True)
+
+
+def run_job(job: Job, steps: Steps) -> Done:
+    """Read, fit, write."""
+    from robustbn._cli.summary import fit_facts
+    from robustbn._present import build_report
+
+    table = read_rows(job.table_path, job.network, job.config, steps)
+    fit = _fit(job, table, steps)
+    with steps.step("report", "writing"):
+        title = job.options["title"]
+        report = build_report(
+            fit,
+            title=_title(job, fit) if title is None else title,
+            command=job.command_line or None,
+            rows=not job.options["no_rows"],
+        )
+        facts = fit_facts(report, fit, job.network_path, job.table_path)
+        facts["files"] = job.outputs.names
+        with job.outputs.writing():
+            _write(job, fit, report, facts, steps)
+    facts["seconds"] = dict(steps.seconds)
+    if job.options["no_rows"] and "model" in job.outputs and fit.repeats_:
+        warnings.warn(
+            f"{job.outputs['model']} holds the rows that are repeated too often, since it needs "
+            "them to judge others: keep it as private as the table.",
+            stacklevel=2,
+        )
+    return Done(fit, facts)
+
+
+def _fit(job: Job, table: Table, steps: Steps) -> RobustEstimator:
+    from robustbn.estimator import RobustEstimator
+    from robustbn.exceptions import RobustBNError
+
+    options = job.options
+    estimator = RobustEstimator(
+        job.network,
+        options["contamination"],
+        options["method"],
+        schedule=options["schedule"],
+        prior=None if options["prior"] == "none" else options["prior"],
+        pseudo_count=options["pseudo_count"],
+        equivalent_sample_size=options["sample_size"],
+        random_state=options["seed"],
+        n_threads=options["jobs"],
+        backend=options["backend"],
+    )
+
+    def tell(done: Round) -> None:
+        steps.tell(f"fitting: round {done.number}, {done.removed:.1%} distrusted")
+
+    estimator._on_round = tell
+    with steps.step("fit", f"fitting {len(table):,} rows"):
+        try:
+            return estimator.fit(table)
+        except RobustBNError:
+            raise
+        except ValueError as error:  # settings that do not go together
+            raise click.UsageError(exits.say_as_options(str(error))) from None
+
+
+def _title(job: Job, fit: RobustEstimator) -> str:
+    names = [job.network_path.removeprefix(EXAMPLE), job.table_path]
+    network, table = (Path(name).name for name in names)
+    return f"{network} and {table}, {fit.reading_.n_rows:,} rows"
+
+
+def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps) -> None:
+    """Write all outputs that were planned."""
+    from robustbn._cli.fit_files import describe_run, row_columns, write_cpts
+    from robustbn._read import write_network
+    from robustbn._report import render_page
+
+    outputs = job.outputs
+    for name in ("network", "folder network"):
+        outputs.write(name, lambda path: write_network(fit.network_, path))
+    if "report" in outputs or "folder report" in outputs:
+        page = render_page(report).encode("utf-8")
+        for name in ("report", "folder report"):
+            outputs.write(name, lambda path: path.write_bytes(page))
+    if "rows" in outputs or "folder rows" in outputs:
+        columns = row_columns(fit, with_reasons=not job.options["no_rows"])
+        for name in ("rows", "folder rows"):
+            outputs.write(name, lambda path: write_columns(columns, path))
+    outputs.write("model", fit.save)
+    outputs.write("cpts", lambda path: write_cpts(report, path))
+    outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
+
+
+def _exit_code(done: Done, options: dict[str, Any], screen: Screen) -> int:
+    facts, limit = done.facts, options["fail_over"]
+    share = 100 * facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
+    if limit is not None and share > limit:
+        exits.say_error(
+            f"{share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
+        )
+        return exits.FAIL_OVER
+    if options["strict"]:
+        n, n_free = facts["table"]["rows"], done.fit.network_.layout.n_free
+        if not done.fit.converged_ or n < 20 * n_free:
+            why = done.fit.status_ if not done.fit.converged_ else f"{n:,} rows are too few."
+            exits.say_error(f"The rows do not permit a conclusion (--strict). {why}")
+            return exits.STATISTICS
+    return 0

@@ -1,0 +1,183 @@
+"""`robustbn score`: rows judged by a model, or by the likelihood of a network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from robustbn._cli import exits
+from robustbn._cli.files import TABLES, Outputs, write_columns
+from robustbn._cli.networks import is_model, load_model, load_network, require_tables
+from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
+from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn._table import Table
+    from robustbn.estimator import RobustEstimator
+    from robustbn.network import BayesianNetwork
+
+MOST_ROWS = 10
+
+
+@click.command
+@click.argument("network", metavar="MODEL|NETWORK", type=click.Path())
+@click.argument("table", type=click.Path())
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="ROWS.parquet", help="A line a row (also .csv)."
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option(
+    "--fail-over",
+    type=click.FloatRange(0, 100),
+    metavar="PCT",
+    help="Exit with 1 when more than PCT % of the rows are distrusted (models only).",
+)
+@table_options
+@screen_options
+@click.pass_context
+def command(
+    ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
+) -> None:
+    """Judge the rows of TABLE.
+
+    By a model (from `fit --model`): the trust in each row, from 0 to 1, whether it is suspicious
+    (below one half), and why; the table is read as that of the fit was, unless options say
+    otherwise. By a network with tables: the log-likelihood of each row. That is not trust: a rare
+    row may be right, a likely one may be a copy.
+
+    \b
+      robustbn score model.json tomorrow.csv
+      robustbn score model.json tomorrow.csv -o judged.parquet --fail-over 5
+      robustbn score fitted.bif rows.csv -o likelihood.csv
+    """  # noqa: D301
+    outputs = Outputs(options["force"], [table, network])
+    outputs.plan("rows", options["output"], TABLES)
+    reading = take_options(options)
+    estimator = load_model(network) if is_model(network) else None
+    is_robust = estimator is not None and hasattr(estimator, "weights")
+    if options["fail_over"] is not None and not is_robust:
+        raise click.UsageError(
+            "--fail-over counts distrusted rows, and a network alone distrusts none: give a model "
+            "(robustbn fit ... --model model.json)."
+        )
+    with screen.catching_warnings(), screen.steps() as steps:
+        judge = _judge_by_model if is_robust else _judge_by_likelihood
+        by: Any = estimator
+        if not is_robust:
+            by = load_network(network) if estimator is None else estimator.network_
+            require_tables(by, network, "a likelihood")
+        facts, columns = judge(by, table, reading, options, steps)
+        with steps.step("write", "writing"), outputs.writing():
+            outputs.write("rows", lambda path: write_columns(columns, path))
+    facts = {"by": network, "table": table, **facts, "files": outputs.names}
+    facts["warnings"] = screen.warned
+    screen.show(facts, _show)
+    limit = options["fail_over"]
+    if limit is not None and 100 * facts["share_distrusted"] > limit:
+        share = 100 * facts["share_distrusted"]
+        exits.say_error(
+            f"{share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
+        )
+        ctx.exit(exits.FAIL_OVER)
+
+
+def _judge_by_model(
+    fit: RobustEstimator, path: str, reading: dict[str, Any], options: dict[str, Any], steps: Steps
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    fit.n_threads = options["jobs"]
+    config = build_config(reading, fit.network_, fit.reading_.config)
+    table = read_rows(path, fit.network_, config, steps)
+    with steps.step("judge", f"judging {len(table):,} rows"):
+        columns, _ = fit._judge(table)
+    if options["no_rows"]:
+        del columns["why"]
+    weights, is_bad = columns["weight"], columns["is_suspicious"]
+    worst = np.flatnonzero(is_bad)
+    worst = worst[np.argsort(weights[worst], kind="stable")][:MOST_ROWS]
+    facts = {
+        "judged": "trust",
+        **_rows_of(table),
+        "rows_distrusted": int(is_bad.sum()),
+        "share_distrusted": float(is_bad.sum() / len(table)),
+        "share_in_fit": fit.contamination_,
+        "worst": []
+        if options["no_rows"]
+        else [
+            {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]} for i in worst
+        ],
+    }
+    return facts, columns
+
+
+def _judge_by_likelihood(
+    network: BayesianNetwork,
+    path: str,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    steps: Steps,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from robustbn._fit import log_likelihood_of_rows
+    from robustbn._passes import load_rows
+
+    table = read_rows(path, network, build_config(reading, network), steps)
+    with steps.step("judge", f"judging {len(table):,} rows"):
+        rows = load_rows(network, table.codes, n_threads=options["jobs"])
+        found = log_likelihood_of_rows(rows, network.probabilities)
+    values = table.spread(found)
+    lowest = np.argsort(values, kind="stable")[: min(MOST_ROWS, len(table))]
+    is_possible = np.isfinite(found)
+    facts = {
+        "judged": "log_likelihood",
+        **_rows_of(table),
+        "mean_log_likelihood": float(found.mean(dtype=np.float64)),
+        "mean_of_possible_rows": float(found[is_possible].mean(dtype=np.float64))
+        if is_possible.any()
+        else None,
+        "rows_impossible": int((~is_possible).sum()),
+        "worst": []
+        if options["no_rows"]
+        else [{"row": int(i), "log_likelihood": float(values[i])} for i in lowest],
+    }
+    return facts, {"row": np.arange(len(values)), "log_likelihood": values}
+
+
+def _rows_of(table: Table) -> dict[str, int]:
+    return {"rows": len(table), "rows_left_out": table.reading.n_dropped}
+
+
+def _show(console: Console, facts: Any) -> None:
+    from robustbn._report.content import percent
+
+    left_out = f"; {facts['rows_left_out']:,} left out" if facts["rows_left_out"] else ""
+    lines: dict[str, str | None] = {"rows": f"{facts['rows']:,}{left_out}"}
+    if facts["judged"] == "trust":
+        share = percent(facts["share_distrusted"])
+        lines["distrusted"] = (
+            f"{facts['rows_distrusted']:,} rows ({share}); {percent(facts['share_in_fit'])} when "
+            "the model was fitted"
+        )
+        texts = [f"{w['weight']:.3f}  {w['why']}" for w in facts["worst"]]
+        title = "trust  least trusted rows, and why"
+    else:
+        lines["judged by"] = "log-likelihood; a model (fit --model) would say which to distrust"
+        lines["mean"] = f"{facts['mean_log_likelihood']:.4f}"
+        if facts["rows_impossible"]:
+            rest = facts["mean_of_possible_rows"]
+            others = "" if rest is None else f"; the mean of the others is {rest:.4f}"
+            lines["impossible"] = f"{facts['rows_impossible']:,} rows, by the tables{others}"
+        texts = [f"{w['log_likelihood']:.2f}" for w in facts["worst"]]
+        title = "log-likelihood, lowest first"
+    print_facts(console, lines)
+    if facts["worst"]:
+        console.print()
+        names = [f"{w['row']:,}" for w in facts["worst"]]
+        print_facts(console, {"row": title} | dict(zip(names, texts, strict=True)))
+    if facts["files"]:
+        console.print()
+        print_facts(console, facts["files"])

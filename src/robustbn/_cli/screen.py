@@ -1,0 +1,192 @@
+"""Where a command speaks: results on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli.exits import plain, say_as_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_OF_FILES = 100
+
+
+@dataclass
+class Screen:
+    """What the caller wants to see, and what there was to warn of.
+
+    Parameters
+    ----------
+    is_json : whether the result is JSON.
+    is_quiet : whether only errors, and JSON if asked for, are shown.
+    no_color : whether colours are unwanted even on a terminal.
+    warned : warnings so far.
+    """
+
+    is_json: bool = False
+    is_quiet: bool = False
+    no_color: bool = False
+    warned: list[str] = field(default_factory=list)
+
+    def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
+        """Print a result: as JSON, or in the words of `show`."""
+        if self.is_json:
+            click.echo(json.dumps(as_json(facts), indent=2, ensure_ascii=True, allow_nan=False))
+        elif not self.is_quiet:
+            show(self.console(sys.stdout), facts)
+
+    def note(self, text: str) -> None:
+        """Say something on standard error that is not a result."""
+        if not self.is_quiet:
+            self.console(sys.stderr).print(plain(text), soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Warn on standard error, and keep it for the result."""
+        text = plain(say_as_options(text))
+        self.warned.append(text)
+        if not self.is_quiet:
+            from rich.text import Text
+
+            line = Text.assemble(("Warning: ", "yellow"), text)
+            self.console(sys.stderr).print(line, soft_wrap=True)
+
+    def console(self, stream: Any) -> Console:
+        """Return a place to print on: colours on a terminal only, no word taken for markup."""
+        from rich.console import Console
+
+        is_plain = self.no_color or bool(os.environ.get("NO_COLOR"))
+        width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDTH_OF_FILES
+        return Console(
+            file=stream,
+            color_system=None if is_plain else "auto",
+            markup=False,
+            highlight=False,
+            emoji=False,
+            width=width,
+        )
+
+    @contextmanager
+    def catching_warnings(self) -> Iterator[None]:
+        """Show the warnings that arise in here as messages."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for text in dict.fromkeys(
+            str(w.message) for w in caught if issubclass(w.category, UserWarning)
+        ):
+            self.warn(text)
+
+    @contextmanager
+    def steps(self) -> Iterator[Steps]:
+        """Show what is being done, and for how long, while it is done; on a terminal only."""
+        if self.is_quiet or not sys.stderr.isatty():
+            yield Steps(None)
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        with Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=self.console(sys.stderr),
+            transient=True,
+        ) as progress:
+            yield Steps(progress)
+
+
+class Steps:
+    """One line a step, gone when all is done; times of the steps stay.
+
+    Parameters
+    ----------
+    progress : a `rich.progress.Progress`, or None to show nothing.
+
+    Attributes
+    ----------
+    seconds : how long each step took, by its name.
+    """
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+        self._task: Any = None
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str, text: str) -> Iterator[None]:
+        """Do one step."""
+        start = time.perf_counter()
+        if self._progress is not None:
+            self._task = self._progress.add_task(plain(text), total=None)
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        if self._progress is not None:
+            self._progress.update(self._task, total=1, completed=1)
+
+    def expect(self, total: int | None) -> None:
+        """Say how much there is to do, once it is known."""
+        if self._progress is not None:
+            self._progress.update(self._task, total=total)
+
+    def advance(self, n: int) -> None:
+        """Say that n more of the total are done."""
+        if self._progress is not None:
+            self._progress.advance(self._task, n)
+
+    def tell(self, text: str) -> None:
+        """Change the text of the step."""
+        if self._progress is not None:
+            self._progress.update(self._task, description=plain(text))
+
+
+def as_json(value: Any) -> Any:
+    """Return plain values: what JSON cannot hold becomes null, or text."""
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else str(value)
+
+
+def screen_options(function: Any) -> Any:
+    """Give a command `--json`, `--quiet` and `--no-color`; it gets them as `screen`."""
+
+    def run(*args: Any, is_json: bool, is_quiet: bool, no_color: bool, **options: Any) -> Any:
+        return function(*args, screen=Screen(is_json, is_quiet, no_color), **options)
+
+    run.__doc__ = function.__doc__
+    run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option("--no-color", is_flag=True, help="No colours, even on a terminal."),
+        click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Say nothing but errors."),
+        click.option("--json", "is_json", is_flag=True, help="Print the result as JSON."),
+    ):
+        run = option(run)
+    return run
+
+
+def print_facts(console: Console, facts: Mapping[str, str | None], least_width: int = 10) -> None:
+    """Print lines `name  text`, the texts one below the other; None is left out."""
+    from rich.text import Text
+
+    width = max(least_width, *(len(name) for name in facts)) + 2 if facts else 0
+    for name, text in facts.items():
+        for k, line in enumerate([] if text is None else str(text).split("\n")):
+            head = f"{'' if k else plain(name):<{width}}"
+            console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)

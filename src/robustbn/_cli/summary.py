@@ -1,0 +1,130 @@
+"""What `fit` says on one screen, and the same as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from robustbn._cli.exits import plain
+from robustbn._cli.networks import describe, some
+from robustbn._cli.screen import print_facts
+from robustbn._present import say_dropped, strongest_cell
+from robustbn._report import Report, verdict
+from robustbn._report.content import percent, shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn.estimator import RobustEstimator
+
+MOST_TABLES = 10
+
+
+def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
+    """Return what there is to say of a fit."""
+    reading = fit.reading_
+    return {
+        "network": {"path": network, **describe(fit.network_)},
+        "table": {
+            "path": table,
+            "rows_read": reading.n_read,
+            "rows": reading.n_rows,
+            "rows_left_out": reading.n_dropped,
+            "left_out_because": say_dropped(reading),
+            "columns_ignored": list(reading.ignored),
+        },
+        "verdict": verdict(report),
+        "rows_distrusted": report.n_distrusted,
+        "contamination": report.contamination,
+        "effective_rows": report.effective_rows,
+        "converged": report.converged,
+        "status": report.status,
+        "tables_moved": report.n_moved,
+        "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
+        "kinds": [
+            {"share": kind.share, "rows": kind.n_rows, "unusual": [str(c) for c in kind.unusual]}
+            for kind in report.kinds
+        ],
+        "repeated_rows": len(report.repeats),
+    }
+
+
+def _moved(report: Report, k: int) -> dict[str, Any]:
+    """Return how one table moved, and the cell that moved most in it."""
+    table = report.moved_tables[k]
+    cell = strongest_cell(report, table.node)
+    node, parents, state = report.network.describe_cell(cell)
+    return {
+        "node": node,
+        "moved": table.moved,
+        "error": table.error,
+        "is_significant": table.is_significant,
+        "n_eff": table.n_eff,
+        "state": state,
+        "parents": parents,
+        "counting": float(report.plain_network.probabilities[cell]),
+        "robust": float(report.network.probabilities[cell]),
+    }
+
+
+def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
+    """Print what a fit found, on one screen."""
+    from rich.text import Text
+
+    table = facts["table"]
+    console.print(Text(plain(facts["verdict"]), "bold"))
+    console.print()
+    left_out = "; ".join(f"{n:,} left out, {why}" for why, n in table["left_out_because"].items())
+    ignored = table["columns_ignored"]
+    share = facts["rows_distrusted"] / max(table["rows"], 1)
+    print_facts(
+        console,
+        {
+            "rows": f"{table['rows']:,}" + (f"; {left_out}" if left_out else ""),
+            "ignored": f"{len(ignored)} columns that are no nodes: {some(ignored)}"
+            if ignored
+            else None,
+            "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
+            "bad share": f"{percent(facts['contamination'])}, estimated",
+            "stopped": facts["status"],
+        },
+    )
+    show_moved(console, facts["moved"])
+    show_end(console, facts)
+
+
+def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
+    """Print the tables that moved most."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", pad_edge=False)
+    for name, justify in (("table of", "left"), ("moved", "right"), ("error", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("its cell that moved most", ratio=1)
+    table.add_column("counting", justify="right", no_wrap=True)
+    table.add_column("trusted", justify="right", no_wrap=True)
+    for line in moved:
+        given = ", ".join(f"{p}={v}" for p, v in line["parents"].items())
+        cell = f"{line['state']}" + (f" given {given}" if given else "")
+        style = "" if line["is_significant"] else "dim"
+        table.add_row(
+            shorten(plain(line["node"]), 24),
+            percent(line["moved"]),
+            percent(line["error"]),
+            shorten(plain(cell), 60),
+            percent(line["counting"]),
+            percent(line["robust"]),
+            style=style,
+        )
+    console.print()
+    console.print(table)
+    console.print()
+
+
+def show_end(console: Console, facts: Mapping[str, Any]) -> None:
+    """Print how long it took and where the files are."""
+    seconds = facts["seconds"]
+    parts = [f"{name} {value:.2f} s" for name, value in seconds.items()]
+    print_facts(console, {"time": ", ".join(parts)})
+    for name, path in facts["files"].items():
+        print_facts(console, {name.removeprefix("folder "): path})

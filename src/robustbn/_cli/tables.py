@@ -1,0 +1,216 @@
+"""Tables as arguments: the options of reading one, and reading it with a bar."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli.screen import Steps
+
+if TYPE_CHECKING:
+    from robustbn._config import TableConfig
+    from robustbn._table import Table
+    from robustbn.network import BayesianNetwork
+
+NAMES = (
+    "on_unknown", "on_missing", "bins", "rename", "labels", "ignore_case", "codes", "sep",
+    "encoding",
+)  # fmt: skip
+
+
+def table_options(function: Any) -> Any:
+    """Give a command the options of reading a table."""
+    for option in (
+        click.option("--encoding", metavar="NAME", help="Of a text file.  [default: utf-8]"),
+        click.option("--sep", metavar="CHAR", help="What parts columns; 'tab' for a tab."),
+        click.option("--codes", is_flag=True, help="Whole numbers are positions of states."),
+        click.option("--ignore-case", is_flag=True, help="'Yes' stands for the state 'yes'."),
+        click.option(
+            "--labels",
+            multiple=True,
+            metavar="NODE:VALUE=STATE,...",
+            help="What values stand for, such as smoker:0=no,1=yes. '@FILE.json' reads them.",
+        ),
+        click.option(
+            "--rename",
+            multiple=True,
+            metavar="COLUMN=NODE",
+            help="The node of a column with another name. Repeat it for more columns.",
+        ),
+        click.option(
+            "--bins",
+            multiple=True,
+            metavar="NODE:CUT",
+            help="Cut numbers: age:18,65 (edges), age:4 (equal widths), age:q5 (equal counts). "
+            "Without NODE, for all columns.",
+        ),
+        click.option(
+            "--missing", "--on-missing", "on_missing", type=click.Choice(["error", "drop"]),
+            help="What to do with a missing value.  [default: error]",
+        ),
+        click.option(
+            "--unknown", "--on-unknown", "on_unknown",
+            type=click.Choice(["error", "drop", "missing"]),
+            help="What to do with a value that is no state.  [default: error]",
+        ),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def take_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of reading a table out of a command's options."""
+    return {name: options.pop(name) for name in NAMES}
+
+
+def build_config(
+    options: dict[str, Any], network: BayesianNetwork, start: TableConfig | None = None
+) -> TableConfig:
+    """Return how to read a table: what was said on the command line, on top of `start`."""
+    from robustbn._config import TableConfig
+
+    said: dict[str, Any] = {
+        "on_unknown": options["on_unknown"],
+        "on_missing": options["on_missing"],
+        "bins": _parse_bins(options["bins"]),
+        "rename": _parse_rename(options["rename"], network),
+        "labels": _parse_labels(options["labels"], network),
+        "ignore_case": options["ignore_case"],
+        "codes": options["codes"] or None,
+        "sep": {"tab": "\t", "\\t": "\t"}.get(options["sep"], options["sep"]),
+        "encoding": options["encoding"],
+    }
+    given = {name: value for name, value in said.items() if value}
+    try:
+        return replace(TableConfig() if start is None else start, **given)
+    except ValueError as error:
+        raise _usage(str(error)) from None
+
+
+def read_rows(path: str, network: BayesianNetwork, config: TableConfig, steps: Steps) -> Table:
+    """Read a table as codes, and show how far that is."""
+    from robustbn._encode import require_rows
+    from robustbn._read.tables import open_table
+    from robustbn._table import encode_source
+
+    with steps.step("read", f"reading {path}"):
+        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        steps.expect(source.n_rows)
+
+        def read(positions: Sequence[int]) -> Iterator[Any]:
+            for columns in source.read(positions):
+                yield columns
+                steps.advance(len(columns[0].values) if columns else 0)
+
+        table = encode_source(replace(source, read=read), network, config)
+        require_rows(len(table))
+    return table
+
+
+def _usage(message: str) -> click.UsageError:
+    from robustbn._cli.exits import say_as_options
+
+    return click.UsageError(say_as_options(message))
+
+
+def _read_json(text: str, option: str) -> dict[str, Any]:
+    path = Path(text.removeprefix("@"))
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _usage(f"{option} {text}: the file cannot be read as JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise _usage(f"{option} {text}: expected a JSON object, found {type(document).__name__}.")
+    return document
+
+
+def _parse_bins(texts: Sequence[str]) -> Any:
+    bins: dict[str, Any] = {}
+    for text in texts:
+        if text.startswith("@"):
+            bins |= _read_json(text, "--bins")
+            continue
+        node, colon, cut = text.rpartition(":")
+        parsed = _parse_cut(cut, text)
+        if not colon and len(texts) == 1:
+            return parsed
+        if not node:
+            raise _usage(f"--bins {text}: give the node too, such as age:q5.")
+        bins[node] = parsed
+    return bins
+
+
+def _parse_cut(cut: str, text: str) -> str | int | list[float]:
+    if re.fullmatch(r"q\d+", cut):
+        return cut
+    if cut.isdigit():
+        return int(cut)
+    try:
+        edges = [float(part) for part in cut.split(",") if part.strip()]
+    except ValueError:
+        edges = []
+    if not edges:
+        raise _usage(
+            f"--bins {text}: a cut is edges (18,65 or, for one edge, '18,'), a number of intervals "
+            "of equal width (4), or q and a number of intervals with equally many rows (q5)."
+        )
+    return edges
+
+
+def _parse_rename(texts: Sequence[str], network: BayesianNetwork) -> dict[str, str]:
+    rename: dict[str, str] = {}
+    for text in texts:
+        if text.startswith("@"):
+            rename |= _read_json(text, "--rename")
+            continue
+        splits = list(_splits(text, "="))
+        if not splits:
+            raise _usage(f"--rename {text}: write COLUMN=NODE.")
+        column, node = next((s for s in splits if s[1] in network.parents), splits[0])
+        rename[column] = node
+    return rename
+
+
+def _parse_labels(texts: Sequence[str], network: BayesianNetwork) -> dict[str, dict[Any, Any]]:
+    labels: dict[str, dict[Any, Any]] = {}
+    for text in texts:
+        if text.startswith("@"):
+            for node, pairs in _read_json(text, "--labels").items():
+                if not isinstance(pairs, dict):
+                    raise _usage(f"--labels {text}: {node!r} needs an object {{value: state}}.")
+                said = {value or None: _state(network, node, s) for value, s in pairs.items()}
+                labels.setdefault(node, {}).update(said)
+            continue
+        splits = list(_splits(text, ":"))
+        node, pairs = next((s for s in splits if s[0] in network.parents), ("", ""))
+        if not node:
+            raise _usage(
+                f"--labels {text}: write NODE:VALUE=STATE,..., with a node of the network."
+            )
+        for pair in pairs.split(","):
+            either = list(_splits(pair, "="))
+            if not either:
+                raise _usage(f"--labels {text}: {pair!r} is not VALUE=STATE.")
+            known = {str(s) for s in network.states[node]}
+            value, state = next((s for s in either if s[1] in known), either[0])
+            labels.setdefault(node, {})[value or None] = _state(network, node, state)
+    return labels
+
+
+def _splits(text: str, mark: str) -> Iterator[tuple[str, str]]:
+    """Yield every way to cut a text in two at a mark, from the left."""
+    for k, letter in enumerate(text):
+        if letter == mark:
+            yield text[:k], text[k + 1 :]
+
+
+def _state(network: BayesianNetwork, node: str, text: Any) -> Any:
+    """Return the state whose text this is; states may be numbers."""
+    states = network.states.get(node, ())
+    return next((s for s in states if s == text or str(s) == str(text)), text)
