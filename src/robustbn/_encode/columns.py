@@ -57,6 +57,7 @@ class ColumnCoder:
         elif is_codes:
             self._find = self._find_code
         self._table: tuple[Sequence[Any], Codes] | None = None
+        self._letters: tuple[int, int, bytes | None] | None = None
         self._memo = _Memo(self._find)
         self._missing = MISSING if self.is_cut or is_codes else finder.missing
 
@@ -71,6 +72,9 @@ class ColumnCoder:
         elif self.is_cut and column.values.dtype.kind in "iuf":
             found = self._cut(column.values)
         elif column.values.dtype.kind in "biu":
+            is_small = column.values.dtype.itemsize == 1 and column.values.dtype.kind != "b"
+            if is_small and column.is_missing is None and self._code_bytes(column.values, out):
+                return None
             found = self._code_whole_numbers(column.values)
         elif column.values.dtype.kind == "f":
             found = self._code_floats(column.values)
@@ -114,6 +118,29 @@ class ColumnCoder:
             out[:] = np.frombuffer(
                 values.astype(np.uint8, copy=False).tobytes().translate(letters), np.uint8
             )
+
+    def _code_bytes(self, values: NDArray[Any], out: NDArray[np.uint8]) -> bool:
+        """Write the codes of numbers of one byte; False if one in their range is no state."""
+        if not len(values):
+            return True
+        low, high = int(values.min()), int(values.max())
+        if self._letters is None or not (self._letters[0] <= low and high <= self._letters[1]):
+            codes = [self._find(v) for v in range(low, high + 1)]
+            if min(codes) < 0:
+                return False
+            if codes == list(range(low, high + 1)):
+                self._letters = low, high, None
+            else:  # by byte, so that negative numbers come last
+                by_byte = bytearray(256)
+                for number, code in zip(range(low, high + 1), codes, strict=True):
+                    by_byte[number % 256] = code
+                self._letters = low, high, bytes(by_byte)
+        letters = self._letters[2]
+        if letters is None:
+            out[:] = values
+        else:
+            out[:] = np.frombuffer(values.tobytes().translate(letters), np.uint8)
+        return True
 
     def _code_whole_numbers(self, values: NDArray[Any]) -> Codes:
         if values.dtype.kind == "b":

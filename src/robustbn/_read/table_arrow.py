@@ -152,6 +152,17 @@ def _find_distinct(array: pa.Array) -> pa.Array:
 def _numbers(array: pa.Array) -> tuple[Any, Any]:
     """Return an array of numbers and which of them are missing, without a copy if none is."""
     if not array.null_count:
-        return array.to_numpy(zero_copy_only=False), None
-    missing = array.is_null().to_numpy(zero_copy_only=False)
-    return array.fill_null(0).to_numpy(zero_copy_only=False), missing
+        return _view(array), None
+    return _view(array.fill_null(0)), _view(array.is_null())
+
+
+def _view(array: pa.Array) -> Any:
+    """Return numbers without a copy. Arrow's own way imports pandas, which takes half a second."""
+    if pa.types.is_boolean(array.type):
+        return _view(array.cast(pa.uint8())).view(bool)
+    name = str(array.type)
+    dtype = np.dtype({"halffloat": "f2", "float": "f4", "double": "f8"}.get(name, name))
+    values = array.buffers()[1]
+    if values is None or not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(values, dtype)[array.offset : array.offset + len(array)]
