@@ -125,7 +125,7 @@ def test_the_report_names_the_call_that_repeats_the_fit(coins):
 def test_a_model_from_a_file_has_no_report_but_says_so(fit, tmp_path):
     fit.save(tmp_path / "model.json")
     loaded = RobustEstimator.load(tmp_path / "model.json")
-    with pytest.raises(NotFittedError, match="A report needs the trust in every row of the fit"):
+    with pytest.raises(NotFittedError, match="A report needs the trust in the rows of the fit"):
         loaded.report()
     assert "From a file: fitted to 20,000 rows" in loaded._repr_html_()
     figures = loaded.summary().set_index("figure")["value"]

@@ -20,7 +20,7 @@ from robustbn._protocols import RowVector, Vector
 from robustbn._report import ExplainedRow, Report, render_page
 from robustbn._report.content import as_text
 from robustbn._report.inline import estimator_html, network_html
-from robustbn._result import BadKind, RepeatedRow, Round
+from robustbn._result import TRUST_EDGES, BadKind, RepeatedRow, Round, Trust
 from robustbn._table import Reading
 from robustbn._version import __version__
 from robustbn.exceptions import NotFittedError
@@ -29,7 +29,6 @@ from robustbn.network import BayesianNetwork
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-N_BARS = 20  # of the histogram of trust
 MAX_ROWS = 2_000
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
 
@@ -47,11 +46,12 @@ class Fitted(Protocol):
     repeats_: list[RepeatedRow]
     history_: list[Round]
     reading_: Reading
-    row_weights_: RowVector
     fit_seconds_: float
     _fit: Any
     _doubtful_rows: NDArray[np.int64]
     _doubtful_codes: NDArray[np.uint8]
+    _doubtful_weights: RowVector
+    _trust: Trust
 
     @property
     def explainer_(self) -> Explainer:
@@ -81,18 +81,13 @@ def build_report(
     rows : whether single rows may be shown; False for private data.
     max_rows : how many of them at the most, least trusted first.
     """
-    if not hasattr(fit, "row_weights_"):
+    if not hasattr(fit, "_trust"):
         raise NotFittedError(
-            "A report needs the trust in every row of the fit. A model from a file does not hold "
-            "it, nor does a fit of a table larger than memory: fit a table that fits into memory, "
-            "or judge rows with rows(X)."
+            "A report needs the trust in the rows of the fit, and a model from a file does not "
+            "hold it: fit the table again, or judge rows with rows(X)."
         )
     if max_rows < 0:
         raise ValueError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
-    weights = np.asarray(fit.row_weights_, dtype=np.float64)
-    weights = weights[~np.isnan(weights)]
-    bars, edges = np.histogram(weights, N_BARS, (0, 1))
-    squares = float((weights**2).sum())
     reading = fit.reading_
     return Report(
         network=fit.network_,
@@ -100,13 +95,13 @@ def build_report(
         counts=fit.counts_,
         plain_counts=fit._fit.plain_counts,
         n_rows=reading.n_rows,
-        n_distrusted=len(fit._doubtful_rows),
-        effective_rows=float(weights.sum()) ** 2 / squares if squares else 0.0,
+        n_distrusted=fit._trust.n_distrusted,
+        effective_rows=fit._trust.effective_rows,
         contamination=fit.contamination_,
         converged=fit.converged_,
         status=fit.status_,
-        weight_edges=edges,
-        weight_counts=bars,
+        weight_edges=TRUST_EDGES,
+        weight_counts=fit._trust.counts,
         kinds=fit.kinds_,
         repeats=fit.repeats_,
         rounds=fit.history_,
@@ -129,7 +124,7 @@ def report_page(fit: Fitted, **settings: Any) -> str:
 
 def explain_rows(fit: Fitted, max_rows: int) -> list[ExplainedRow]:
     """Return the least trusted rows, worst first, each with its states and why. O(max_rows d)."""
-    weights = np.asarray(fit.row_weights_)[fit._doubtful_rows]
+    weights = fit._doubtful_weights
     worst = np.argsort(weights, kind="stable")[:max_rows]
     codes = fit._doubtful_codes[worst]
     states = [fit.network_.states[node] for node in fit.network_.nodes]
@@ -166,7 +161,7 @@ def summary_columns(fit: Fitted) -> dict[str, Sequence[Any]]:
 
     A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
     """
-    has_rows = hasattr(fit, "row_weights_")
+    has_rows = hasattr(fit, "_trust")
     nan, reading = float("nan"), fit.reading_
     report = build_report(fit, rows=False) if has_rows else None
     moves = _moves_of(fit) if report is None else report.moves
@@ -237,7 +232,7 @@ class Plots:
 
 def fitted_html(fit: Fitted) -> str:
     """Return a fitted robust estimator as a fragment for a notebook."""
-    if hasattr(fit, "row_weights_"):
+    if hasattr(fit, "_trust"):
         return estimator_html(build_report(fit, rows=False))
     facts = (
         f"From a file: fitted to {fit.reading_.n_rows:,} rows, {fit.contamination_:.1%} of their "

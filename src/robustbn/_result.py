@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from robustbn._protocols import RowVector, Vector
 
 
@@ -201,3 +203,47 @@ class Shift:
 
     delta: Vector
     z: Vector
+
+
+TRUST_EDGES = np.linspace(0, 1, 21)
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """How the trust in rows is spread: what is left where nobody holds a number a row.
+
+    Parameters
+    ----------
+    counts : rows with a trust in each of 20 equal intervals from 0 to 1.
+    n_distrusted : rows with less than one half.
+    total, squares : sums of the trust and of its square.
+    """
+
+    counts: Vector
+    n_distrusted: int
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, weights: RowVector) -> Trust:
+        """Return how the trust in some rows is spread; O(N)."""
+        counts, _ = np.histogram(weights, TRUST_EDGES)
+        return cls(
+            counts=counts.astype(np.float64),
+            n_distrusted=int(np.count_nonzero(weights < 0.5)),
+            total=float(weights.sum(dtype=np.float64)),
+            squares=float(np.square(weights, dtype=np.float64).sum()),
+        )
+
+    def __add__(self, other: Trust) -> Trust:
+        return Trust(
+            self.counts + other.counts,
+            self.n_distrusted + other.n_distrusted,
+            self.total + other.total,
+            self.squares + other.squares,
+        )
+
+    @property
+    def effective_rows(self) -> float:
+        """Rows that would tell as much if all were trusted: `(sum w)^2 / sum w^2`."""
+        return self.total**2 / self.squares if self.squares else 0.0

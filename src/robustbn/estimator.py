@@ -37,7 +37,7 @@ from robustbn._fit import (
 from robustbn._passes import RowsInMemory, load_rows
 from robustbn._protocols import Rows, RowVector, Vector
 from robustbn._read.frames import build_frame
-from robustbn._result import BadKind, RepeatedRow, Round, Shift
+from robustbn._result import BadKind, RepeatedRow, Round, Shift, Trust
 from robustbn._sklearn import Settings, not_fitted
 from robustbn._table import Reading, Table, as_weights, encode_table, infer_network
 from robustbn.exceptions import (
@@ -743,7 +743,9 @@ class RobustEstimator(_TableEstimator):
         self._set_results(network, fit, pseudo_counts)
         weights = np.empty(0, np.float32) if fit.weights is None else fit.weights
         self.row_weights_ = table.spread(weights)
+        self._trust = Trust.of(weights)
         doubtful = np.flatnonzero(weights < 0.5)
+        self._doubtful_weights = weights[doubtful]
         self._doubtful_rows = doubtful if table.kept is None else table.kept[doubtful]
         self._doubtful_codes = table.codes[doubtful]
 
