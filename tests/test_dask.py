@@ -1,0 +1,370 @@
+"""Rows on a Dask cluster give the tables that rows in memory give, whatever happens to workers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import dask
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client, LocalCluster
+
+import robustbn
+from robustbn._config import RobustConfig, TableConfig
+from robustbn._dask import is_on_dask, load_on_dask
+from robustbn._dask import load as loading
+from robustbn._dask.questions import add
+from robustbn._fit import _verify, fit_robustly, learn
+from robustbn._passes import RowsInMemory
+from robustbn._table import as_weights
+from robustbn.exceptions import DataError
+
+pytestmark = pytest.mark.xdist_group("dask")
+N_ROWS = 15_000
+NETWORK = robustbn.random_network("tree", 12, cards=2, random_state=0)
+CONFIG = RobustConfig(seed=3, sample_rows=5000)
+
+
+def draw_rows():
+    """Rows of which a tenth come from elsewhere; some are copies."""
+    rng = np.random.default_rng(0)
+    codes = robustbn.sample(NETWORK, N_ROWS, random_state=1)
+    bad = rng.permutation(N_ROWS)[: N_ROWS // 10]
+    codes[bad] = rng.random((len(bad), 12)) < np.linspace(0.1, 0.9, 12)
+    codes[bad[:300]] = 1
+    return codes
+
+
+CODES = draw_rows()
+
+
+def frame_of(codes):
+    states = {node: np.array(states, str) for node, states in NETWORK.states.items()}
+    frame = pd.DataFrame({n: states[n][codes[:, k]] for k, n in enumerate(NETWORK.nodes)})
+    frame.insert(3, "number", np.arange(len(codes)))
+    return frame
+
+
+FRAME = frame_of(CODES)
+
+
+def fit(data, config=CONFIG, weights=None):
+    return fit_robustly(NETWORK, data, weights, config, lambda done: None)
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    found = fit(RowsInMemory(NETWORK, CODES))
+    assert found.removed > 0.05
+    assert len(found.repeats.first)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="1GB",
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        yield cluster
+
+
+def split(n_partitions, frame=FRAME):
+    return dd.from_pandas(frame, npartitions=n_partitions, sort=False)
+
+
+def load(table, config=None, **settings):
+    return load_on_dask(NETWORK, table, config or TableConfig(), **settings)
+
+
+def assert_same(found, expected):
+    np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found.plain_counts, expected.plain_counts)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.repeated, expected.repeated)
+
+
+def test_without_a_client_it_is_told_how_to_start_one():
+    with pytest.raises(DataError, match=r"client = Client\(\)"):
+        load(FRAME)
+
+
+def test_sums_do_not_depend_on_the_order():
+    rng = np.random.default_rng(0)
+    parts = rng.random((64, 500)) * 10.0 ** rng.integers(-9, 9, (64, 500))
+
+    def total(order, cut):
+        sums = []
+        for group in (order[:cut], order[cut:]):
+            found = None
+            for k in group:
+                found = add(found, (parts[k], np.zeros(500)))
+            sums.append(found)
+        s, lost = add(*sums)
+        return s + lost
+
+    expected = total(np.arange(64), 32)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        np.testing.assert_array_equal(total(rng.permutation(64), rng.integers(1, 63)), expected)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+def test_a_dask_frame_gives_the_tables_of_rows_in_memory(cluster, in_memory, n_partitions):
+    rows = load(split(n_partitions))
+    assert rows.reading.n_rows == N_ROWS
+    assert rows.reading.ignored == ("number",)
+    assert is_on_dask(split(2))
+    assert not is_on_dask(FRAME)
+    assert_same(fit(rows), in_memory)
+
+
+def test_the_rows_drawn_are_those_drawn_in_memory(cluster):
+    weights = np.random.default_rng(0).random(N_ROWS)
+    rows, expected = load(split(7)), RowsInMemory(NETWORK, CODES)
+    for n_most, given in ((1000, None), (N_ROWS, weights)):
+        here, there = expected.survey(given, n_most, 5), rows.survey(given, n_most, 5)
+        np.testing.assert_array_equal(there.numbers, here.numbers)
+        np.testing.assert_array_equal(there.codes, here.codes)
+        np.testing.assert_allclose(there.counts, here.counts, rtol=1e-12)
+        assert there.n_rows == N_ROWS
+
+
+def test_weighted_rows_give_the_tables_of_rows_in_memory(cluster):
+    weights = np.random.default_rng(0).random(N_ROWS)
+    expected = fit(RowsInMemory(NETWORK, CODES), weights=weights)
+    found = fit(load(split(5)), weights=weights)
+    np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9)
+
+
+def test_all_rows_are_looked_at_again_when_asked(cluster):
+    config = replace(CONFIG, verify=True)
+    expected = fit(RowsInMemory(NETWORK, CODES), config)
+    assert expected.rounds[-1].action == "looked at all rows"
+    found = fit(load(split(7)), config)
+    assert found.rounds[-1].eigenvalues == pytest.approx(expected.rounds[-1].eigenvalues, rel=1e-5)
+    assert_same(found, expected)
+
+
+def test_bad_rows_that_were_not_drawn_are_found_on_the_cluster(cluster):
+    good = RowsInMemory(NETWORK, robustbn.sample(NETWORK, 5000, random_state=9))
+    config = replace(CONFIG, polish=False)
+    verdict = learn(NETWORK, good.survey(None, 5000, 0), None, config, lambda done: None)
+    assert not verdict.learned.filters
+    rows = {"here": RowsInMemory(NETWORK, CODES), "there": load(split(7))}
+    judged = {}
+    for where, data in rows.items():
+        told: list[str] = []
+        seen = _verify(
+            NETWORK, data.all_rows(), verdict, None, config, lambda r, told=told: told.append(r)
+        )
+        judged[where] = ([r.action for r in told], *data.judge(seen.weigh, None))
+    assert judged["there"][0] == judged["here"][0]
+    assert judged["there"][0].count("filtered") > 1
+    assert np.abs(judged["there"][2] - judged["here"][2]).mean() < 1e-3
+    np.testing.assert_allclose(judged["there"][1], judged["here"][1], rtol=0.01, atol=5)
+
+
+def test_every_primitive_gives_what_rows_in_memory_give(cluster):
+    here, there = RowsInMemory(NETWORK, CODES).all_rows(), load(split(7)).all_rows()
+    rng = np.random.default_rng(0)
+    table, weights = rng.standard_normal((NETWORK.n_cells, 3)), rng.random((N_ROWS, 2))
+    offset = rng.standard_normal(3)
+    np.testing.assert_array_equal(there.fingerprints(), here.fingerprints())
+    np.testing.assert_array_equal(there.project(table, offset), here.project(table, offset))
+    np.testing.assert_array_equal(there.score(table, offset), here.score(table, offset))
+    np.testing.assert_allclose(there.count(weights), here.count(weights), rtol=1e-6)
+    np.testing.assert_allclose(
+        there.gram(table, offset, weights[:, 0].copy()),
+        here.gram(table, offset, weights[:, 0].copy()),
+        rtol=1e-4,
+        atol=1e-3,
+    )
+    parts = list(there.parts(6000))
+    assert [where.start for where, _ in parts[1:]] == [where.stop for where, _ in parts[:-1]]
+    joined = np.concatenate([part.score(table) for _, part in parts])
+    np.testing.assert_array_equal(joined, here.score(table))
+
+
+def test_files_are_read_by_the_workers(cluster, in_memory, tmp_path, monkeypatch):
+    for k, start in enumerate(range(0, N_ROWS, 3000)):
+        table = pa.Table.from_pandas(FRAME[start : start + 3000], preserve_index=False)
+        pq.write_table(table, tmp_path / f"part-{k}.parquet", row_group_size=1000)
+    monkeypatch.setattr(loading, "LEAST_ROWS", 1500)
+    rows = load(tmp_path)
+    assert rows.partitions.sizes == (2000, 1000) * 5
+    assert rows.reading.kind == "file"
+    assert_same(fit(rows), in_memory)
+    assert load(str(tmp_path / "*-3.parquet")).partitions.sizes == (2000, 1000)
+
+
+def test_columns_in_the_names_of_folders_are_read(cluster, tmp_path):
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    pq.write_to_dataset(table, tmp_path, partition_cols=[NETWORK.nodes[2]])
+    counts = load(tmp_path).survey(None, 100, 0).counts
+    np.testing.assert_array_equal(counts, RowsInMemory(NETWORK, CODES).all_rows().count())
+
+
+def test_text_files_are_read_by_the_workers(cluster, tmp_path):
+    FRAME[:300].to_csv(tmp_path / "a.csv", index=False)
+    FRAME[300:900].to_csv(tmp_path / "b.csv", index=False)
+    np.testing.assert_array_equal(load(tmp_path).fetch(None), CODES[:900])
+
+
+def test_a_bag_of_batches_is_read(cluster, in_memory):
+    frames = [FRAME[s : s + 2500] for s in range(0, N_ROWS, 2500)]
+    batches = [pa.RecordBatch.from_pandas(f, preserve_index=False) for f in frames[:4]]
+    arrays = [np.ascontiguousarray(CODES[10_000:])]
+    rows = load(db.from_sequence([*batches, *arrays], npartitions=3))
+    assert_same(fit(rows), in_memory)
+    assert rows.reading.ignored == ("number",)
+
+
+def test_a_bag_of_records_is_read(cluster):
+    rows = load(db.from_sequence(FRAME[:500].to_dict("records"), npartitions=4))
+    np.testing.assert_array_equal(rows.fetch(None), CODES[:500])
+
+
+def test_rows_with_missing_and_unknown_values_are_left_out_and_counted(cluster):
+    frame = FRAME[:3000].copy()
+    a, b = NETWORK.nodes[:2]
+    frame.loc[[5, 1700], a] = None
+    frame.loc[[5, 2999], b] = "elsewhere"
+    config = TableConfig(on_unknown="drop", on_missing="drop")
+    rows = load(split(6, frame), config)
+    expected = robustbn.read_table(frame, NETWORK, on_unknown="drop", on_missing="drop")
+    assert (rows.reading.n_read, rows.reading.n_dropped) == (3000, 3)
+    assert rows.reading.n_missing == expected.reading.n_missing == {a: 2}
+    assert rows.reading.n_unknown == expected.reading.n_unknown == {b: 2}
+    np.testing.assert_array_equal(rows.kept, expected.kept)
+    np.testing.assert_array_equal(rows.fetch(None), expected.codes)
+    values = np.arange(len(expected), dtype=float)
+    np.testing.assert_array_equal(rows.spread(values), expected.spread(values))
+    np.testing.assert_array_equal(as_weights(np.arange(3000.0), rows), rows.kept)
+
+
+def test_errors_name_the_partition_and_the_row(cluster, tmp_path):
+    frame = FRAME[:400].copy()
+    frame.loc[250, NETWORK.nodes[1]] = "elsewhere"
+    with pytest.raises(DataError, match=r"Partition 2, column .* first at row 50: 'elsewhere'"):
+        load(split(4, frame))
+    frame.loc[250, NETWORK.nodes[1]] = None
+    with pytest.raises(DataError, match=r"Partition 2, column .* first at row 50"):
+        load(split(4, frame))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=r"Partition 0 \(.*rows.parquet\), column .* at row 250"):
+        load(tmp_path)
+    with pytest.raises(DataError, match=r"Partition 1: Code 9 at row 0, column 0"):
+        load(db.from_sequence([CODES[:5], np.full((5, 12), 9, np.uint8)], npartitions=2))
+    with pytest.raises(DataError, match="The Dask frame lacks 1 of the network's columns"):
+        load(split(2, FRAME[:20].drop(columns=NETWORK.nodes[4])))
+
+
+def test_what_cannot_be_done_on_a_cluster_is_told(cluster):
+    with pytest.raises(DataError, match="found pandas"):
+        load(FRAME)
+    for bins in ("q3", 3, {NETWORK.nodes[0]: "q3"}):
+        with pytest.raises(DataError, match="Give their inner edges"):
+            load(split(2), TableConfig(bins=bins))
+    with pytest.raises(DataError, match="There are no rows"):
+        load(split(1, FRAME[:0]))
+
+
+def test_empty_partitions_do_no_harm(cluster):
+    frame = split(8)
+    rows = load(frame[frame["number"] < 6000])
+    assert 0 in rows.partitions.sizes
+    expected = RowsInMemory(NETWORK, CODES[:6000])
+    assert_same(fit(rows), fit(expected))
+    np.testing.assert_array_equal(rows.fetch(None), CODES[:6000])
+
+
+def test_a_partition_travels_without_its_packed_rows(cluster):
+    rows = load(split(1))
+    held = rows.partitions.futures[0].result()
+    assert "rows" not in held.__dict__
+    before = held.__sizeof__()
+    assert held.rows.n_rows == N_ROWS
+    assert held.__sizeof__() > before > CODES.nbytes
+    assert "rows" not in pickle.loads(pickle.dumps(held)).__dict__  # noqa: S301
+
+
+def kill_at(cluster, *moments):
+    """Return a `progress` that kills one worker at each moment, each time another process."""
+    waiting, killed = list(moments), []
+
+    def progress(done, total, what):
+        if waiting and (what, done) == waiting[0]:
+            waiting.pop(0)
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline:
+                pids = [n.pid for n in cluster.workers.values() if n.pid not in (None, *killed)]
+                if pids:
+                    break
+                time.sleep(0.05)
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    return progress, killed
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster):
+    return fit(load(split(12)))
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        [("encoding partitions", 3)],
+        [("counting rows", 0)],
+        [("fetching rows", 0)],
+        [("judging rows", 0)],
+        [("counting rows", 0), ("judging rows", 0)],
+    ],
+    ids=lambda moments: "+".join(what.split()[0] for what, _ in moments),
+)
+def test_a_killed_worker_does_not_change_the_tables(cluster, in_memory, undisturbed, moments):
+    progress, killed = kill_at(cluster, *moments)
+    found = fit(load(split(12), progress=progress))
+    assert len(set(killed)) == len(moments)
+    np.testing.assert_array_equal(found.counts, undisturbed.counts)
+    assert_same(found, in_memory)
+
+
+def test_a_worker_killed_while_it_judges_does_not_change_the_counts(cluster):
+    def weigh(rows):
+        time.sleep(0.1)
+        return rows.score(table)
+
+    table = np.random.default_rng(0).random((NETWORK.n_cells, 1))
+    rows = load(split(8))
+    counts, trust = rows.judge(lambda rows: rows.score(table), None)
+    pid = next(iter(cluster.workers.values())).pid
+    timer = threading.Timer(0.25, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    again, trust_again = rows.judge(weigh, None)
+    timer.join()
+    assert pid not in [nanny.pid for nanny in cluster.workers.values()]
+    np.testing.assert_array_equal(again, counts)
+    np.testing.assert_array_equal(trust_again, trust)
