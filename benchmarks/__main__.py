@@ -1,6 +1,6 @@
-"""`python -m benchmarks proof | compare | NAME... | all`: run benchmarks, write their results.
+"""`python -m benchmarks proof | compare | stream | NAME... | all`: run benchmarks, write results.
 
-`proof` and `compare` have options of their own: see `python -m benchmarks proof --help`.
+`proof`, `compare` and `stream` have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     robust_mean,
     robust_time,
     robustness,
+    stream,
     tables,
 )
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
@@ -39,7 +40,11 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robust_mean": robust_mean.run,
     "tables": tables.run,
 }
-COMMANDS: dict[str, Callable[[list[str]], None]] = {"proof": proof.main, "compare": compare.main}
+COMMANDS: dict[str, Callable[[list[str]], None]] = {
+    "proof": proof.main,
+    "compare": compare.main,
+    "stream": stream.main,
+}
 
 
 def main(arguments: list[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from robustbn._config import TableConfig
 from robustbn._read import read_network
 from robustbn._table import read_table
 from robustbn.estimator import RobustEstimator
@@ -47,8 +48,12 @@ def fit(
         raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
     of_reading = {name: value for name, value in settings.items() if name in reading}
     of_learning = {name: value for name, value in settings.items() if name in learning}
-    rows = read_table(table, network, **of_reading)
-    return RobustEstimator(network, contamination, **of_learning).fit(rows)
+    estimator = RobustEstimator(network, contamination, **of_learning)
+    connection = of_reading.pop("connection", None)
+    if connection is None and estimator._is_large(table):
+        estimator._table_config = TableConfig(**of_reading)
+        return estimator.fit(table)
+    return estimator.fit(read_table(table, network, connection=connection, **of_reading))
 
 
 def _names(what: Any) -> Iterable[str]:

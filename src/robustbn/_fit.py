@@ -115,7 +115,10 @@ def fit_robustly(
     survey = data.survey(sample_weight, n_most, config.seed)
     verdict = data.remember("verdict", lambda: learn(network, survey, sample_weight, config, tell))
     if config.verify:
-        verdict = _verify(network, data.all_rows(), verdict, sample_weight, config, tell)
+        first, rows = verdict, data.all_rows()
+        verdict = data.remember(
+            "verified", lambda: _verify(network, rows, first, sample_weight, config, tell)
+        )
 
     # The verdict on all rows, and the tables of those that are trusted.
     counts, weights = data.judge(verdict.weigh, sample_weight)

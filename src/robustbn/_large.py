@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._config import RobustConfig, TableConfig
+from robustbn._encode import Tally
 from robustbn._fit import RobustFit, fit_robustly
 from robustbn._memory import physical_bytes
 from robustbn._model_file import build_verdict, describe_verdict
@@ -23,23 +24,36 @@ from robustbn._result import Round
 from robustbn._stream.cache import CodeCache
 from robustbn._stream.checkpoint import Checkpoint
 from robustbn._stream.data import Progress, RowsInStream
+from robustbn._stream.find import find_parts, is_relation
 from robustbn._stream.parts import CodeStream, open_stream
-from robustbn._stream.weights import WeightFiles
+from robustbn._stream.weights import WeightFiles, refuse_among_rows
 from robustbn._table import Reading
 from robustbn._version import __version__
+from robustbn.exceptions import CheckpointError, ModelFileError
 from robustbn.network import BayesianNetwork
 
 MEMORY_SHARE = 0.25  # codes of rows that take more than this of the memory are not held
 
 
+COMPRESSION = 16  # a compressed text file may hold this many times as much text
+
+PathLike = str | os.PathLike[str]
+
+
 @dataclass(frozen=True)
 class StreamConfig:
-    """Where a long run keeps and writes things; see `RobustEstimator`."""
+    """Where a long run keeps and writes things; see `RobustEstimator`.
+
+    Parameters
+    ----------
+    is_seeded : whether the seed was given; otherwise a checkpoint goes on with its own.
+    """
 
     on_error: str = "raise"
-    cache: str | os.PathLike[str] | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    weights_to: str | os.PathLike[str] | None = None
+    cache: PathLike | None = None
+    checkpoint: PathLike | None = None
+    weights_to: PathLike | None = None
+    is_seeded: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +74,23 @@ class LargeFit:
 
 
 def is_large(table: Any, network: BayesianNetwork) -> bool:
-    """Whether a table lies in files, and its codes would take much of the memory."""
+    """Whether a table lies in files or a database, and its codes would take much of the memory."""
     limit = MEMORY_SHARE * physical_bytes()
     if isinstance(table, str | os.PathLike):
-        from robustbn._read.table_files import find_files, is_packed, open_file
+        from robustbn._read.table_files import COMPRESSED, find_files, is_packed, open_file
 
         files = find_files(os.fspath(table))
         if not is_packed(files):  # text: a value takes two bytes or more
-            return sum(file.stat().st_size for file in files) / 2 > limit
+            sizes = [
+                f.stat().st_size * (COMPRESSION if f.suffix in COMPRESSED else 1) for f in files
+            ]
+            return sum(sizes) / 2 > limit
         source = open_file(os.fspath(table), sep=None, encoding="utf-8")
         return (source.n_rows or 0) * network.n_nodes > limit
     if type(table).__module__.startswith("pyarrow") and hasattr(table, "count_rows"):
         return bool(table.count_rows() * network.n_nodes > limit)
+    if is_relation(table):
+        return bool(table.aggregate("count(*)").fetchall()[0][0] * network.n_nodes > limit)
     return callable(table)
 
 
@@ -90,23 +109,9 @@ def fit_stream(
     """
     backend = None if config.backend == "stream" else config.backend
     config = replace(config, backend=backend)
-    stream = open_stream(table, network, reading, on_error=where.on_error)
-    data = RowsInStream(
-        stream,
-        on_error=where.on_error,
-        backend=backend,
-        n_threads=config.n_threads,
-        pack=describe_verdict,
-        unpack=lambda document: build_verdict(document, network, backend),
-        progress=progress,
-    )
-    if where.checkpoint is not None:
-        data.checkpoint = Checkpoint(Path(where.checkpoint), _identity(stream, config))
-    if where.cache is not None:
-        data.cache = CodeCache(Path(where.cache), network.layout, backend)
-    if where.weights_to is not None:
-        names = [part.name for part in stream.parts]
-        data.weight_files = WeightFiles(Path(where.weights_to), names)
+    stream = open_stream(*find_parts(table, where.on_error, reading), network, reading)
+    data, config = _prepare(stream, table, config, where)
+    data.progress = progress
     kept = _Keeping(data)
     try:
         fit = fit_robustly(network, kept, None, config, tell)
@@ -115,25 +120,63 @@ def fit_stream(
     finally:
         if data.weight_files:
             data.weight_files.discard()
-        if data.cache:
-            data.cache.clear()
+        data.cache.clear()
     if data.checkpoint:
         data.checkpoint.clear()
     survey = kept.surveyed
     trust = fit.weigh(load_rows(network, survey.codes, backend, config.n_threads))
     doubtful = np.flatnonzero(trust < 0.5)
     found = Reading(
-        n_read=data.n_read,
+        n_read=data.surveyed.n_read,
         n_rows=survey.n_rows,
-        n_missing=dict(data.tally.missing),
-        n_unknown=dict(data.tally.unknown),
+        n_missing=dict(data.surveyed.missing),
+        n_unknown=dict(data.surveyed.unknown),
         ignored=stream.ignored,
-        kind="file",
-        where=os.fspath(table) if isinstance(table, str | os.PathLike) else "The stream",
+        kind=stream.kind,
+        where=os.fspath(table) if isinstance(table, str | os.PathLike) else _name(stream),
         config=stream.config,
         skipped=dict(stream.skipped),
     )
     return LargeFit(fit, found, survey.numbers[doubtful], survey.codes[doubtful])
+
+
+def _prepare(
+    stream: CodeStream, table: Any, config: RobustConfig, where: StreamConfig
+) -> tuple[RowsInStream, RobustConfig]:
+    """Return the rows of a stream with whatever they are to keep, and settings with the seed."""
+    network, backend = stream.network, config.backend
+    weight_files, checkpoint = None, None
+    if where.weights_to is not None:
+        refuse_among_rows(where.weights_to, table)
+        weight_files = WeightFiles(where.weights_to, list(stream.files))
+    if where.checkpoint is not None:
+        named = replace(config, n_threads=None, seed=config.seed if where.is_seeded else -1)
+        checkpoint = Checkpoint(where.checkpoint, _identity(stream, named))
+        if not where.is_seeded:
+            stored = checkpoint.load_document("seed")
+            if stored is None:
+                checkpoint.save_document("seed", {"seed": config.seed})
+            else:
+                config = replace(config, seed=stored["seed"])
+
+    def unpack(document: dict[str, Any]) -> Any:
+        try:
+            return build_verdict(document, network, backend)
+        except ModelFileError as error:
+            raise CheckpointError(f"{where.checkpoint} is damaged: {error}") from None
+
+    data = RowsInStream(
+        stream,
+        CodeCache(network.layout, backend, where.cache),
+        on_error=where.on_error,
+        backend=backend,
+        n_threads=config.n_threads,
+        weight_files=weight_files,
+        checkpoint=checkpoint,
+        pack=describe_verdict,
+        unpack=unpack,
+    )
+    return data, config
 
 
 class _Keeping:
@@ -151,18 +194,29 @@ class _Keeping:
 
 def _identity(stream: CodeStream, config: RobustConfig) -> dict[str, str]:
     """Return what a run is of: a checkpoint of another is refused."""
-    files = []
-    for part in stream.parts:
-        path = Path(part.name)
-        state = path.stat() if path.exists() else None
-        files.append(f"{part.name} {state.st_size} {state.st_mtime_ns}" if state else part.name)
-    settings = replace(config, n_threads=None)
+    states = [
+        f"{part.name} {part.first_row} {_state(stream, k)}" for k, part in enumerate(stream.parts)
+    ]
     return {
         "version": __version__,
         "network": _digest(to_text(stream.network.with_cpts(None))),
-        "data": _digest("\n".join(files)),
-        "settings": _digest(f"{settings} {stream.config}"),
+        "data": _digest("\n".join(states)),
+        "settings": _digest(f"{config} {stream.config}"),
     }
+
+
+def _state(stream: CodeStream, part: int) -> str:
+    """Return what tells a part from another: the stamp of its file, or its first rows."""
+    if stream.parts[part].stamp:
+        return stream.parts[part].stamp
+    with closing(stream.read(part, Tally())) as blocks:
+        first = next(blocks, None)
+    return "" if first is None else hashlib.sha256(first.codes.tobytes()).hexdigest()
+
+
+def _name(stream: CodeStream) -> str:
+    files = list(stream.files)
+    return files[0] if len(files) == 1 else f"The dataset of {len(files)} files"
 
 
 def _digest(text: str) -> str:

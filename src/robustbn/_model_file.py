@@ -109,6 +109,7 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
         "n_missing": dict(reading.n_missing),
         "n_unknown": dict(reading.n_unknown),
         "ignored": list(reading.ignored),
+        "skipped": dict(reading.skipped),
         "config": config,
     }
 
@@ -127,6 +128,7 @@ def build_reading(document: Any) -> Reading:
             kind=str(document["kind"]),
             where=str(document["where"]),
             config=TableConfig(**config),
+            skipped=dict(document.get("skipped", {})),
         )
 
 

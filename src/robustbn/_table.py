@@ -74,6 +74,12 @@ class Reading:
                 f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
                 f"{_some(self.ignored)}."
             )
+        if self.skipped:
+            many = len(self.skipped) > 1
+            lines.append(
+                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
+                f"{'were' if many else 'was'} skipped: {_some(list(self.skipped))}."
+            )
         return " ".join(lines)
 
 
@@ -212,15 +218,13 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
             space = np.empty((network.n_nodes, n), np.uint8)
         codes = space[:, :n]
         bad = code_block(coders, columns, codes, tally, n_read)
-        n = codes.shape[1] - len(bad)
-        if n_kept + n > len(out):
-            _resize(out, max(n_kept + n, len(out) * 3 // 2))
-        np.copyto(
-            out[n_kept : n_kept + n],
-            codes.T if not len(bad) else np.delete(codes.T, bad, axis=0),
-        )
+        n_left = n - len(bad)
+        if n_kept + n_left > len(out):
+            _resize(out, max(n_kept + n_left, len(out) * 3 // 2))
+        rows = codes.T if not len(bad) else np.delete(codes.T, bad, axis=0)
+        np.copyto(out[n_kept : n_kept + n_left], rows)
         dropped.append(n_read + bad)
-        n_read, n_kept = n_read + codes.shape[1], n_kept + n
+        n_read, n_kept = n_read + n, n_kept + n_left
     _resize(out, n_kept)
     tally.complain(network, source.where, n_read, config, coders)
     kept = None

@@ -104,7 +104,11 @@ class _TableEstimator(Settings):
         from robustbn._model_file import describe_network, describe_reading, write_model
 
         network = self._fitted()
-        settings = {name: value for name, value in self.get_params().items() if name != "network"}
+        settings = {
+            name: str(value) if isinstance(value, PathLike) else value
+            for name, value in self.get_params().items()
+            if name != "network"
+        }
         if not isinstance(settings.get("random_state"), int | None):
             settings["random_state"] = None  # a generator has moved on
         document = {
@@ -355,11 +359,12 @@ class RobustEstimator(_TableEstimator):
         network, at least 50,000. The verdict is applied to all rows.
     verify : whether all rows are looked at once more as they are judged, and filtered on if they
         do not look clean; a few more passes.
-    on_error : for tables in files larger than memory: "raise", or "skip" to leave out a file that
-        cannot be read, which is told in `reading_`.
-    cache : a folder for packed rows, a few bytes each, so that such a table is parsed once only.
+    on_error : "raise", or "skip" to leave out a file that cannot be read, which is told in
+        `reading_`. This and the next three are for tables that are read in stretches, and make it
+        so.
+    cache : a folder for packed rows, a few bytes each, so that a large table is parsed once only.
     checkpoint : a folder from which a run that was ended goes on.
-    weights_to : a file or folder to which the trust in each row of such a table is written.
+    weights_to : a file or folder to which the trust in each row is written.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
     n_threads : as in `MaximumLikelihoodEstimator`.
     backend : as there; or "stream" to read a table in stretches, which is done anyway when its
@@ -406,6 +411,7 @@ class RobustEstimator(_TableEstimator):
     offset_: float
     fit_seconds_: float
     _on_round: Callable[[Round], None] | None = None  # told of every round in place of `verbose`
+    _table_config: TableConfig | None = None  # how a stream is read, if more is to be said of it
 
     def __init__(
         self,
@@ -524,9 +530,11 @@ class RobustEstimator(_TableEstimator):
 
     def _is_large(self, X: Any) -> bool:
         """Whether a table is to be read in stretches, because it was asked for or must be."""
-        if self.backend == "stream":
+        asked = (self.cache, self.checkpoint, self.weights_to)
+        if self.backend == "stream" or self.on_error != "raise" or asked != (None, None, None):
             return True
         is_elsewhere = isinstance(X, str | PathLike) or callable(X) or hasattr(X, "count_rows")
+        is_elsewhere = is_elsewhere or "duckdb" in type(X).__module__
         if not is_elsewhere or self.network is None:
             return False
         from robustbn._large import is_large
@@ -550,15 +558,19 @@ class RobustEstimator(_TableEstimator):
         if sample_weight is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
         pseudo_counts = self._pseudo_counts(self.network)
-        large = fit_stream(
-            self.network,
-            X,
-            config,
-            TableConfig(self.on_unknown, self.on_missing, self.bins),
-            StreamConfig(self.on_error, self.cache, self.checkpoint, self.weights_to),
-            tell,
-            self._progress,
-        )
+        is_seeded = self.random_state is not None
+        with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+            large = fit_stream(
+                self.network,
+                X,
+                config,
+                self._table_config or TableConfig(self.on_unknown, self.on_missing, self.bins),
+                StreamConfig(
+                    self.on_error, self.cache, self.checkpoint, self.weights_to, is_seeded
+                ),
+                tell,
+                self._progress,
+            )
         self.reading_, self.n_features_in_ = large.reading, self.network.n_nodes
         self._fit = large.fit
         self._set_results(self.network, large.fit, pseudo_counts)
@@ -613,7 +625,8 @@ class RobustEstimator(_TableEstimator):
         self._fitted()
         if X is None and not hasattr(self, "row_weights_"):
             raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to: call rows(X)."
+                "A model from a file does not hold the rows it was fitted to, nor does one of too "
+                "many rows: call rows(X), or fit with weights_to='...'."
             )
         if X is None:
             weights, doubtful, codes = self.row_weights_, self._doubtful_rows, self._doubtful_codes
@@ -781,7 +794,7 @@ class RobustEstimator(_TableEstimator):
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
         from robustbn._model_file import build_fit
 
-        self._fit, plain = build_fit(document, network, self.backend)
+        self._fit, plain = build_fit(document, network, self._kernels)
         super()._restore(network, document)
         self._describe(self._fit, plain)
 

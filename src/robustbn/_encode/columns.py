@@ -123,7 +123,8 @@ class ColumnCoder:
         """Write the codes of numbers of one byte; False if one in their range is no state."""
         if not len(values):
             return True
-        low, high = int(values.min()), int(values.max())
+        starts_at_0 = values.dtype.kind == "u" and (self._letters or (1,))[0] == 0
+        low, high = 0 if starts_at_0 else int(values.min()), int(values.max())
         if self._letters is None or not (self._letters[0] <= low and high <= self._letters[1]):
             codes = [self._find(v) for v in range(low, high + 1)]
             if min(codes) < 0:

@@ -71,9 +71,11 @@ def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         wanted = [names[k] for k in positions]
         for batch in dataset.to_batches(columns=wanted, batch_size=BLOCK_ROWS, **settings):
-            yield from _columns(batch)
+            yield from columns_of(batch)
 
-    return Source(names, len(names), dataset.count_rows(), "file", where, read)
+    kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+    n_rows = None if kind in ("csv", "json") else dataset.count_rows()  # text would be parsed
+    return Source(names, len(names), n_rows, "file", where, read)
 
 
 def _open_whole(table: pa.Table, kind: str) -> Source:
@@ -81,7 +83,7 @@ def _open_whole(table: pa.Table, kind: str) -> Source:
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
-            yield from _columns(batch)
+            yield from columns_of(batch)
 
     return Source(names, len(names), table.num_rows, kind, "The table", read)
 
@@ -91,7 +93,7 @@ def _open_stream(reader: pa.RecordBatchReader) -> Source:
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         for batch in reader:
-            yield from _columns(batch.select(list(positions)))
+            yield from columns_of(batch.select(list(positions)))
 
     return Source(names, len(names), None, "pyarrow", "The stream", read, is_once=True)
 
@@ -115,12 +117,13 @@ def _open_frame(frame: Any, kind: str) -> Source:
         native = chosen.collect().to_native() if is_lazy else chosen.to_native()
         stream: Any = native if hasattr(native, "__arrow_c_stream__") else chosen.to_arrow()
         for batch in pa.RecordBatchReader.from_stream(stream):
-            yield from _columns(batch)
+            yield from columns_of(batch)
 
     return Source(names, len(names), n_rows, kind, "The frame", read)
 
 
-def _columns(batch: pa.RecordBatch) -> Iterator[list[Column]]:
+def columns_of(batch: pa.RecordBatch) -> Iterator[list[Column]]:
+    """Yield the columns of a batch in stretches of rows."""
     for start in range(0, batch.num_rows, BLOCK_ROWS):
         stretch = batch.slice(start, BLOCK_ROWS)
         yield [column_of(array) for array in stretch.columns]

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from robustbn._protocols import Column
-from robustbn._read.table_arrow import _columns, open_dataset
-from robustbn._read.tables import Source
+from robustbn._read.table_arrow import columns_of, open_dataset
+from robustbn._read.tables import Source, UnreadableError
 from robustbn.exceptions import DataError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -57,7 +57,8 @@ def open_files(
     try:
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
-        return _open_dataset(files, root, where, DATASETS[suffix])
+        dataset = _make_dataset(files, root, DATASETS[suffix])
+        return naming_file(open_dataset(dataset, where))
     except UNREADABLE as error:
         raise unreadable(where, error) from None
 
@@ -67,10 +68,10 @@ def is_packed(files: list[Path]) -> bool:
     return _suffix(files[0]) not in TEXT and DATASETS[_suffix(files[0])] != "json"
 
 
-def unreadable(path: str, error: Exception) -> DataError:
+def unreadable(path: str, error: Exception) -> UnreadableError:
     """Return the error for a file that is damaged or is not what its name says."""
     if isinstance(error, PermissionError):
-        return DataError(f"{path}: no permission to read it.")
+        return UnreadableError(f"{path}: no permission to read it.")
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     text = re.sub(r"^Error creating dataset.* input source '.*?': (Invalid: )?", "", text)
     advice = "It may be truncated, or not be what its name says."
@@ -82,11 +83,16 @@ def unreadable(path: str, error: Exception) -> DataError:
         advice = "A line has more or fewer values than the header; sep=... sets what parts them."
     elif "JSON parse error: Column" in text:
         advice = "Make its values all text or all numbers."
-    return DataError(f"{path} cannot be read: {text.rstrip('.')}. {advice}")
+    return UnreadableError(f"{path} cannot be read: {text.rstrip('.')}. {advice}")
 
 
-def find_files(path: str | Path) -> list[Path]:
-    """Return the files of a path, a folder or a pattern, in order."""
+def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
+    """Return the files of a path, a folder or a pattern, in order.
+
+    Parameters
+    ----------
+    may_be_empty : whether a file of 0 bytes is passed over; it is an error otherwise.
+    """
     text = str(path)
     found = Path(path)
     if not found.exists() and glob.has_magic(text):
@@ -108,11 +114,11 @@ def find_files(path: str | Path) -> list[Path]:
         files = [found]
     else:
         raise _not_there(found)
-    _check_files(text, files)
+    _check_files(text, files, may_be_empty=may_be_empty)
     return files
 
 
-def _check_files(path: str, files: list[Path]) -> None:
+def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     """Refuse files of unknown or several kinds, and empty ones."""
     for file in files:
         if _suffix(file) not in (*TEXT, *DATASETS):
@@ -124,7 +130,7 @@ def _check_files(path: str, files: list[Path]) -> None:
             f"{Path(path) / ('*' + kinds[0])}."
         )
     for file in files:
-        if file.stat().st_size == 0:
+        if file.stat().st_size == 0 and not may_be_empty:
             raise DataError(f"{file} is empty (0 bytes): there is not even a header.")
 
 
@@ -160,7 +166,18 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_dataset(files: list[Path], root: str, where: str, kind: str) -> Source:
+def make_dataset(files: list[Path], root: str, where: str) -> Any:
+    """Return files of one kind as a pyarrow dataset; errors name them.
+
+    Text is read by its distinct values, and pages of Parquet that carry a checksum are checked.
+    """
+    try:
+        return _make_dataset(files, root, DATASETS[_suffix(files[0])])
+    except UNREADABLE as error:
+        raise unreadable(where, error) from None
+
+
+def _make_dataset(files: list[Path], root: str, kind: str) -> Any:
     import pyarrow.dataset as ds
 
     names = [str(f) for f in files]
@@ -170,16 +187,16 @@ def _open_dataset(files: list[Path], root: str, where: str, kind: str) -> Source
         texts = [
             f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
         ]
-        how = ds.ParquetFileFormat(dictionary_columns=texts)
+        checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        how = ds.ParquetFileFormat(dictionary_columns=texts, default_fragment_scan_options=checked)
     base = _fixed_part(root)
     keys = _keys_of_folders(files[0], base)
     if not keys:
-        return _naming_file(open_dataset(ds.dataset(names, format=how), where))
+        return ds.dataset(names, format=how)
     folders = ds.partitioning(pa.schema([(key, pa.string()) for key in keys]), flavor="hive")
-    dataset = ds.dataset(
+    return ds.dataset(
         names, format=how, partitioning=folders, partition_base_dir=str(base.absolute())
     )
-    return _naming_file(open_dataset(dataset, where))
 
 
 def _fixed_part(where: str) -> Path:
@@ -196,7 +213,7 @@ def _keys_of_folders(file: Path, root: Path) -> list[str]:
     return [part.partition("=")[0] for part in file.relative_to(root).parts[:-1] if "=" in part]
 
 
-def _naming_file(source: Source) -> Source:
+def naming_file(source: Source) -> Source:
     """Return the source with errors of reading that name the file."""
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
@@ -224,10 +241,10 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         for file, header in zip(files, headers, strict=True):
             for batch in _text_batches(file, sep or ",", encoding, header, positions):
-                yield from _columns(batch)
+                yield from columns_of(batch)
 
     source = Source(names, len(names), None, "file", where, read, is_text=True)
-    return _naming_file(source)
+    return naming_file(source)
 
 
 def _complain_of_separator(where: str, header: str, sep: str | None) -> None:

@@ -16,6 +16,10 @@ from robustbn.exceptions import DataError
 BLOCK_ROWS = 2**16
 
 
+class UnreadableError(DataError):
+    """A file is damaged, or is not what its name says."""
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A table somewhere.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +15,12 @@ import numpy as np
 
 from robustbn.exceptions import CheckpointError
 
-FORMAT = "robustbn-checkpoint"
+FORMAT = "robustbn-checkpoint 1"
+LABEL = "run.json"
 
 
 class Checkpoint:
-    """A folder with a file for every finished stage, all of one run.
+    """A folder with files for every stage, all of one run; each is there as a whole or not at all.
 
     Parameters
     ----------
@@ -25,51 +29,57 @@ class Checkpoint:
         to another is refused with what differs.
     """
 
-    def __init__(self, folder: str | Path, identity: Mapping[str, str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], identity: Mapping[str, str]) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        label = self.folder / "run.json"
-        wanted = {"format": FORMAT, **identity}
-        if not label.exists():
-            if any(self.folder.iterdir()):
+        label, wanted = self.folder / LABEL, {"format": FORMAT, **identity}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            others = [f for f in self.folder.iterdir() if not _is_partial(f)]
+        except OSError as error:
+            raise self._not_written(self.folder, error) from None
+        if label not in others:
+            if others:
                 raise CheckpointError(
-                    f"{self.folder} holds files that are no checkpoint; choose an empty folder."
+                    f"{self.folder} holds files that are no checkpoint, such as "
+                    f"{others[0].name}; choose an empty folder."
                 )
             self._write(label, json.dumps(wanted, indent=1).encode())
             return
         try:
             found = json.loads(label.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise CheckpointError(f"{label} is damaged: {error}.") from None
+        except (OSError, ValueError) as error:
+            raise self._damaged(label, error) from None
+        if not isinstance(found, dict):
+            raise self._damaged(label, "it is no label of a run")
         differs = [name for name in wanted if found.get(name) != wanted[name]]
         if differs:
+            told = "; ".join(
+                f"{n} (found {found.get(n)!r}, this run has {wanted[n]!r})" for n in differs
+            )
             raise CheckpointError(
-                f"{self.folder} belongs to another run: {', '.join(differs)} differ(s) (found "
-                f"{found.get(differs[0])!r}, this run has {wanted[differs[0]]!r}). Choose another "
+                f"{self.folder} belongs to another run. What differs: {told}. Choose another "
                 "folder, or remove this one to begin anew."
             )
 
-    def save_arrays(self, stage: str, **arrays: Any) -> None:
-        """Store the arrays of a stage; they are there as a whole or not at all."""
-        temporary = self.folder / f".{stage}.partial.npz"
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-        temporary.replace(self.folder / f"{stage}.npz")
+    def add(self, stage: str, number: int, **arrays: Any) -> None:
+        """Store what was found up to a number of parts, since that was done before."""
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)
+        self._write(self.folder / f"{stage}-{number:06}.npz", packed.getbuffer())
 
-    def load_arrays(self, stage: str) -> dict[str, Any] | None:
-        """Return the arrays of a stage, or None if it was not finished."""
-        file = self.folder / f"{stage}.npz"
-        if not file.exists():
-            return None
-        try:
-            with np.load(file, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
-        except (ValueError, OSError, EOFError, KeyError) as error:
-            raise CheckpointError(f"{file} is damaged: {error}. Remove {self.folder}.") from None
+    def load(self, stage: str) -> list[dict[str, Any]]:
+        """Return everything that was stored of a stage, in order."""
+        return [self._load(file) for file in sorted(self.folder.glob(f"{stage}-*.npz"))]
+
+    def forget(self, stage: str) -> None:
+        """Remove what was stored of a stage, the latest first."""
+        for file in sorted(self.folder.glob(f"{stage}-*.npz"), reverse=True):
+            file.unlink()
 
     def save_document(self, stage: str, document: Mapping[str, Any]) -> None:
-        """Store the plain values of a stage."""
-        self._write(self.folder / f"{stage}.json", json.dumps(document).encode())
+        """Store the plain values of a stage, with a checksum."""
+        text = json.dumps(document).encode()
+        self._write(self.folder / f"{stage}.json", b"%08x\n%s" % (zlib.crc32(text), text))
 
     def load_document(self, stage: str) -> dict[str, Any] | None:
         """Return the plain values of a stage, or None if it was not finished."""
@@ -77,22 +87,52 @@ class Checkpoint:
         if not file.exists():
             return None
         try:
-            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise CheckpointError(f"{file} is damaged: {error}. Remove {self.folder}.") from None
+            checksum, _, text = file.read_bytes().partition(b"\n")
+            if int(checksum, 16) != zlib.crc32(text):
+                raise ValueError("its checksum is wrong")
+            document: dict[str, Any] = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise self._damaged(file, error) from None
         return document
 
     def clear(self) -> None:
-        """Remove the stages: the run has ended well."""
-        for file in self.folder.glob("*.npz"):
-            file.unlink()
-        for file in self.folder.glob("*.json"):
-            file.unlink()
+        """Remove everything: the run has ended well."""
+        for file in self.folder.iterdir():
+            if _is_partial(file) or (file.suffix in (".npz", ".json") and file.name != LABEL):
+                file.unlink()
+        (self.folder / LABEL).unlink(missing_ok=True)
 
-    def _write(self, file: Path, data: bytes) -> None:
+    def _load(self, file: Path) -> dict[str, Any]:
+        try:
+            with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            raise self._damaged(file, error) from None
+
+    def _write(self, file: Path, data: bytes | memoryview) -> None:
         temporary = file.with_name(f".{file.name}.partial")
-        with temporary.open("wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
-        temporary.replace(file)
+        try:
+            with temporary.open("wb") as opened:
+                opened.write(data)
+                opened.flush()
+                os.fsync(opened.fileno())
+            temporary.replace(file)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise self._not_written(file, error) from None
+
+    def _damaged(self, file: Path, what: object) -> CheckpointError:
+        return CheckpointError(
+            f"{file} is damaged: {what}. Remove {self.folder} to begin anew, or choose another."
+        )
+
+    @staticmethod
+    def _not_written(path: Path, error: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"The checkpoint {path} cannot be written: {error}. What was stored before is good: "
+            "make room and run again."
+        )
+
+
+def _is_partial(file: Path) -> bool:
+    return file.name.startswith(".") and file.name.endswith(".partial")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST = np.uint64(2**64 - 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
@@ -31,11 +33,39 @@ def pick(chosen: NDArray[np.int64], numbers: NDArray[np.int64], codes: NDArray[n
     return Drawn(mine, codes[mine - numbers[0]] if len(mine) else codes[:0], np.empty(0, np.uint64))
 
 
-def pick_by_key(
-    seed: int, numbers: NDArray[np.int64], codes: NDArray[np.uint8], n_most: int
-) -> Drawn:
-    """Return the rows of a stretch with the smallest keys, at most `n_most`."""
-    return keep_smallest(Drawn(numbers, codes, keys_of(numbers, seed)), n_most)
+class KeyedRows:
+    """The rows with the smallest keys among those that passed by, and as many others.
+
+    Parameters
+    ----------
+    n_most : how many rows are wanted.
+    n_nodes : columns of their codes.
+    limit : rows with a larger key are not among them for certain.
+    """
+
+    def __init__(self, n_most: int, n_nodes: int, limit: np.uint64 = LARGEST) -> None:
+        self.n_most, self.n_nodes, self.limit = n_most, n_nodes, limit
+        self.drawn: list[Drawn] = []
+        self._n_rows = 0
+
+    def offer(self, seed: int, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
+        """Take in those rows of a stretch that may be wanted."""
+        keys = keys_of(numbers, seed)
+        chosen = keys <= self.limit
+        self.add(Drawn(numbers[chosen], codes[chosen], keys[chosen]))
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in rows; of more than twice as many as are wanted, the others are dropped."""
+        self.drawn.append(drawn)
+        self._n_rows += len(drawn.keys)
+        if self._n_rows > 2 * self.n_most:
+            kept = self.smallest()
+            self.drawn, self._n_rows = [kept], len(kept.keys)
+            self.limit = kept.keys.max()
+
+    def smallest(self) -> Drawn:
+        """Return the rows that are wanted."""
+        return keep_smallest(join(self.drawn, self.n_nodes), self.n_most)
 
 
 def keep_smallest(drawn: Drawn, n_most: int) -> Drawn:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from robustbn._config import TableConfig
 from robustbn._encode import Tally
-from robustbn._read.tables import Source, open_table
+from robustbn._protocols import Column
+from robustbn._read.tables import Source
 from robustbn._table import code_block, find_columns, fix_edges, make_coders
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -21,86 +22,52 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a table, or the whole of it.
+    """A file of a table or some of its row groups; or the whole of a table that has no files.
 
     Parameters
     ----------
-    name : its path, or what to call it.
+    name : the path of its file, or what to call it.
     open : opens it, again and again.
+    first_row : number of its first row in the file.
+    stamp : size and time of its file, by which another state of it is known; empty if it has none.
+    n_rows : how many it has, if that is known before it is opened.
     """
 
     name: str
     open: Callable[[], Source]
+    first_row: int = 0
+    stamp: str = ""
+    n_rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """A stretch of rows of one part.
+class Span:
+    """Which rows of a part a stretch holds.
 
     Parameters
     ----------
     start : number of its first row in the part.
     n_read : rows in it, those left out included.
     left_out : which of them are left out.
-    codes : of the others; shape (n, d).
     """
 
     start: int
     n_read: int
     left_out: NDArray[np.int64]
-    codes: NDArray[np.uint8]
 
     @property
     def kept(self) -> NDArray[np.int64]:
         """Numbers, in the part, of the rows that are not left out."""
-        return self.start + np.delete(np.arange(self.n_read), self.left_out)
+        numbers = np.arange(self.start, self.start + self.n_read)
+        return np.delete(numbers, self.left_out) if len(self.left_out) else numbers
 
 
-def find_parts(table: Any, *, sep: str | None = None, encoding: str = "utf-8") -> list[Part]:
-    """Return the parts of a table that can be read more than once.
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A stretch of rows of one part, and their codes; shape (n, d)."""
 
-    Parameters
-    ----------
-    table : a path, a folder or a pattern; a pyarrow dataset, on any filesystem; a DuckDB relation;
-        a frame; or a function that returns a reader or an iterator of record batches, anew at
-        every call.
-    """
-    if isinstance(table, str | os.PathLike):
-        from robustbn._read.table_files import find_files, open_files
-
-        root = os.fspath(table)
-        return [
-            Part(
-                str(file), partial(open_files, [file], root, str(file), sep=sep, encoding=encoding)
-            )
-            for file in find_files(root)
-        ]
-    if callable(table):
-        return [Part("The stream", partial(_open_anew, table))]
-    source = open_table(table)
-    if source.is_once:
-        raise DataError(
-            f"{source.where} can be read once only, and two passes are needed. Give a function "
-            "that opens it anew, such as lambda: reader, or read it into memory first."
-        )
-    return [Part(source.where, partial(open_table, table))]
-
-
-def _open_anew(make: Callable[[], Any]) -> Source:
-    import pyarrow as pa
-
-    made = make()
-    if isinstance(made, Iterator):
-        first = next(made, None)
-        if first is None:
-            raise DataError("The stream has no batches, so not even its columns are known.")
-        made = pa.RecordBatchReader.from_batches(first.schema, _chain(first, made))
-    return open_table(made)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+    span: Span
+    codes: NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,74 +80,106 @@ class CodeStream:
     parts : of the table; those that cannot be opened are left out already.
     sizes : rows of each part, or None where only reading tells.
     config : how values are read; all cuts are spelled out.
-    ignored : columns that are no node of the network.
-    skipped : name of each part that cannot be read, and why.
+    kind, ignored : of the table, as in `Reading`.
+    skipped : name of each file that cannot be read, and why.
     """
 
     network: BayesianNetwork
     parts: tuple[Part, ...]
     sizes: tuple[int | None, ...]
     config: TableConfig
-    ignored: tuple[str, ...]
-    skipped: dict[str, str]
+    kind: str = "file"
+    ignored: tuple[str, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def drops_nothing(self) -> bool:
         """Whether every row that is read is kept, or else an error."""
         return self.config.on_unknown == "error" and self.config.on_missing == "error"
 
-    def read(self, part: int, tally: Tally) -> Iterator[Block]:
+    @cached_property
+    def files(self) -> dict[str, list[int]]:
+        """The names of the parts' files, in order, and the parts of each."""
+        files: dict[str, list[int]] = {}
+        for k, part in enumerate(self.parts):
+            files.setdefault(part.name, []).append(k)
+        return files
+
+    @cached_property
+    def file_numbers(self) -> dict[str, int]:
+        """Where each file stands among all."""
+        return {name: k for k, name in enumerate(self.files)}
+
+    def read(self, part: int, tally: Tally) -> Generator[Block, None, None]:
         """Yield the stretches of a part in order; what is odd is counted in `tally`.
 
         An unknown or missing value that is to be an error is one at the end of its stretch.
         """
-        source = self.parts[part].open()
+        source, first = self.parts[part].open(), self.parts[part].first_row
         positions = find_columns(source, self.network, self.config)
         coders = make_coders(source, self.network, self.config)
         start = 0
         for columns in source.read(positions):
             n = len(columns[0].values)
             codes = np.empty((self.network.n_nodes, n), np.uint8)
-            bad = code_block(coders, columns, codes, tally, start)
+            bad = code_block(coders, columns, codes, tally, first + start)
             if len(bad):
-                tally.complain(self.network, source.where, start + n, self.config, coders)
+                n_read = first + start + n
+                tally.complain(self.network, source.where, n_read, self.config, coders)
             kept = np.delete(codes.T, bad, axis=0) if len(bad) else codes.T
-            yield Block(start, n, bad, kept)
+            yield Block(Span(start, n, bad), kept)
             start += n
 
 
 def open_stream(
-    table: Any,
+    parts: Sequence[Part],
+    skipped: Mapping[str, str],
     network: BayesianNetwork,
     config: TableConfig,
-    *,
-    on_error: str = "raise",
-    sep: str | None = None,
-    encoding: str = "utf-8",
 ) -> CodeStream:
-    """Open every part of a table and find its columns.
+    """Open every file of a table once, find its columns and where they are to be cut.
 
     Parameters
     ----------
-    on_error : "raise", or "skip" to leave out a part that cannot be read; it is told.
+    parts, skipped : as `find_parts` found them.
     """
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
-    parts, sizes, skipped = [], [], {}
-    ignored: tuple[str, ...] = ()
-    for part in find_parts(table, sep=sep, encoding=encoding):
-        try:
-            source = part.open()
-        except DataError as error:
-            if on_error == "raise":
-                raise
-            skipped[part.name] = str(error)
-            continue
-        positions = find_columns(source, network, config)
-        config = fix_edges(source, network, positions, config)
-        ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
-        parts.append(part)
-        sizes.append(source.n_rows)
     if not parts:
         raise DataError(f"No file can be read; the first: {next(iter(skipped.values()))}")
-    return CodeStream(network, tuple(parts), tuple(sizes), config, ignored, skipped)
+    sources = {part.name: part.open() for part in parts if part.first_row == 0}
+    for source in sources.values():
+        positions = find_columns(source, network, config)
+    first = next(iter(sources.values()))
+    if config.bins is not None:
+        together = replace(
+            first,
+            names=network.nodes,
+            where="The table",
+            read=lambda chosen: _read_nodes(parts, network, config, chosen),
+        )
+        config = fix_edges(together, network, range(network.n_nodes), config)
+    sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
+    ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
+    return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, dict(skipped))
+
+
+def _read_nodes(
+    parts: Sequence[Part], network: BayesianNetwork, config: TableConfig, chosen: Sequence[int]
+) -> Iterator[list[Column]]:
+    """Yield the columns of some nodes from every part."""
+    for part in parts:
+        source = part.open()
+        positions = find_columns(source, network, config)
+        yield from source.read([positions[k] for k in chosen])
+
+
+def open_anew(make: Callable[[], Any]) -> Any:
+    """Return what a function makes: a table, or an iterator of batches as a reader of them."""
+    import pyarrow as pa
+
+    made = make()
+    if isinstance(made, Iterator) and not isinstance(made, pa.RecordBatchReader):
+        first = next(made, None)
+        if first is None:
+            raise DataError("The stream has no batches, so not even its columns are known.")
+        return pa.RecordBatchReader.from_batches(first.schema, chain([first], made))
+    return made
