@@ -22,6 +22,7 @@ if not has_native():
 from benchmarks import (
     compare,
     counting,
+    dask_scale,
     kernels,
     proof,
     robust_mean,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
     "tables": tables.run,
+    "dask_scale": dask_scale.run,
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "proof": proof.main,

@@ -152,6 +152,16 @@ def test_a_mistyped_command_is_guessed():
 # --- fit ------------------------------------------------------------------------------------------
 
 
+def test_a_table_read_in_stretches_gives_the_same_network_and_a_report(work, tmp_path):
+    call("fit", work / "alarm.bif", work / "dirty.parquet", "-o", tmp_path / "here.json")
+    options = ("--backend", "stream", "--checkpoint", tmp_path / "runs", "--cache", tmp_path / "c")
+    outputs = ("-o", tmp_path / "there.json", "--report", tmp_path / "page.html")
+    ran = call("fit", work / "alarm.bif", work / "dirty.parquet", *options, *outputs)
+    assert "distrusted" in ran.stdout
+    assert (tmp_path / "there.json").read_text() == (tmp_path / "here.json").read_text()
+    assert "</html>" in (tmp_path / "page.html").read_text()
+
+
 def test_fit_says_on_one_screen_what_it_found(work):
     ran = call("fit", work / "alarm.bif", work / "dirty.parquet")
     said = ran.stdout

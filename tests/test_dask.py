@@ -139,6 +139,17 @@ def test_a_dask_frame_gives_the_tables_of_rows_in_memory(cluster, in_memory, n_p
     assert_same(fit(rows), in_memory)
 
 
+def test_the_estimator_takes_a_dask_frame_and_tells_of_its_rows(cluster):
+    here = robustbn.RobustEstimator(NETWORK, random_state=0).fit(CODES)
+    there = robustbn.RobustEstimator(NETWORK, random_state=0).fit(split(7))
+    np.testing.assert_allclose(there.counts_, here.counts_, rtol=1e-9)
+    np.testing.assert_array_equal(there.row_weights_, here.row_weights_)
+    why = [list(fitted.rows()["why"]) for fitted in (here, there)]
+    assert why[0] == why[1]
+    assert there.reading_.n_rows == len(CODES)
+    assert "<html" in there.report()
+
+
 def test_the_rows_drawn_are_those_drawn_in_memory(cluster):
     weights = np.random.default_rng(0).random(N_ROWS)
     rows, expected = load(split(7)), RowsInMemory(NETWORK, CODES)

@@ -290,11 +290,9 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     assert not any(is_large(table, NETWORK) for table in tables)
     monkeypatch.setattr("robustbn._large.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
-    asked = []
-    monkeypatch.setattr(RobustEstimator, "_fit_large", lambda *_: asked.append(1))
-    monkeypatch.setattr(RobustEstimator, "_warn_if_unsure", lambda *_: None)
-    RobustEstimator(NETWORK, random_state=0).fit(tmp_path / "rows")
-    assert asked
+    estimator = RobustEstimator(NETWORK)
+    assert [estimator._lives(table) for table in tables] == ["stream"] * len(tables)
+    assert estimator._lives(CODES) == "here"
 
 
 def test_settings_of_streams_are_never_passed_over(tmp_path):

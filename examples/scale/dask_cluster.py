@@ -6,10 +6,6 @@ import pandas as pd
 from distributed import Client, LocalCluster
 
 import robustbn
-from robustbn._config import RobustConfig, TableConfig
-from robustbn._dask import load_on_dask
-from robustbn._fit import fit_robustly
-from robustbn._passes import RowsInMemory
 
 N_PARTITIONS, N_EACH = 8, 5_000
 truth = robustbn.random_network("tree", 20, random_state=5)
@@ -32,20 +28,18 @@ def make_frame(number: int) -> pd.DataFrame:
 
 def main() -> None:
     """Fit on a cluster of two workers, and in memory."""
-    config = RobustConfig(seed=0)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         frame = dd.from_map(make_frame, range(N_PARTITIONS))
-        rows = load_on_dask(truth, frame, TableConfig())
-        print(rows.reading)
-        found = fit_robustly(truth, rows, None, config, lambda done: None)
+        on_cluster = robustbn.RobustEstimator(truth, random_state=0).fit(frame)
+        print(on_cluster.reading_)
     codes = np.concatenate([make_codes(k) for k in range(N_PARTITIONS)])
-    expected = fit_robustly(truth, RowsInMemory(truth, codes), None, config, lambda done: None)
-    print(f"{found.removed:.1%} of the rows are distrusted.")
-    np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9)
-    assert found.removed > 0.05
+    here = robustbn.RobustEstimator(truth, random_state=0).fit(codes)
+    print(f"{on_cluster.contamination_:.1%} of the rows are distrusted.")
+    np.testing.assert_allclose(on_cluster.counts_, here.counts_, rtol=1e-9)
+    assert on_cluster.contamination_ > 0.05
 
 
 if __name__ == "__main__":  # worker processes read this file too

@@ -50,7 +50,7 @@ def fit(
     of_learning = {name: value for name, value in settings.items() if name in learning}
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
-    if connection is None and estimator._is_large(table):
+    if connection is None and estimator._lives(table) != "here":
         estimator._table_config = TableConfig(**of_reading)
         return estimator.fit(table)
     return estimator.fit(read_table(table, network, connection=connection, **of_reading))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._config import RobustConfig, TableConfig
 from robustbn._encode import Tally
@@ -20,18 +19,19 @@ from robustbn._model_file import build_verdict, describe_verdict
 from robustbn._passes import load_rows
 from robustbn._protocols import Survey
 from robustbn._read.network_json import to_text
-from robustbn._result import Round
+from robustbn._result import JudgedRows, Round, Trust
 from robustbn._stream.cache import CodeCache
 from robustbn._stream.checkpoint import Checkpoint
 from robustbn._stream.data import Progress, RowsInStream
 from robustbn._stream.find import find_parts, is_relation
 from robustbn._stream.parts import CodeStream, open_stream
 from robustbn._stream.weights import WeightFiles, refuse_among_rows
-from robustbn._table import Reading
+from robustbn._table import Reading, as_weights
 from robustbn._version import __version__
-from robustbn.exceptions import CheckpointError, ModelFileError
+from robustbn.exceptions import CheckpointError, DataError, ModelFileError
 from robustbn.network import BayesianNetwork
 
+MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
 MEMORY_SHARE = 0.25  # codes of rows that take more than this of the memory are not held
 
 
@@ -56,21 +56,7 @@ class StreamConfig:
     is_seeded: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class LargeFit:
-    """A robust fit of rows that are not in memory.
-
-    Parameters
-    ----------
-    fit : what was found.
-    reading : how the rows were read.
-    numbers, codes : rows that are distrusted among those the verdict was learned from.
-    """
-
-    fit: RobustFit
-    reading: Reading
-    numbers: NDArray[np.int64]
-    codes: NDArray[np.uint8]
+Found = tuple[RobustFit, Reading, JudgedRows]
 
 
 def is_large(table: Any, network: BayesianNetwork) -> bool:
@@ -102,7 +88,7 @@ def fit_stream(
     where: StreamConfig,
     tell: Callable[[Round], None],
     progress: Progress = lambda *_: None,
-) -> LargeFit:
+) -> Found:
     """Fit robustly to rows that are read in stretches: the same answer as in memory.
 
     Two passes over the files, one with a cache; memory O(sample).
@@ -137,7 +123,55 @@ def fit_stream(
         config=stream.config,
         skipped=dict(stream.skipped),
     )
-    return LargeFit(fit, found, survey.numbers[doubtful], survey.codes[doubtful])
+    known = fit.weights
+    spread = Trust.of(trust).scaled(survey.n_rows / len(trust))
+    if known is not None:
+        spread = Trust.of(known[~np.isnan(known)])
+    judged = JudgedRows(
+        known, spread, survey.numbers[doubtful], survey.codes[doubtful], trust[doubtful]
+    )
+    return fit, found, judged
+
+
+def fit_on_dask(
+    network: BayesianNetwork,
+    table: Any,
+    sample_weight: Any,
+    config: RobustConfig,
+    reading: TableConfig,
+    tell: Callable[[Round], None],
+    progress: Progress = lambda *_: None,
+) -> Found:
+    """Fit robustly to rows that live on a Dask cluster: the same answer as in memory."""
+    from robustbn._dask import load_on_dask
+
+    data = load_on_dask(
+        network,
+        table,
+        reading,
+        backend=config.backend,
+        n_threads=config.n_threads,
+        progress=lambda done, total, what: progress(what, done, total),
+    )
+    weights = as_weights(sample_weight, data)
+    if weights is not None and not weights.all():
+        raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
+    config = replace(config, backend=data.backend)  # hashes of rows are a backend's own
+    fit = fit_robustly(network, data, weights, config, tell)
+    if fit.weights is None:
+        none = np.empty(0, np.int64)
+        trusted = Trust(np.zeros(20), 0, fit.n_trusted, fit.n_trusted)
+        codes = np.empty((0, network.n_nodes), np.uint8)
+        return fit, data.reading, JudgedRows(None, trusted, none, codes, np.empty(0))
+    doubtful = np.flatnonzero(fit.weights < 0.5)[:MOST_DOUBTFUL]
+    judged = JudgedRows(
+        data.spread(fit.weights),
+        Trust.of(fit.weights),
+        doubtful if data.kept is None else data.kept[doubtful],
+        data.fetch(doubtful),
+        fit.weights[doubtful],
+    )
+    return fit, data.reading, judged
 
 
 def _prepare(

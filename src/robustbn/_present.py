@@ -12,15 +12,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._diagnose import Diagnosis
 from robustbn._explain import Explainer
-from robustbn._protocols import RowVector, Vector
+from robustbn._protocols import Vector
 from robustbn._report import ExplainedRow, Report, render_page
 from robustbn._report.content import as_text
 from robustbn._report.inline import estimator_html, network_html
-from robustbn._result import TRUST_EDGES, BadKind, RepeatedRow, Round, Trust
+from robustbn._result import TRUST_EDGES, BadKind, JudgedRows, RepeatedRow, Round
 from robustbn._table import Reading
 from robustbn._version import __version__
 from robustbn.exceptions import NotFittedError
@@ -48,10 +47,7 @@ class Fitted(Protocol):
     reading_: Reading
     fit_seconds_: float
     _fit: Any
-    _doubtful_rows: NDArray[np.int64]
-    _doubtful_codes: NDArray[np.uint8]
-    _doubtful_weights: RowVector
-    _trust: Trust
+    _judged: JudgedRows
 
     @property
     def explainer_(self) -> Explainer:
@@ -81,7 +77,7 @@ def build_report(
     rows : whether single rows may be shown; False for private data.
     max_rows : how many of them at the most, least trusted first.
     """
-    if not hasattr(fit, "_trust"):
+    if not hasattr(fit, "_judged"):
         raise NotFittedError(
             "A report needs the trust in the rows of the fit, and a model from a file does not "
             "hold it: fit the table again, or judge rows with rows(X)."
@@ -95,13 +91,13 @@ def build_report(
         counts=fit.counts_,
         plain_counts=fit._fit.plain_counts,
         n_rows=reading.n_rows,
-        n_distrusted=fit._trust.n_distrusted,
-        effective_rows=fit._trust.effective_rows,
+        n_distrusted=fit._judged.trust.n_distrusted,
+        effective_rows=fit._judged.trust.effective_rows,
         contamination=fit.contamination_,
         converged=fit.converged_,
         status=fit.status_,
         weight_edges=TRUST_EDGES,
-        weight_counts=fit._trust.counts,
+        weight_counts=fit._judged.trust.counts.astype(np.int64),
         kinds=fit.kinds_,
         repeats=fit.repeats_,
         rounds=fit.history_,
@@ -124,9 +120,9 @@ def report_page(fit: Fitted, **settings: Any) -> str:
 
 def explain_rows(fit: Fitted, max_rows: int) -> list[ExplainedRow]:
     """Return the least trusted rows, worst first, each with its states and why. O(max_rows d)."""
-    weights = fit._doubtful_weights
+    weights = fit._judged.doubts
     worst = np.argsort(weights, kind="stable")[:max_rows]
-    codes = fit._doubtful_codes[worst]
+    codes = fit._judged.codes[worst]
     states = [fit.network_.states[node] for node in fit.network_.nodes]
     return [
         ExplainedRow(
@@ -137,7 +133,7 @@ def explain_rows(fit: Fitted, max_rows: int) -> list[ExplainedRow]:
             blamed=reason.nodes,
         )
         for row, weight, line, reason in zip(
-            fit._doubtful_rows[worst],
+            fit._judged.numbers[worst],
             weights[worst],
             codes.tolist(),
             fit.explainer_.explain(codes),
@@ -161,7 +157,7 @@ def summary_columns(fit: Fitted) -> dict[str, Sequence[Any]]:
 
     A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
     """
-    has_rows = hasattr(fit, "_trust")
+    has_rows = hasattr(fit, "_judged")
     nan, reading = float("nan"), fit.reading_
     report = build_report(fit, rows=False) if has_rows else None
     moves = _moves_of(fit) if report is None else report.moves
@@ -232,7 +228,7 @@ class Plots:
 
 def fitted_html(fit: Fitted) -> str:
     """Return a fitted robust estimator as a fragment for a notebook."""
-    if hasattr(fit, "_trust"):
+    if hasattr(fit, "_judged"):
         return estimator_html(build_report(fit, rows=False))
     facts = (
         f"From a file: fitted to {fit.reading_.n_rows:,} rows, {fit.contamination_:.1%} of their "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._protocols import RowVector, Vector
 
@@ -247,3 +248,31 @@ class Trust:
     def effective_rows(self) -> float:
         """Rows that would tell as much if all were trusted: `(sum w)^2 / sum w^2`."""
         return self.total**2 / self.squares if self.squares else 0.0
+
+    def scaled(self, factor: float) -> Trust:
+        """Return what so many times as many rows of the same kind would have."""
+        return Trust(
+            self.counts * factor,
+            round(self.n_distrusted * factor),
+            self.total * factor,
+            self.squares * factor,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """What is known of the rows of a fit once they are judged.
+
+    Parameters
+    ----------
+    weights : trust in each row that was read, NaN for those left out; None if there are too many.
+    trust : how it is spread.
+    numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
+        they are, their codes of shape (n, d), and the trust in them.
+    """
+
+    weights: RowVector | None
+    trust: Trust
+    numbers: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+    doubts: RowVector

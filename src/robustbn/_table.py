@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,19 @@ class Table:
         return f"<Table of {len(self.nodes)} nodes. {self.reading}>"
 
 
-def as_weights(weights: Any, table: Table) -> RowVector | None:
+class Kept(Protocol):
+    """A table that was read, wherever its rows are."""
+
+    @property
+    def reading(self) -> Reading:
+        """What was found."""
+
+    @property
+    def kept(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows that are left, if any were left out."""
+
+
+def as_weights(weights: Any, table: Kept) -> RowVector | None:
     """Return the weights of the rows that are left, given those of all that were read."""
     checked = check_weights(weights, table.reading.n_read)
     return checked if checked is None or table.kept is None else checked[table.kept]

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from robustbn._base import TableEstimator
 from robustbn._config import RobustConfig, TableConfig
-from robustbn._describe import describe_kinds, describe_repeats, find_constants, find_unseen
+from robustbn._describe import describe_kinds, describe_repeats
 from robustbn._diagnose import Diagnosis, diagnose
-from robustbn._encode import require_rows
 from robustbn._expand import (
-    bdeu_pseudo_counts,
-    log_probabilities,
     normalise_counts,
     standard_errors,
 )
@@ -35,222 +32,23 @@ from robustbn._fit import (
     log_likelihood_of_rows,
 )
 from robustbn._passes import RowsInMemory, load_rows
-from robustbn._protocols import Rows, RowVector, Vector
+from robustbn._protocols import RowVector, Vector
 from robustbn._read.frames import build_frame
-from robustbn._result import BadKind, RepeatedRow, Round, Shift, Trust
-from robustbn._sklearn import Settings, not_fitted
-from robustbn._table import Reading, Table, as_weights, encode_table, infer_network
+from robustbn._result import BadKind, JudgedRows, RepeatedRow, Round, Shift, Trust
+from robustbn._table import as_weights
 from robustbn.exceptions import (
-    ConstantColumnWarning,
     ConvergenceWarning,
     DataError,
-    ModelFileError,
     NotFittedError,
     SmallSampleWarning,
-    UnseenConfigurationWarning,
 )
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from robustbn._present import Plots
 
-PRIORS = ("none", "laplace", "bdeu")
 
-
-class _TableEstimator(Settings):
-    """What the estimators share: tables in, priors, likelihoods."""
-
-    network: BayesianNetwork | None
-    prior: str | None
-    pseudo_count: float
-    equivalent_sample_size: float
-    on_unknown: str
-    on_missing: str
-    bins: Any
-    n_threads: int | None
-    backend: str | None
-    network_: BayesianNetwork
-    counts_: Vector
-    unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
-    reading_: Reading
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-
-    def log_likelihood(self, X: Any) -> float:
-        """Return the log-likelihood of all rows together: `sum over cells of C[j] log q[j]`.
-
-        Minus infinity when a row has a state to which the tables give probability zero.
-        """
-        return self._log_likelihood(self._encode(X))
-
-    def score(self, X: Any, y: None = None) -> float:
-        """Return the mean log-likelihood of a row, for model selection."""
-        table = self._encode(X)
-        require_rows(len(table))
-        return self._log_likelihood(table) / len(table)
-
-    def _log_likelihood(self, table: Table) -> float:
-        q = self._fitted().probabilities
-        counts = self._load(table).count()
-        touched = counts > 0
-        return float(counts[touched] @ log_probabilities(q[touched]))
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
-
-        Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
-        with those rows, and `weights(X)` gives it again.
-        """
-        from robustbn._model_file import describe_network, describe_reading, write_model
-
-        network = self._fitted()
-        settings = {
-            name: str(value) if isinstance(value, PathLike) else value
-            for name, value in self.get_params().items()
-            if name != "network"
-        }
-        if not isinstance(settings.get("random_state"), int | None):
-            settings["random_state"] = None  # a generator has moved on
-        document = {
-            "estimator": type(self).__name__,
-            "settings": settings,
-            "network": describe_network(network),
-            "reading": describe_reading(self.reading_),
-            "fit": self._describe_fit(),
-        }
-        write_model(path, document)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return a fitted estimator from a file written by `save`. Runs no code from the file."""
-        from robustbn._model_file import build_model_network, build_reading, read_model
-
-        document = read_model(path)
-        if document.get("estimator") != cls.__name__:
-            raise ModelFileError(
-                f"{path} holds a {document.get('estimator')}; read it with that class's load()."
-            )
-        network = build_model_network(document["network"], path)
-        settings = document["settings"]
-        unknown = [name for name in settings if name not in inspect.signature(cls).parameters]
-        if unknown:
-            raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
-        self = cls()
-        self.set_params(network=network.with_cpts(None), **settings)
-        self.reading_ = build_reading(document["reading"])
-        self.n_features_in_ = network.n_nodes
-        self._restore(network, document["fit"])
-        return self
-
-    def _repr_html_(self) -> str:
-        """Show the settings, and the network, in a notebook."""
-        from robustbn._present import settings_html  # its room is not on the light path
-
-        return settings_html(repr(self), getattr(self, "network_", self.network))
-
-    def _describe_fit(self) -> dict[str, Any]:
-        return {"counts": self.counts_.tolist()}
-
-    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn._model_file import as_cells
-
-        self.network_ = network
-        self.counts_ = as_cells(document.get("counts"), network, "counts")
-        self.unseen_configurations_ = find_unseen(network, self.counts_)
-
-    def _fitted(self) -> BayesianNetwork:
-        if not hasattr(self, "network_"):
-            raise not_fitted(f"This {type(self).__name__} is not fitted yet: call fit(X) first.")
-        return self.network_
-
-    def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
-        """Return the structure and the rows to fit, and note what the columns are."""
-        config = TableConfig(self.on_unknown, self.on_missing, self.bins)
-        network = self.network
-        if network is None:
-            network = infer_network(X, config)
-        elif not isinstance(network, BayesianNetwork):
-            raise TypeError(
-                f"network must be a BayesianNetwork; found {type(network).__name__}. For a file, "
-                "use read_network(path), or robustbn.fit(path, table)."
-            )
-        table = encode_table(X, network, config)
-        require_rows(len(table))
-        self.reading_ = table.reading
-        self.n_features_in_ = network.n_nodes
-        if hasattr(type(X), "columns"):
-            self.feature_names_in_ = np.array(network.nodes, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return network, table
-
-    def _encode(self, X: Any) -> Table:
-        """Return rows as codes, read as those in `fit` were."""
-        network = self._fitted()
-        shape: tuple[int, ...] = getattr(X, "shape", ())
-        if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(type(X), "columns"):
-            raise DataError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
-                f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
-            )
-        return encode_table(X, network, self.reading_.config)
-
-    @property
-    def _kernels(self) -> str | None:
-        """The backend that works on rows once they are in memory."""
-        return None if self.backend in ("stream", "dask") else self.backend
-
-    def _load(self, table: Table) -> Rows:
-        return load_rows(self.network_, table.codes, self._kernels, self.n_threads)
-
-    def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
-        prior = "none" if self.prior is None else str(self.prior).lower()
-        if prior not in PRIORS:
-            raise ValueError(f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}.")
-        for name in ("pseudo_count", "equivalent_sample_size"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative; found {value!r}.")
-        if prior == "laplace":
-            return self.pseudo_count
-        if prior == "bdeu":
-            return bdeu_pseudo_counts(network.layout, self.equivalent_sample_size)
-        return 0.0
-
-    def _set_tables(
-        self, network: BayesianNetwork, probabilities: Vector, counts: Vector, has_prior: bool
-    ) -> None:
-        """Store what was learned, and warn of columns and configurations that tell nothing."""
-        self.counts_ = counts
-        self.network_ = network.with_cpts(probabilities)
-        self._warn_of_constants()
-        self.unseen_configurations_ = find_unseen(network, counts)
-        if self.unseen_configurations_:
-            node, parents = self.unseen_configurations_[0]
-            given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
-            warnings.warn(
-                f"{len(self.unseen_configurations_)} of {network.n_configurations} parent "
-                "configurations occur in no row; their tables "
-                f"{'are the prior alone' if has_prior else 'are set to uniform'}. The first: node "
-                f"{node!r} given {given}. All are in unseen_configurations_.",
-                UnseenConfigurationWarning,
-                stacklevel=3,
-            )
-
-    def _warn_of_constants(self) -> None:
-        constant = find_constants(self.network_, self.counts_)
-        if constant:
-            node, state = constant[0]
-            warnings.warn(
-                f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
-                "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
-                "Check how the table was made.",
-                ConstantColumnWarning,
-                stacklevel=4,
-            )
-
-
-class MaximumLikelihoodEstimator(_TableEstimator):
+class MaximumLikelihoodEstimator(TableEstimator):
     """Learn tables by counting. Every row is trusted.
 
     Time O(N d), memory about one byte for every few nodes of a row beside the rows themselves.
@@ -330,7 +128,7 @@ class MaximumLikelihoodEstimator(_TableEstimator):
         return table.spread(log_likelihood_of_rows(self._load(table), q))
 
 
-class RobustEstimator(_TableEstimator):
+class RobustEstimator(TableEstimator):
     """Learn tables as if the bad rows were not there.
 
     An unknown share of the rows may be anything at all. Rows are judged by the spectrum of their
@@ -410,6 +208,7 @@ class RobustEstimator(_TableEstimator):
     status_: str
     offset_: float
     fit_seconds_: float
+    _on_progress: Callable[[str, int, int], None] | None = None  # told of every part likewise
     _on_round: Callable[[Round], None] | None = None  # told of every round in place of `verbose`
     _table_config: TableConfig | None = None  # how a stream is read, if more is to be said of it
 
@@ -485,22 +284,18 @@ class RobustEstimator(_TableEstimator):
             raise ValueError(
                 "sample_weight is understood by method='filter' with schedule='joint' only."
             )
+        if not is_default and self._lives(X) != "here":
+            raise ValueError(
+                "A table that is not in memory is fitted by method='filter' with schedule='joint'."
+            )
         start = time.perf_counter()
-        if self._is_large(X):
-            self._fit_large(X, sample_weight, config, tell)
-            self.fit_seconds_ = time.perf_counter() - start
-            self._warn_if_unsure()
-            return self
-        network, table = self._read(X)
-        pseudo_counts = self._pseudo_counts(network)
-        weights = as_weights(sample_weight, table)
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
-            if is_default:
-                self._fit = self._fit_weighted(network, table.codes, weights, config, tell)
+            if self._lives(X) == "here":
+                network, fit, judged = self._fit_here(X, sample_weight, config, tell)
             else:
-                self._fit = fit_with_oracle(network, table.codes, config, tell)
+                network, fit, judged = self._fit_elsewhere(X, sample_weight, config, tell)
         self.fit_seconds_ = time.perf_counter() - start
-        self._store(network, table, self._fit, pseudo_counts)
+        self._store(network, fit, judged)
         self._warn_if_unsure()
         return self
 
@@ -509,76 +304,81 @@ class RobustEstimator(_TableEstimator):
         self.fit(X, **settings)
         return _verdict(self.row_weights_)
 
-    def _fit_weighted(
-        self,
-        network: BayesianNetwork,
-        codes: NDArray[np.uint8],
-        weights: RowVector | None,
-        config: RobustConfig,
-        tell: Callable[[Round], None],
-    ) -> RobustFit:
-        """Fit to the rows that have weight, and judge the others as rows never seen."""
-        data = RowsInMemory(network, codes, self._kernels, self.n_threads)
-        if weights is None or weights.all():
-            return fit_robustly(network, data, weights, config, tell)
-        has_weight = np.flatnonzero(weights)
-        data = replace(data, codes=codes[has_weight])
-        fit = fit_robustly(network, data, weights[has_weight], config, tell)
-        rows = load_rows(network, codes, self._kernels, self.n_threads)
-        first = has_weight[fit.repeats.first]
-        return replace(fit, weights=fit.weigh(rows), repeats=replace(fit.repeats, first=first))
-
-    def _is_large(self, X: Any) -> bool:
-        """Whether a table is to be read in stretches, because it was asked for or must be."""
+    def _lives(self, X: Any) -> str:
+        """Return where rows are worked on: "here", in a "stream", or on "dask"."""
+        if self.backend == "dask" or type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
+            return "dask"
         asked = (self.cache, self.checkpoint, self.weights_to)
         if self.backend == "stream" or self.on_error != "raise" or asked != (None, None, None):
-            return True
+            return "stream"
         is_elsewhere = isinstance(X, str | PathLike) or callable(X) or hasattr(X, "count_rows")
         is_elsewhere = is_elsewhere or "duckdb" in type(X).__module__
         if not is_elsewhere or self.network is None:
-            return False
+            return "here"
         from robustbn._large import is_large
 
-        return is_large(X, self.network)
+        return "stream" if is_large(X, self.network) else "here"
 
-    def _fit_large(
+    def _fit_here(
         self,
         X: Any,
         sample_weight: ArrayLike | None,
         config: RobustConfig,
         tell: Callable[[Round], None],
-    ) -> None:
-        """Fit to a table that is read in stretches."""
-        from robustbn._large import StreamConfig, fit_stream
+    ) -> tuple[BayesianNetwork, RobustFit, JudgedRows]:
+        """Fit to rows in memory; those without weight are judged as rows never seen."""
+        network, table = self._read(X)
+        codes, given = table.codes, as_weights(sample_weight, table)
+        data = RowsInMemory(network, codes, self._kernels, self.n_threads)
+        if self.method != "filter" or self.schedule != "joint":
+            fit = fit_with_oracle(network, codes, config, tell)
+        elif given is None or given.all():
+            fit = fit_robustly(network, data, given, config, tell)
+        else:
+            has_weight = np.flatnonzero(given)
+            some = replace(data, codes=codes[has_weight])
+            fit = fit_robustly(network, some, given[has_weight], config, tell)
+            first = has_weight[fit.repeats.first]
+            weights = fit.weigh(data.all_rows())
+            fit = replace(fit, weights=weights, repeats=replace(fit.repeats, first=first))
+        trust = np.ones(len(codes), np.float32) if fit.weights is None else fit.weights
+        doubtful = np.flatnonzero(trust < 0.5)
+        numbers = doubtful if table.kept is None else table.kept[doubtful]
+        judged = JudgedRows(
+            table.spread(trust), Trust.of(trust), numbers, codes[doubtful], trust[doubtful]
+        )
+        return network, fit, judged
 
-        if self.network is None or self.method != "filter" or self.schedule != "joint":
-            raise ValueError(
-                "A stream needs a network, and is fitted by method='filter' with schedule='joint'."
+    def _fit_elsewhere(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        config: RobustConfig,
+        tell: Callable[[Round], None],
+    ) -> tuple[BayesianNetwork, RobustFit, JudgedRows]:
+        """Fit to rows that are read in stretches, or that live on a cluster."""
+        from robustbn._large import StreamConfig, fit_on_dask, fit_stream
+
+        network = self.network
+        if network is None:
+            raise ValueError("A table that is not in memory needs a network: give network=...")
+        reading = self._table_config or TableConfig(self.on_unknown, self.on_missing, self.bins)
+        if self._lives(X) == "dask":
+            fit, self.reading_, judged = fit_on_dask(
+                network, X, sample_weight, config, reading, tell, self._progress
             )
-        if sample_weight is not None:
-            raise DataError("sample_weight is for rows in memory; a stream takes none.")
-        pseudo_counts = self._pseudo_counts(self.network)
-        is_seeded = self.random_state is not None
-        with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
-            large = fit_stream(
-                self.network,
-                X,
-                config,
-                self._table_config or TableConfig(self.on_unknown, self.on_missing, self.bins),
-                StreamConfig(
-                    self.on_error, self.cache, self.checkpoint, self.weights_to, is_seeded
-                ),
-                tell,
-                self._progress,
+        else:
+            if sample_weight is not None:
+                raise DataError("sample_weight is for rows in memory; a stream takes none.")
+            is_seeded = self.random_state is not None
+            where = StreamConfig(
+                self.on_error, self.cache, self.checkpoint, self.weights_to, is_seeded
             )
-        self.reading_, self.n_features_in_ = large.reading, self.network.n_nodes
-        self._fit = large.fit
-        self._set_results(self.network, large.fit, pseudo_counts)
-        self._doubtful_rows, self._doubtful_codes = large.numbers, large.codes
-        if large.fit.weights is not None:
-            self.row_weights_ = large.fit.weights
-        elif hasattr(self, "row_weights_"):
-            del self.row_weights_
+            fit, self.reading_, judged = fit_stream(
+                network, X, config, reading, where, tell, self._progress
+            )
+        self.n_features_in_ = network.n_nodes
+        return network, fit, judged
 
     def weights(self, X: Any) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
@@ -629,8 +429,8 @@ class RobustEstimator(_TableEstimator):
                 "many rows: call rows(X), or fit with weights_to='...'."
             )
         if X is None:
-            weights, doubtful, codes = self.row_weights_, self._doubtful_rows, self._doubtful_codes
-            kind = self.reading_.kind
+            weights, kind = self.row_weights_, self.reading_.kind
+            doubtful, codes = self._judged.numbers, self._judged.codes
         else:
             table = self._encode(X)
             judged = self._fit.weigh(self._load(table))
@@ -746,30 +546,18 @@ class RobustEstimator(_TableEstimator):
         fit = self._fit
         return Explainer(self._fitted(), fit.mixture, fit.filters, fit.repeats, fit.repeated)
 
-    def _store(
-        self,
-        network: BayesianNetwork,
-        table: Table,
-        fit: RobustFit,
-        pseudo_counts: Vector | float,
-    ) -> None:
-        self._set_results(network, fit, pseudo_counts)
-        weights = np.empty(0, np.float32) if fit.weights is None else fit.weights
-        self.row_weights_ = table.spread(weights)
-        self._trust = Trust.of(weights)
-        doubtful = np.flatnonzero(weights < 0.5)
-        self._doubtful_weights = weights[doubtful]
-        self._doubtful_rows = doubtful if table.kept is None else table.kept[doubtful]
-        self._doubtful_codes = table.codes[doubtful]
-
-    def _set_results(
-        self, network: BayesianNetwork, fit: RobustFit, pseudo_counts: Vector | float
-    ) -> None:
-        """Set the tables, and what can be said without the rows."""
+    def _store(self, network: BayesianNetwork, fit: RobustFit, judged: JudgedRows) -> None:
+        """Set the tables, and what is known of the rows."""
+        self._fit, self._judged = fit, judged
+        pseudo_counts = self._pseudo_counts(network)
         q = normalise_counts(network.layout, fit.counts, pseudo_counts)
         plain = normalise_counts(network.layout, fit.plain_counts, pseudo_counts)
         self._set_tables(network, q, fit.counts, bool(np.any(pseudo_counts)))
         self._describe(fit, plain)
+        if judged.weights is not None:
+            self.row_weights_ = judged.weights
+        elif hasattr(self, "row_weights_"):
+            del self.row_weights_
 
     def _describe(self, fit: RobustFit, plain: Vector) -> None:
         """Set what can be said without the rows."""
@@ -813,8 +601,10 @@ class RobustEstimator(_TableEstimator):
             )
 
     def _progress(self, what: str, done: int, total: int) -> None:
-        """Tell how many of a table's files are read."""
-        if self.verbose and total > 1:
+        """Tell how many of a table's parts are done."""
+        if self._on_progress is not None:
+            self._on_progress(what, done, total)
+        elif self.verbose and total > 1:
             print(f"{what}: {done} of {total} files", file=sys.stderr)
 
     @staticmethod

@@ -18,7 +18,6 @@ from robustbn._cli.tables import build_config, read_rows, table_options, take_op
 
 if TYPE_CHECKING:
     from robustbn._result import Round
-    from robustbn._table import Table
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
 
@@ -71,7 +70,19 @@ METHODS = (
 )  # fmt: skip
 @click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
 @click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
-@click.option("--backend", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
+@click.option(
+    "--backend",
+    type=click.Choice(["native", "numpy", "stream"]),
+    help="Which kernels to use; or stream: read the table in stretches, as large ones always are.",
+)
+@click.option("--cache", type=click.Path(), help="Folder for packed rows of a table in stretches.")
+@click.option("--checkpoint", type=click.Path(), help="Folder from which an ended run goes on.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    help="What to do with a file of a folder that cannot be read.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
 @click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
@@ -193,8 +204,7 @@ def run_job(job: Job, steps: Steps) -> Done:
     from robustbn._cli.summary import fit_facts
     from robustbn._present import build_report
 
-    table = read_rows(job.table_path, job.network, job.config, steps)
-    fit = _fit(job, table, steps)
+    fit = _fit(job, steps)
     with steps.step("report", "writing"):
         title = job.options["title"]
         report = build_report(
@@ -217,7 +227,8 @@ def run_job(job: Job, steps: Steps) -> Done:
     return Done(fit, facts)
 
 
-def _fit(job: Job, table: Table, steps: Steps) -> RobustEstimator:
+def _fit(job: Job, steps: Steps) -> RobustEstimator:
+    """Fit to the table: read at once, or in stretches if it is large."""
     from robustbn.estimator import RobustEstimator
     from robustbn.exceptions import RobustBNError
 
@@ -233,13 +244,24 @@ def _fit(job: Job, table: Table, steps: Steps) -> RobustEstimator:
         random_state=options["seed"],
         n_threads=options["jobs"],
         backend=options["backend"],
+        cache=options["cache"],
+        checkpoint=options["checkpoint"],
+        on_error=options["on_error"],
     )
 
     def tell(done: Round) -> None:
         steps.tell(f"fitting: round {done.number}, {done.removed:.1%} distrusted")
 
     estimator._on_round = tell
-    with steps.step("fit", f"fitting {len(table):,} rows"):
+    table: Any = job.table_path
+    if estimator._lives(table) == "here":
+        table = read_rows(job.table_path, job.network, job.config, steps)
+        doing = f"fitting {len(table):,} rows"
+    else:
+        estimator._table_config = job.config
+        doing = f"fitting {job.table_path}, read in stretches"
+        estimator._on_progress = lambda what, done, of: steps.tell(f"{what}: {done} of {of} parts")
+    with steps.step("fit", doing):
         try:
             return estimator.fit(table)
         except RobustBNError:
