@@ -538,6 +538,11 @@ def test_wrong_settings_are_refused(wet):
 # --- what is not installed costs nothing ----------------------------------------------------------
 
 
+def test_the_estimators_of_pgmpy_are_there_without_another_import():
+    assert robustbn.__getattr__("pgmpy") is for_pgmpy
+    assert "pgmpy" not in dir(robustbn)
+
+
 def test_importing_robustbn_imports_no_other_library():
     code = (
         "import sys, robustbn, robustbn._bridges\n"

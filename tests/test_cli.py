@@ -162,6 +162,26 @@ def test_a_table_read_in_stretches_gives_the_same_network_and_a_report(work, tmp
     assert "</html>" in (tmp_path / "page.html").read_text()
 
 
+def test_a_pattern_may_match_folders_too(small):
+    (small / "rows" / "more").mkdir(parents=True)
+    for name in ("a.csv", "more/b.csv"):
+        (small / "rows" / name).write_text("age,smoker\nyoung,no\nold,yes\n")
+    call("fit", small / "net.json", small / "rows" / "**", "--output-dir", small / "out", "-q")
+    run = json.loads((small / "out" / "run.json").read_text())
+    assert len(run["inputs"]["table"]) == 2
+
+
+def test_too_many_rows_for_a_file_of_them_cost_no_other_output(small, monkeypatch):
+    monkeypatch.setattr("robustbn._stream.data.MOST_WEIGHTS", 10)
+    (small / "many.csv").write_text("age,smoker\n" + "young,no\nold,yes\n" * 50)
+    outputs = ("--output-dir", small / "out", "--weights", small / "w.parquet")
+    ran = call("fit", small / "net.json", small / "many.csv", "--backend", "stream", *outputs)
+    assert "w.parquet is not written: there are too many rows" in " ".join(ran.stderr.split())
+    assert not (small / "w.parquet").exists()
+    written = {file.name for file in (small / "out").iterdir()}
+    assert written == {"fitted.json", "cpts.csv", "report.html", "run.json"}
+
+
 def test_fit_says_on_one_screen_what_it_found(work):
     ran = call("fit", work / "alarm.bif", work / "dirty.parquet")
     said = ran.stdout

@@ -150,6 +150,22 @@ def test_the_estimator_takes_a_dask_frame_and_tells_of_its_rows(cluster):
     assert "<html" in there.report()
 
 
+def test_rows_keep_their_numbers_and_are_counted_even_if_their_trust_stays_behind(
+    cluster, monkeypatch
+):
+    frame = FRAME.copy()
+    frame.loc[:40, NETWORK.nodes[0]] = None
+    settings = {"random_state": 0, "on_missing": "drop"}
+    here = robustbn.RobustEstimator(NETWORK, **settings).fit(frame)
+    there = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
+    assert there.repeats_ == here.repeats_
+    monkeypatch.setattr("robustbn._dask.rows.MOST_WEIGHTS", 100)
+    behind = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
+    assert not hasattr(behind, "row_weights_")
+    assert behind._judged.trust.n_distrusted == here._judged.trust.n_distrusted > 0
+    np.testing.assert_array_equal(behind._judged.numbers, here._judged.numbers)
+
+
 def test_the_rows_drawn_are_those_drawn_in_memory(cluster):
     weights = np.random.default_rng(0).random(N_ROWS)
     rows, expected = load(split(7)), RowsInMemory(NETWORK, CODES)

@@ -96,6 +96,22 @@ def test_intervals_and_labels_are_remembered(tmp_path):
     assert again.reading_ == fitted.reading_
 
 
+@pytest.mark.parametrize(
+    "edges", [np.array([30.5, 65]), (np.int64(30), np.float32(65)), range(30, 66, 35)]
+)
+def test_settings_may_be_numbers_of_numpy(edges, tmp_path):
+    network = robustbn.BayesianNetwork({"age": []}, {"age": ["young", "middle", "old"]})
+    rows = pd.DataFrame({"age": np.random.default_rng(0).normal(50, 15, 3000)})
+    fitted = RobustEstimator(
+        network, bins={"age": edges}, n_threads=np.int64(1), random_state=np.int64(3)
+    ).fit(rows)
+    fitted.save(tmp_path / "model.json")
+    again = RobustEstimator.load(tmp_path / "model.json")
+    assert again.bins == {"age": [float(edge) for edge in edges]}
+    assert (again.n_threads, again.random_state) == (1, 3)
+    np.testing.assert_array_equal(again.weights(rows), fitted.weights(rows))
+
+
 def test_counting_can_be_stored_too(tree, dirty, tmp_path):
     fitted = MaximumLikelihoodEstimator(tree, prior="laplace").fit(dirty)
     fitted.save(tmp_path / "model.json")
@@ -141,6 +157,7 @@ def _changed(document, path, value):
         (["fit"], KeyError, '"fit" is missing'),
         (["estimator"], "os.system", "holds a os.system"),
         (["settings", "shell"], "rm", "unknown setting 'shell'"),
+        (["fit", "n_rows"], 0, '"n_rows" must be above 0'),
         (["fit", "counts"], [1.0], 'damaged: "counts" has shape'),
         (["fit", "counts", 0], -1.0, "outside"),
         (["fit", "mixture", "q", 0], 0.0, '"q" has values outside'),

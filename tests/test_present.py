@@ -122,6 +122,15 @@ def test_the_report_names_the_call_that_repeats_the_fit(coins):
     assert made.network_ == fit.network_
 
 
+def test_edges_may_be_an_array(coins):
+    network = BayesianNetwork({"a": [], "b": ["a"]}, dict.fromkeys("ab", ("low", "some", "high")))
+    rows = pd.DataFrame(np.random.default_rng(0).random((3000, 2)), columns=["a", "b"])
+    fit = RobustEstimator(network, bins=np.array([0.3, 0.5]), random_state=0).fit(rows)
+    assert "</html>" in fit.report()
+    assert len(fit.summary()) == 12
+    assert "bins=array([0.3, 0.5])" in build_report(fit).command
+
+
 def test_a_model_from_a_file_has_no_report_but_says_so(fit, tmp_path):
     fit.save(tmp_path / "model.json")
     loaded = RobustEstimator.load(tmp_path / "model.json")

@@ -289,6 +289,30 @@ def test_repeated_rows_are_named_with_their_numbers():
     assert fit.contamination_ == pytest.approx(0.02, abs=0.005)
 
 
+def test_repeated_rows_keep_their_numbers_when_rows_before_them_are_left_out():
+    network = random_network("tree", 20, random_state=0)
+    X = sample(network, 1500, 1)
+    X[::25] = X[7]
+    labels = {n: np.array(network.states[n], object) for n in network.nodes}
+    table = {n: labels[n][X[:, k]] for k, n in enumerate(network.nodes)}
+    table[network.nodes[0]][:5] = None
+    fit = RobustEstimator(network, random_state=0, on_missing="drop").fit(table)
+    worst = fit.repeats_[0]
+    assert worst.row == 7
+    assert {n: column[worst.row] for n, column in table.items()} == worst.states
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e4])
+def test_the_unit_of_sample_weights_does_not_matter_to_a_second_look(unit):
+    network = random_network("tree", 6, random_state=0)
+    X = sample(network, 400, 1)
+    fit = RobustEstimator(network, random_state=0, verify=True).fit(
+        X, sample_weight=np.full(len(X), unit)
+    )
+    assert fit.contamination_ < 1e-6
+    assert fit.history_[-1].removed == pytest.approx(0, abs=1e-6)
+
+
 def test_sample_weights_count_as_repeated_trust(poisoned):
     network, dirty, is_bad, _ = poisoned
     ignored = np.where(is_bad, 0.0, 1.0)

@@ -314,6 +314,29 @@ def test_the_one_call_streams_too_with_every_setting_of_reading(tmp_path, held):
         stream(robustbn.read_table(CODES, NETWORK))
 
 
+def test_the_one_call_takes_none_for_no_setting_and_a_table_that_was_read(held):
+    table = as_table(CODES)
+    fitted = robustbn.fit(
+        NETWORK, table, backend="stream", random_state=0, rename=None, labels=None
+    )
+    assert_same(fitted, held)
+    read = robustbn.read_table(CODES, NETWORK)
+    assert_same(robustbn.fit(NETWORK, read, random_state=0), held)
+    with pytest.raises(DataError, match="read already, so on_missing cannot change how"):
+        robustbn.fit(NETWORK, read, on_missing="drop")
+
+
+def test_nothing_of_an_earlier_fit_is_left():
+    frame = as_table(CODES[:2000]).to_pandas()
+    fitted = robustbn.fit(NETWORK, frame, backend="stream", on_missing="drop", random_state=0)
+    assert list(fitted.feature_names_in_) == list(NETWORK.nodes)
+    fitted.fit(lambda: frame)
+    assert not hasattr(fitted, "feature_names_in_")
+    frame.loc[3, NETWORK.nodes[0]] = None
+    with pytest.raises(DataError, match="1 of 2,000 rows"):
+        fitted.set_params(on_missing="error").fit(frame)
+
+
 def test_weights_are_refused_by_streams(tmp_path):
     write_folder(tmp_path / "rows")
     with pytest.raises(DataError, match="sample_weight"):
@@ -527,6 +550,8 @@ def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
     assert not hasattr(fitted, "row_weights_")
     with pytest.raises(robustbn.exceptions.NotFittedError, match="too many"):
         fitted.rows()
+    with pytest.raises(DataError, match="too many rows to return a number for each"):
+        RobustEstimator(NETWORK, backend="stream").fit_predict(tmp_path / "rows")
     np.testing.assert_array_equal(
         ds.dataset(tmp_path / "w").to_table()["weight"], held.row_weights_
     )

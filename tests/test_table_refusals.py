@@ -263,6 +263,27 @@ def test_separator_and_encoding_are_kept_for_later_files(tmp_path):
     assert fit.log_likelihood(tmp_path / "t.csv") == pytest.approx(2 * np.log(0.5))
 
 
+@pytest.mark.parametrize("estimator", [MaximumLikelihoodEstimator, RobustEstimator])
+def test_weights_of_rows_that_were_left_out_alone_are_refused(estimator):
+    network = robustbn.BayesianNetwork({"a": []}, {"a": ["x", "y"]})
+    with pytest.raises(DataError, match="Every row with a weight above zero was left out"):
+        estimator(network, on_missing="drop").fit(
+            {"a": [None, "x", "y", "x"]}, sample_weight=[1, 0, 0, 0]
+        )
+
+
+def test_without_a_network_a_number_that_is_no_position_is_refused_at_once():
+    with pytest.raises(DataError, match="the number 1,000,000,000,000 is no position"):
+        RobustEstimator().fit(np.array([[0], [10**12]]))
+
+
+@pytest.mark.parametrize("backend", [None, "stream"])
+def test_a_path_in_place_of_a_network_is_refused_wherever_the_rows_are(backend, tmp_path):
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "rows.parquet")
+    with pytest.raises(TypeError, match="network must be a BayesianNetwork; found str"):
+        RobustEstimator("net.bif", backend=backend).fit(tmp_path / "rows.parquet")
+
+
 def test_dask_frames_are_refused_with_what_to_do():
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"a": YES}), npartitions=1)

@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"robustbn.{_ROOM_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _ROOMS:
+    if name in (*_ROOMS, "pgmpy"):  # which is not listed: it needs pgmpy
         return import_module(f"robustbn.{name}")
     raise AttributeError(f"module 'robustbn' has no attribute {name!r}")
 

@@ -83,7 +83,7 @@ class TableEstimator(Settings):
             for name, value in self.get_params().items()
             if name != "network"
         }
-        if not isinstance(settings.get("random_state"), int | None):
+        if not isinstance(settings.get("random_state"), int | np.integer | None):
             settings["random_state"] = None  # a generator has moved on
         document = {
             "estimator": type(self).__name__,
@@ -140,23 +140,31 @@ class TableEstimator(Settings):
     def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
         """Return the structure and the rows to fit, and note what the columns are."""
         config = TableConfig(self.on_unknown, self.on_missing, self.bins)
-        network = self.network
+        network = self._given_network()
         if network is None:
             network = infer_network(X, config)
-        elif not isinstance(network, BayesianNetwork):
-            raise TypeError(
-                f"network must be a BayesianNetwork; found {type(network).__name__}. For a file, "
-                "use read_network(path), or robustbn.fit(path, table)."
-            )
         table = encode_table(X, network, config)
         require_rows(len(table))
         self.reading_ = table.reading
+        self._note_columns(X, network)
+        return network, table
+
+    def _given_network(self) -> BayesianNetwork | None:
+        """Return the structure to fit, if one was given; refuse what is none."""
+        if self.network is None or isinstance(self.network, BayesianNetwork):
+            return self.network
+        raise TypeError(
+            f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
+            "use read_network(path), or robustbn.fit(path, table)."
+        )
+
+    def _note_columns(self, X: Any, network: BayesianNetwork) -> None:
+        """Set what scikit-learn asks about the columns."""
         self.n_features_in_ = network.n_nodes
         if hasattr(type(X), "columns"):
             self.feature_names_in_ = np.array(network.nodes, object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return network, table
 
     def _encode(self, X: Any) -> Table:
         """Return rows as codes, read as those in `fit` were."""

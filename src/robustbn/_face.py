@@ -9,8 +9,9 @@ from typing import Any
 
 from robustbn._config import TableConfig
 from robustbn._read import read_network
-from robustbn._table import read_table
+from robustbn._table import Table, read_table
 from robustbn.estimator import RobustEstimator
+from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 
@@ -46,10 +47,21 @@ def fit(
     if unknown:
         known = ", ".join(sorted({*reading, *learning} - {"network", "table", "contamination"}))
         raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
-    of_reading = {name: value for name, value in settings.items() if name in reading}
+    of_reading = {
+        name: value
+        for name, value in settings.items()
+        if name in reading and not (value is None and name in ("rename", "labels"))
+    }
     of_learning = {name: value for name, value in settings.items() if name in learning}
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
+    if isinstance(table, Table):
+        if connection is not None or of_reading:
+            said = ", ".join(["connection"] if connection is not None else of_reading)
+            raise DataError(
+                f"This table was read already, so {said} cannot change how: read it again."
+            )
+        return estimator.fit(table)
     if connection is None and estimator._lives(table) != "here":
         estimator._table_config = TableConfig(**of_reading)
         return estimator.fit(table)

@@ -236,8 +236,8 @@ def _verify(
 ) -> Verdict:
     """Look at all rows as they are judged, and filter on when they do not look clean."""
     base = verdict.repeats.weigh(rows)
-    if sample_weight is not None:
-        base = base * sample_weight
+    if sample_weight is not None:  # in the unit in which the verdict was learned
+        base = base * (sample_weight / float(sample_weight.mean(dtype=np.float64)))
     draw = _drawing(network, config)
     rounds = Rounds(rows, base, draw, config.ceiling, tell, verdict.learned.rounds)
     return replace(verdict, learned=rounds.check(verdict.learned))

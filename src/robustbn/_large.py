@@ -17,7 +17,7 @@ from robustbn._fit import RobustFit, fit_robustly
 from robustbn._memory import physical_bytes
 from robustbn._model_file import build_verdict, describe_verdict
 from robustbn._passes import load_rows
-from robustbn._protocols import Survey
+from robustbn._protocols import Data, Survey
 from robustbn._read.network_json import to_text
 from robustbn._result import JudgedRows, Round, Trust
 from robustbn._stream.cache import CodeCache
@@ -157,17 +157,23 @@ def fit_on_dask(
     if weights is not None and not weights.all():
         raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
     config = replace(config, backend=data.backend)  # hashes of rows are a backend's own
-    fit = fit_robustly(network, data, weights, config, tell)
-    if fit.weights is None:
-        none = np.empty(0, np.int64)
-        trusted = Trust(np.zeros(20), 0, fit.n_trusted, fit.n_trusted)
-        codes = np.empty((0, network.n_nodes), np.uint8)
-        return fit, data.reading, JudgedRows(None, trusted, none, codes, np.empty(0))
+    kept = _Keeping(data)
+    fit = fit_robustly(network, kept, weights, config, tell)
+    first = data.numbers_read(fit.repeats.first)
+    fit = replace(fit, repeats=replace(fit.repeats, first=first))
+    if fit.weights is None:  # what the rows that were drawn say stands for all
+        survey = kept.surveyed
+        trust = fit.weigh(survey.rows)
+        doubtful = np.flatnonzero(trust < 0.5)
+        numbers = data.numbers_read(survey.numbers[doubtful])
+        spread = Trust.of(trust).scaled(survey.n_rows / len(trust))
+        judged = JudgedRows(None, spread, numbers, survey.codes[doubtful], trust[doubtful])
+        return fit, data.reading, judged
     doubtful = np.flatnonzero(fit.weights < 0.5)[:MOST_DOUBTFUL]
     judged = JudgedRows(
         data.spread(fit.weights),
         Trust.of(fit.weights),
-        doubtful if data.kept is None else data.kept[doubtful],
+        data.numbers_read(doubtful),
         data.fetch(doubtful),
         fit.weights[doubtful],
     )
@@ -214,9 +220,9 @@ def _prepare(
 
 
 class _Keeping:
-    """The rows of a stream, with the survey kept for whoever asks later."""
+    """Rows that are not held in memory, with the survey kept for whoever asks later."""
 
-    def __init__(self, data: RowsInStream) -> None:
+    def __init__(self, data: Data) -> None:
         self._data = data
         self.judge, self.remember, self.all_rows = data.judge, data.remember, data.all_rows
         self.surveyed: Survey

@@ -51,10 +51,21 @@ def write_model(path: str | Path, document: Mapping[str, Any]) -> None:
         },
     }
     try:
-        text = json.dumps({**head, **document}, ensure_ascii=False, allow_nan=False, indent=1)
+        text = json.dumps(
+            {**head, **document}, ensure_ascii=False, allow_nan=False, indent=1, default=_plain
+        )
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: this estimator cannot be written: {error}.") from None
     write_bytes(encode(text, str(path)), Path(path))
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy, and ranges, as Python's own."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, range):
+        return list(value)
+    raise TypeError(f"{value!r} is of type {type(value).__name__}, which a file cannot hold")
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
@@ -250,6 +261,8 @@ def build_fit(
     m = network.n_cells
     with _explaining("fit"):
         mixture, filters, repeats, repeated = _build_judging(document, network, backend)
+        if not float(document["n_rows"]) > 0:
+            raise ValueError('"n_rows" must be above 0')
         fit = RobustFit(
             counts=_array(document["counts"], (m,), "counts", low=0.0),
             plain_counts=_array(document["plain_counts"], (m,), "plain_counts", low=0.0),

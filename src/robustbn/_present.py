@@ -20,6 +20,7 @@ from robustbn._report import ExplainedRow, Report, render_page
 from robustbn._report.content import as_text
 from robustbn._report.inline import estimator_html, network_html
 from robustbn._result import TRUST_EDGES, BadKind, JudgedRows, RepeatedRow, Round
+from robustbn._sklearn import is_same
 from robustbn._table import Reading
 from robustbn._version import __version__
 from robustbn.exceptions import NotFittedError
@@ -186,7 +187,11 @@ def summary_columns(fit: Fitted) -> dict[str, Sequence[Any]]:
         ("repeated_rows", len(fit.repeats_), "rows that appear more often than they may"),
         ("rounds", len(fit.history_), "rounds of the fit"),
         ("converged", fit.converged_, fit.status_),
-        ("seconds", getattr(fit, "fit_seconds_", nan), "time of the fit, reading left out"),
+        (
+            "seconds",
+            getattr(fit, "fit_seconds_", nan),
+            "time of the fit, and of reading unless that was done before",
+        ),
     ]
     names, values, meanings = zip(*lines, strict=True)
     return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}
@@ -274,7 +279,7 @@ def _settings(fit: Fitted) -> dict[str, str]:
         name: value
         for name, value in fit.get_params().items()
         if name not in ("network", "on_unknown", "on_missing", "bins", "verbose")
-        and (name in ALWAYS_SHOWN or value != defaults[name].default)
+        and (name in ALWAYS_SHOWN or not is_same(value, defaults[name].default))
     }
     config = fit.reading_.config
     usual = {
@@ -283,7 +288,7 @@ def _settings(fit: Fitted) -> dict[str, str]:
     for name in usual:
         value = getattr(config, name)
         is_empty = isinstance(value, Mapping) and not value
-        if value != usual[name] and not is_empty:
+        if not is_same(value, usual[name]) and not is_empty:
             chosen[name] = dict(value) if isinstance(value, Mapping) else value
     if fit.reading_.ignored:
         chosen["columns ignored"] = ", ".join(fit.reading_.ignored)
@@ -296,7 +301,7 @@ def _call(fit: Fitted) -> str:
     given = [
         f"{name}={value!r}"
         for name, value in fit.get_params().items()
-        if name not in ("network", "verbose") and value != defaults[name].default
+        if name not in ("network", "verbose") and not is_same(value, defaults[name].default)
     ]
     return f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)"
 

@@ -34,7 +34,7 @@ class Settings:
         shown = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if not _is_same(value, defaults[name].default)
+            if not is_same(value, defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -88,7 +88,8 @@ def not_fitted(message: str) -> NotFittedError:
     return error
 
 
-def _is_same(value: Any, default: Any) -> bool:
+def is_same(value: Any, default: Any) -> bool:
+    """Whether a setting is its default; never compares an array element by element."""
     return value is default or (
         type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
     )

@@ -138,7 +138,15 @@ class Kept(Protocol):
 def as_weights(weights: Any, table: Kept) -> RowVector | None:
     """Return the weights of the rows that are left, given those of all that were read."""
     checked = check_weights(weights, table.reading.n_read)
-    return checked if checked is None or table.kept is None else checked[table.kept]
+    if checked is None or table.kept is None:
+        return checked
+    left = checked[table.kept]
+    if not left.any():
+        raise DataError(
+            "Every row with a weight above zero was left out because of a missing or unknown "
+            "value: there is nothing to learn from."
+        )
+    return left
 
 
 def read_table(
@@ -448,7 +456,14 @@ def _find_states(
         if name in bins:
             states[name] = range(count_intervals(bins[name]))
         elif source.is_codes:
-            states[name] = range(int(max(found[name], default=0)) + 1)
+            largest = int(max(found[name], default=0))
+            if largest >= MAX_STATES:
+                raise DataError(
+                    f"{source.where}, column {name!r}: the number {largest:,} is no position of a "
+                    f"state, of which there are at most {MAX_STATES}. If the column is "
+                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
+                )
+            states[name] = range(largest + 1)
         else:
             states[name] = sorted(found[name], key=lambda v: (str(type(v)), v))
     return states

@@ -302,6 +302,11 @@ class RobustEstimator(TableEstimator):
     def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
         """Fit, and return +1 for rows that are trusted, -1 for the others, 0 if left out."""
         self.fit(X, **settings)
+        if not hasattr(self, "row_weights_"):
+            raise DataError(
+                "The table was fitted, but it has too many rows to return a number for each: call "
+                "predict on pieces of it, or fit with weights_to='...'."
+            )
         return _verdict(self.row_weights_)
 
     def _lives(self, X: Any) -> str:
@@ -313,11 +318,12 @@ class RobustEstimator(TableEstimator):
             return "stream"
         is_elsewhere = isinstance(X, str | PathLike) or callable(X) or hasattr(X, "count_rows")
         is_elsewhere = is_elsewhere or "duckdb" in type(X).__module__
-        if not is_elsewhere or self.network is None:
+        network = self._given_network()
+        if not is_elsewhere or network is None:
             return "here"
         from robustbn._large import is_large
 
-        return "stream" if is_large(X, self.network) else "here"
+        return "stream" if is_large(X, network) else "here"
 
     def _fit_here(
         self,
@@ -343,7 +349,10 @@ class RobustEstimator(TableEstimator):
             fit = replace(fit, weights=weights, repeats=replace(fit.repeats, first=first))
         trust = np.ones(len(codes), np.float32) if fit.weights is None else fit.weights
         doubtful = np.flatnonzero(trust < 0.5)
-        numbers = doubtful if table.kept is None else table.kept[doubtful]
+        numbers = doubtful
+        if table.kept is not None:  # rows keep the numbers that they have in the table
+            numbers, first = table.kept[doubtful], table.kept[fit.repeats.first]
+            fit = replace(fit, repeats=replace(fit.repeats, first=first))
         judged = JudgedRows(
             table.spread(trust), Trust.of(trust), numbers, codes[doubtful], trust[doubtful]
         )
@@ -359,10 +368,11 @@ class RobustEstimator(TableEstimator):
         """Fit to rows that are read in stretches, or that live on a cluster."""
         from robustbn._large import StreamConfig, fit_on_dask, fit_stream
 
-        network = self.network
+        network = self._given_network()
         if network is None:
             raise ValueError("A table that is not in memory needs a network: give network=...")
-        reading = self._table_config or TableConfig(self.on_unknown, self.on_missing, self.bins)
+        said, self._table_config = self._table_config, None  # of this fit alone
+        reading = said or TableConfig(self.on_unknown, self.on_missing, self.bins)
         if self._lives(X) == "dask":
             fit, self.reading_, judged = fit_on_dask(
                 network, X, sample_weight, config, reading, tell, self._progress
@@ -377,7 +387,7 @@ class RobustEstimator(TableEstimator):
             fit, self.reading_, judged = fit_stream(
                 network, X, config, reading, where, tell, self._progress
             )
-        self.n_features_in_ = network.n_nodes
+        self._note_columns(X, network)
         return network, fit, judged
 
     def weights(self, X: Any) -> RowVector:

@@ -74,6 +74,10 @@ class Outputs:
             raise click.UsageError(f"{path}: nothing can be written to {folder}.")
         self._paths[name] = path
 
+    def leave_out(self, name: str) -> None:
+        """Write a planned output after all not; nothing happens if it was not planned."""
+        self._paths.pop(name, None)
+
     def __contains__(self, name: str) -> bool:
         return name in self._paths
 

@@ -205,6 +205,7 @@ def run_job(job: Job, steps: Steps) -> Done:
     from robustbn._present import build_report
 
     fit = _fit(job, steps)
+    _leave_out_rows(job.outputs, fit)
     with steps.step("report", "writing"):
         title = job.options["title"]
         report = build_report(
@@ -225,6 +226,18 @@ def run_job(job: Job, steps: Steps) -> Done:
             stacklevel=2,
         )
     return Done(fit, facts)
+
+
+def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
+    """Warn of a table with too many rows to hold a number for each; all else is written."""
+    for name in ("rows", "folder rows"):
+        if name in outputs and not hasattr(fit, "row_weights_"):
+            warnings.warn(
+                f"{outputs[name]} is not written: there are too many rows to hold a number for "
+                "each. In Python, RobustEstimator(..., weights_to=...) writes them as it goes.",
+                stacklevel=2,
+            )
+            outputs.leave_out(name)
 
 
 def _fit(job: Job, steps: Steps) -> RobustEstimator:

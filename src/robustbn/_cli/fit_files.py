@@ -100,7 +100,8 @@ def hash_files(text: str) -> list[dict[str, Any]]:
     elif path.exists():
         files = [path]
     else:
-        files = sorted(Path(p) for p in glob.glob(text, recursive=True))  # noqa: PTH207
+        matches = glob.glob(text, recursive=True)  # noqa: PTH207
+        files = sorted(Path(p) for p in matches if Path(p).is_file())
     found = []
     for file in files:
         with file.open("rb") as stream:

@@ -124,6 +124,11 @@ class RowsOnDask:
         spread[self.kept] = values
         return spread
 
+    def numbers_read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers, among all rows that were read, of rows that are left. O(dropped)."""
+        before = self.dropped - np.arange(len(self.dropped))  # rows left before each left out
+        return numbers + np.searchsorted(before, numbers, side="right")
+
     def fetch(self, numbers: NDArray[np.int64] | None) -> NDArray[np.uint8]:
         """Return the codes of the rows with these numbers, which increase, or of all. One pass."""
         starts = self.partitions.starts
