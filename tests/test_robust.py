@@ -557,3 +557,19 @@ def test_a_finer_picture_of_bad_rows_does_not_explain_good_rows_away():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit = RobustEstimator(network, random_state=0).fit(X)
     assert fit.contamination_ < 0.25
+
+
+def test_a_fit_that_fails_leaves_the_one_before():
+    network = random_network("tree", 8, random_state=0)
+    fit = RobustEstimator(network, random_state=0).fit(sample(network, 4000, random_state=0))
+    before = fit.reading_
+    with pytest.raises(DataError, match="not negative"):
+        fit.fit(sample(network, 50, random_state=1), sample_weight=-np.ones(50))
+    assert fit.reading_ is before
+
+
+@pytest.mark.parametrize("backend", ["stream", "dask"])
+def test_counting_says_that_it_works_in_memory(backend):
+    network = random_network("tree", 8, random_state=0)
+    with pytest.raises(ValueError, match="counting works on rows in memory"):
+        MaximumLikelihoodEstimator(network, backend=backend).fit(np.zeros((3, 8), np.uint8))

@@ -853,3 +853,19 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "docs/large.md", "exec"), names)  # noqa: S102
     assert "fitted" in names
+
+
+def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
+    write_folder(tmp_path / "rows")
+    estimator = RobustEstimator(NETWORK, weights_to=tmp_path / "rows" / "w.parquet")
+    with pytest.raises(DataError, match="would be read as rows next time"):
+        estimator.fit(f"{tmp_path}/rows/*.parquet")
+
+
+def test_copies_are_counted_among_all_rows_though_some_are_drawn(monkeypatch):
+    monkeypatch.setattr("robustbn._fit.MANY_ROWS", 4000)
+    network = robustbn.random_network("tree", 30, random_state=0)
+    codes = robustbn.sample(network, 20_000, random_state=0)
+    codes[::20] = codes[3]
+    fitted = RobustEstimator(network, random_state=0, sample_rows=4000).fit(codes)
+    assert fitted.repeats_[0].seen == pytest.approx(1001, rel=0.2)

@@ -138,15 +138,13 @@ class TableEstimator(Settings):
         return self.network_
 
     def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
-        """Return the structure and the rows to fit, and note what the columns are."""
+        """Return the structure and the rows to fit."""
         config = TableConfig(self.on_unknown, self.on_missing, self.bins)
         network = self._given_network()
         if network is None:
             network = infer_network(X, config)
         table = encode_table(X, network, config)
         require_rows(len(table))
-        self.reading_ = table.reading
-        self._note_columns(X, network)
         return network, table
 
     def _given_network(self) -> BayesianNetwork | None:
@@ -158,8 +156,9 @@ class TableEstimator(Settings):
             "use read_network(path), or robustbn.fit(path, table)."
         )
 
-    def _note_columns(self, X: Any, network: BayesianNetwork) -> None:
-        """Set what scikit-learn asks about the columns."""
+    def _note_table(self, X: Any, network: BayesianNetwork, reading: Reading) -> None:
+        """Set how the table was read, and what scikit-learn asks about its columns."""
+        self.reading_ = reading
         self.n_features_in_ = network.n_nodes
         if hasattr(type(X), "columns"):
             self.feature_names_in_ = np.array(network.nodes, object)

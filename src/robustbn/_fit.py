@@ -218,11 +218,17 @@ def learn(
     if learned.mixture is not None:
         mixture, by_kind = settle(learned.mixture, (sample, base[chosen]), (many, base), draw)
         learned = replace(learned, mixture=mixture)
+    scale = survey.n_rows / n_many
     return Verdict(
         learned=learned,
-        repeats=replace(repeats, first=survey.numbers[repeats.first]),
+        repeats=replace(
+            repeats,
+            first=survey.numbers[repeats.first],
+            seen=np.rint(repeats.seen * scale).astype(np.int64),
+            expected=repeats.expected * scale,
+        ),
         repeated=survey.codes[repeats.first],
-        kind_counts=by_kind[:, 1:] * (unit * survey.n_rows / n_many),
+        kind_counts=by_kind[:, 1:] * (unit * scale),
     )
 
 

@@ -236,14 +236,6 @@ class Trust:
             squares=float(np.square(weights, dtype=np.float64).sum()),
         )
 
-    def __add__(self, other: Trust) -> Trust:
-        return Trust(
-            self.counts + other.counts,
-            self.n_distrusted + other.n_distrusted,
-            self.total + other.total,
-            self.squares + other.squares,
-        )
-
     @property
     def effective_rows(self) -> float:
         """Rows that would tell as much if all were trusted: `(sum w)^2 / sum w^2`."""

@@ -464,6 +464,11 @@ def _find_states(
                     f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
                 )
             states[name] = range(largest + 1)
+        elif not found[name]:
+            raise DataError(
+                f"{source.where}, column {name!r} has no values, so its states are not known. "
+                "Leave it out, or give a network."
+            )
         else:
             states[name] = sorted(found[name], key=lambda v: (str(type(v)), v))
     return states

@@ -35,7 +35,7 @@ from robustbn._passes import RowsInMemory, load_rows
 from robustbn._protocols import RowVector, Vector
 from robustbn._read.frames import build_frame
 from robustbn._result import BadKind, JudgedRows, RepeatedRow, Round, Shift, Trust
-from robustbn._table import as_weights
+from robustbn._table import Reading, as_weights
 from robustbn.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -113,11 +113,17 @@ class MaximumLikelihoodEstimator(TableEstimator):
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
+        if self._kernels != self.backend:
+            raise ValueError(
+                f"backend={self.backend!r} is for RobustEstimator: counting works on rows in "
+                "memory."
+            )
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)
         rows = load_rows(network, table.codes, self._kernels, self.n_threads)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
+        self._note_table(X, network, table.reading)
         self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
         return self
 
@@ -165,8 +171,8 @@ class RobustEstimator(TableEstimator):
     weights_to : a file or folder to which the trust in each row is written.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
     n_threads : as in `MaximumLikelihoodEstimator`.
-    backend : as there; or "stream" to read a table in stretches, which is done anyway when its
-        codes would take a quarter of the memory.
+    backend : as there; "dask" to work on a cluster, as Dask frames always are; or "stream" to read
+        a table in stretches, as is done anyway when its codes would take a quarter of the memory.
     verbose : whether every round is told on standard error.
 
     Attributes
@@ -284,17 +290,21 @@ class RobustEstimator(TableEstimator):
             raise ValueError(
                 "sample_weight is understood by method='filter' with schedule='joint' only."
             )
-        if not is_default and self._lives(X) != "here":
+        place = self._lives(X)
+        if not is_default and place != "here":
             raise ValueError(
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
             )
         start = time.perf_counter()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
-            if self._lives(X) == "here":
-                network, fit, judged = self._fit_here(X, sample_weight, config, tell)
+            if place == "here":
+                network, fit, reading, judged = self._fit_here(X, sample_weight, config, tell)
             else:
-                network, fit, judged = self._fit_elsewhere(X, sample_weight, config, tell)
+                network, fit, reading, judged = self._fit_elsewhere(
+                    X, place, sample_weight, config, tell
+                )
         self.fit_seconds_ = time.perf_counter() - start
+        self._note_table(X, network, reading)
         self._store(network, fit, judged)
         self._warn_if_unsure()
         return self
@@ -331,7 +341,7 @@ class RobustEstimator(TableEstimator):
         sample_weight: ArrayLike | None,
         config: RobustConfig,
         tell: Callable[[Round], None],
-    ) -> tuple[BayesianNetwork, RobustFit, JudgedRows]:
+    ) -> tuple[BayesianNetwork, RobustFit, Reading, JudgedRows]:
         """Fit to rows in memory; those without weight are judged as rows never seen."""
         network, table = self._read(X)
         codes, given = table.codes, as_weights(sample_weight, table)
@@ -356,15 +366,16 @@ class RobustEstimator(TableEstimator):
         judged = JudgedRows(
             table.spread(trust), Trust.of(trust), numbers, codes[doubtful], trust[doubtful]
         )
-        return network, fit, judged
+        return network, fit, table.reading, judged
 
     def _fit_elsewhere(
         self,
         X: Any,
+        place: str,
         sample_weight: ArrayLike | None,
         config: RobustConfig,
         tell: Callable[[Round], None],
-    ) -> tuple[BayesianNetwork, RobustFit, JudgedRows]:
+    ) -> tuple[BayesianNetwork, RobustFit, Reading, JudgedRows]:
         """Fit to rows that are read in stretches, or that live on a cluster."""
         from robustbn._large import StreamConfig, fit_on_dask, fit_stream
 
@@ -373,8 +384,8 @@ class RobustEstimator(TableEstimator):
             raise ValueError("A table that is not in memory needs a network: give network=...")
         said, self._table_config = self._table_config, None  # of this fit alone
         reading = said or TableConfig(self.on_unknown, self.on_missing, self.bins)
-        if self._lives(X) == "dask":
-            fit, self.reading_, judged = fit_on_dask(
+        if place == "dask":
+            fit, found, judged = fit_on_dask(
                 network, X, sample_weight, config, reading, tell, self._progress
             )
         else:
@@ -384,11 +395,10 @@ class RobustEstimator(TableEstimator):
             where = StreamConfig(
                 self.on_error, self.cache, self.checkpoint, self.weights_to, is_seeded
             )
-            fit, self.reading_, judged = fit_stream(
+            fit, found, judged = fit_stream(
                 network, X, config, reading, where, tell, self._progress
             )
-        self._note_columns(X, network)
-        return network, fit, judged
+        return network, fit, found, judged
 
     def weights(self, X: Any) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
@@ -422,7 +432,8 @@ class RobustEstimator(TableEstimator):
         """Return a frame with a line a row: row, weight, is_suspicious, why.
 
         The frame is of the kind that the table was. `why` names the cells that speak most against
-        a row; it is empty for rows that are trusted. Rows that were left out have weight NaN.
+        a row; it is empty for rows that are trusted, and of a table read in stretches for those
+        that were not drawn. Rows that were left out have weight NaN.
 
         Parameters
         ----------

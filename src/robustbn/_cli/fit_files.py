@@ -102,9 +102,13 @@ def hash_files(text: str) -> list[dict[str, Any]]:
     else:
         matches = glob.glob(text, recursive=True)  # noqa: PTH207
         files = sorted(Path(p) for p in matches if Path(p).is_file())
-    found = []
+    found: list[dict[str, Any]] = []
     for file in files:
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        try:
+            with file.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:  # the fit may have skipped it
+            found.append({"path": str(file), "error": str(error)})
+            continue
         found.append({"path": str(file), "bytes": file.stat().st_size, "sha256": digest})
     return found

@@ -33,8 +33,9 @@ def open_arrow(table: Any) -> Source:
 def open_python(table: Any) -> Source:
     """Return the source of a mapping of names to columns, or of a list of mappings."""
     if isinstance(table, list | tuple):
-        names = tuple({str(name): None for row in table for name in row})
-        data = {name: [row.get(name) for row in table] for name in names}
+        keys = {str(name): name for row in table for name in row}
+        names = tuple(keys)
+        data = {name: [row.get(key) for row in table] for name, key in keys.items()}
     else:
         data = {str(name): values for name, values in table.items()}
         names = tuple(data)

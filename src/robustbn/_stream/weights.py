@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,15 @@ class WeightFiles:
 
 def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
     """Refuse to write into the folder of a table: its next reader would take it for rows."""
-    if not isinstance(table, str | os.PathLike) or not Path(table).is_dir():
+    if not isinstance(table, str | os.PathLike):
+        return
+    if not Path(table).is_dir():
+        pattern = os.path.abspath(os.fspath(table))  # noqa: PTH100 - it need not be a path
+        if fnmatch(os.path.abspath(os.fspath(path)), pattern):  # noqa: PTH100
+            raise DataError(
+                f"{path} is among the files that {table} names, and would be read as rows next "
+                "time. Write it elsewhere."
+            )
         return
     folder, place = Path(table).resolve(), Path(path).resolve()
     if folder in place.parents:
