@@ -23,7 +23,7 @@ from robustbn._oracle.mixture import Mixture, with_kind
 from robustbn._paper import Refined, follow_jointly, follow_paper, trim_by_likelihood
 from robustbn._passes import draw_evenly, load_rows
 from robustbn._protocols import Data, Rows, RowVector, Survey, Vector
-from robustbn._refine import Learned, Rounds, settle, weigh_rows
+from robustbn._refine import OBVIOUS, Learned, Rounds, look_at, settle, weigh_rows
 from robustbn._repeats import NO_REPEATS, Repeats, find_copies, find_repeats
 from robustbn._result import Round
 from robustbn.network import BayesianNetwork
@@ -186,18 +186,22 @@ def learn(
         unit = float(sample_weight.mean(dtype=np.float64))
         given = sample_weight[survey.numbers] / unit
 
-    # Rows copied more often than the network allows.
-    prints = many.fingerprints()
-    copies = find_copies(prints, given, lambda i: _load(network, survey.codes[i], config))
-    everywhere = np.ones(len(copies.seen))
-    repeats = find_repeats(copies, many.count(given), everywhere, slack=1.5)
-    base: RowVector = given * repeats.weigh_prints(prints)
-
-    # Which rows are bad, learned from a sample: filter, explain, filter again.
     sample, chosen = many, np.arange(n_many)
     if _sample_size(network, config) < n_many:
         chosen = draw_evenly(n_many, _sample_size(network, config), config.seed)
         sample = _load(network, survey.codes[chosen], config)
+
+    # Rows copied more often than the network allows; unless the tables are so wrong that they do
+    # not say how often a row may appear. Then the common rows among the good would seem copied.
+    prints = many.fingerprints()
+    copies = find_copies(prints, given, lambda i: _load(network, survey.codes[i], config))
+    everywhere = np.ones(len(copies.seen))
+    repeats = find_repeats(copies, many.count(given), everywhere, slack=1.5) or NO_REPEATS
+    if len(repeats.factors) and look_at(sample, given[chosen]).top > OBVIOUS:
+        repeats = NO_REPEATS
+    base: RowVector = given * repeats.weigh_prints(prints)
+
+    # Which rows are bad, learned from a sample: filter, explain, filter again.
     rounds = Rounds(sample, base[chosen], draw, config.ceiling, tell)
     learned = rounds.run(explain_first=config.polish, filter_last=False)
     if learned.is_suspicious and n_many > sample.n_rows:  # look closer
@@ -208,7 +212,8 @@ def learn(
     # How often rows may be repeated, now that the tables are better known.
     trust: RowVector = given[chosen] * learned.weigh(sample)
     counts = sample.count(trust) * (n_many / sample.n_rows)
-    repeats = find_repeats(copies, counts, learned.weigh(copies.rows))
+    if learned.top <= OBVIOUS:
+        repeats = find_repeats(copies, counts, learned.weigh(copies.rows)) or repeats
     before, base = base, given * repeats.weigh_prints(prints)
     n_newly_repeated = float(np.maximum(before - base, 0).sum(dtype=np.float64))
     if learned.is_in_excess or n_newly_repeated > 2e-3 * n_many:

@@ -16,6 +16,7 @@ from robustbn._expand import log_probabilities, normalise_counts, sum_over_rows
 from robustbn._protocols import Rows, RowVector, Vector
 
 MAX_STEPS = 12
+RUNAWAY = 2.0  # growth of the surplus; copies made by adversaries stay below 1.7
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,16 @@ def _ones(n: int) -> RowVector:
     return np.ones(n, np.float32)
 
 
-def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float = 1.02) -> Repeats:
+def find_repeats(
+    copies: Copies, counts: Vector, trust: RowVector, slack: float = 1.02
+) -> Repeats | None:
     """Find the rows whose number of copies cannot be chance.
 
     A row seen c times where lam = n Q(u) are expected is reported when the Poisson tail bound
     `exp(-(c log(c / lam) - c + lam))` is below `N^-1.2`. Taking its surplus away changes Q and n,
-    so that is repeated until nothing changes: O(copies) a step.
+    so that is repeated until nothing changes: O(copies) a step. Copies are few steps away. Where a
+    network is so small that its common rows are counted, and the tables do not quite fit, each step
+    finds more of them and never ends: then there is no telling, and None is returned.
 
     Parameters
     ----------
@@ -139,6 +144,7 @@ def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float 
     n_rows = float(sum_over_rows(layout, counts))
     seen = np.maximum(copies.weight, 1e-12)
     factors, expected = np.ones(len(seen)), seen.copy()
+    surplus: list[float] = []
     for _ in range(MAX_STEPS if len(seen) else 0):
         kept = counts - copies.rows.count((1 - factors) * seen * trust)
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
@@ -148,6 +154,9 @@ def find_repeats(copies: Copies, counts: Vector, trust: RowVector, slack: float 
         surprise = seen * np.log(seen / lam) - seen + lam
         too_many = (seen > lam) & (surprise > 1.2 * np.log(max(n_rows, 2.0)))
         before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
+        surplus.append(float((seen * (1 - factors)).sum()))
+        if surplus[-1] > RUNAWAY * max(surplus[0], 0.01 * n_rows):
+            return None
         if np.abs((factors - before) * seen).sum() < 1e-4 * n_rows:
             break
     found = factors < 1
