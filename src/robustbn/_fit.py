@@ -191,15 +191,16 @@ def learn(
         chosen = draw_evenly(n_many, _sample_size(network, config), config.seed)
         sample = _load(network, survey.codes[chosen], config)
 
-    # Rows copied more often than the network allows; unless the tables are so wrong that they do
-    # not say how often a row may appear. Then the common rows among the good would seem copied.
+    # Rows copied more often than the network allows. If the others still do not look like rows of
+    # any network, the tables do not say how often a row may appear, and it is asked again later:
+    # the common rows among the good would seem copied.
     prints = many.fingerprints()
     copies = find_copies(prints, given, lambda i: _load(network, survey.codes[i], config))
     everywhere = np.ones(len(copies.seen))
     repeats = find_repeats(copies, many.count(given), everywhere, slack=1.5) or NO_REPEATS
-    if len(repeats.factors) and look_at(sample, given[chosen]).top > OBVIOUS:
-        repeats = NO_REPEATS
     base: RowVector = given * repeats.weigh_prints(prints)
+    if len(repeats.factors) and look_at(sample, base[chosen]).top > OBVIOUS:
+        repeats, base = NO_REPEATS, given
 
     # Which rows are bad, learned from a sample: filter, explain, filter again.
     rounds = Rounds(sample, base[chosen], draw, config.ceiling, tell)
