@@ -150,7 +150,17 @@ class Browser:
         """Click as a person would: bring it into view, press the mouse on it."""
         element = self.find(selector)
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        self._wait_until_still(element)
         element.click()
+
+    def _wait_until_still(self, element: object, seconds: float = 5) -> None:
+        """Wait until an element stays where it is: nobody clicks on what still moves."""
+        where = "const r = arguments[0].getBoundingClientRect(); return [r.x, r.y, r.width]"
+        end, before = time.perf_counter() + seconds, None
+        while (now := self.run(where, element)) != before:
+            assert time.perf_counter() < end, "an element never came to rest"
+            before = now
+            time.sleep(0.05)
 
     def wait(self, condition: str, seconds: float = 10) -> None:
         end = time.perf_counter() + seconds

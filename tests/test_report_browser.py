@@ -87,7 +87,7 @@ def test_a_click_on_a_node_shows_its_table(clean, alarm_report, page, tmp_path, 
     clean.open(page, tmp_path)
     i = alarm_report.network.nodes.index(node)
     clean.click(f".node[data-node='{i}']")
-    assert clean.text("#table-name") == node
+    clean.wait(f"document.querySelector('#table-name').textContent === '{node}'")
     shown = table_on_page(clean)
     q, plain, low, high, n = table_of(alarm_report, node)
     parents = alarm_report.network.parents[node]
