@@ -1,6 +1,6 @@
-"""`python -m benchmarks proof | compare | stream | NAME... | all`: run benchmarks, write results.
+"""`python -m benchmarks proof | compare | golden | stream | NAME... | all`: run, write results.
 
-`proof`, `compare` and `stream` have options of their own: see `python -m benchmarks proof --help`.
+The first four have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from benchmarks import (
     compare,
     counting,
     dask_scale,
+    golden,
     kernels,
     proof,
     robust_mean,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "proof": proof.main,
     "compare": compare.main,
+    "golden": golden.main,
     "stream": stream.main,
 }
 
