@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from robustbn._backends import has_native
+from robustbn._rows.kernels import has_native
 
 if not has_native():
     sys.exit(

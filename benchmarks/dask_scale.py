@@ -30,11 +30,11 @@ from benchmarks.measure import (
     time_interleaved,
 )
 from robustbn import BayesianNetwork, random_network, read_table, sample
-from robustbn._config import RobustConfig, TableConfig
-from robustbn._dask import load_on_dask
-from robustbn._fit import RobustFit, fit_robustly
-from robustbn._passes import RowsInMemory
-from robustbn._protocols import Data
+from robustbn._core.config import RobustConfig, TableConfig
+from robustbn._core.protocols import Data
+from robustbn._learn.conductor import RobustFit, fit_robustly
+from robustbn._rows.dask import load_on_dask
+from robustbn._rows.memory import RowsInMemory
 
 N_WORKERS, N_PARTITIONS, GOAL = 2, 16, 1.5
 MEMORY, DASK = "memory", "Dask"

@@ -21,8 +21,8 @@ from benchmarks.measure import (
     time_interleaved,
 )
 from robustbn import BayesianNetwork
-from robustbn._backends import native
-from robustbn._backends.clusters import Cluster, fuse_families, separate_families
+from robustbn._rows.kernels import native
+from robustbn._rows.kernels.clusters import Cluster, fuse_families, separate_families
 from robustbn.simulate import random_network, sample
 
 WIDTHS = (4, 8, 16)

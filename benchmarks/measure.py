@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from robustbn._backends import _native
-from robustbn._backends.native import available_cpus
+from robustbn._rows.kernels import _native
+from robustbn._rows.kernels.native import available_cpus
 
 Name = TypeVar("Name", bound=Hashable)
 

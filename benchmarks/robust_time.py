@@ -32,7 +32,7 @@ from robustbn import (
     RobustEstimator,
     random_network,
 )
-from robustbn._backends.native import available_cpus
+from robustbn._rows.kernels.native import available_cpus
 
 NOTE = (
     "Times are the fastest of interleaved rounds, as multiples of our own counting (encoding "

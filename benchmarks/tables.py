@@ -25,7 +25,7 @@ from benchmarks.measure import (
     time_interleaved,
 )
 from robustbn import BayesianNetwork, example_network, read_table
-from robustbn._read.tables import BLOCK_ROWS
+from robustbn._tables.sources import BLOCK_ROWS
 from robustbn.simulate import sample
 
 READ, COUNT = "read_table", "value_counts"

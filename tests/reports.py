@@ -8,9 +8,9 @@ import numpy as np
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
-from robustbn._report import ExplainedRow, Report
-from robustbn._report.content import percent
-from robustbn._result import BadKind, RepeatedRow, Round, UnusualCell
+from robustbn._core.result import BadKind, RepeatedRow, Round, UnusualCell
+from robustbn._show.page import ExplainedRow, Report
+from robustbn._show.page.content import percent
 from robustbn.adversary import corrupt
 
 HOSTILE = (

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, random_network, sample
-from robustbn._backends import _native, has_native, load_backend
-from robustbn._backends.clusters import cells_of_states, fuse_families
-from robustbn._layout import Layout
+from robustbn._core.layout import Layout
+from robustbn._rows.kernels import _native, has_native, load_backend
+from robustbn._rows.kernels.clusters import cells_of_states, fuse_families
 from robustbn.exceptions import InsufficientMemoryError
 from tests.strategies import networks, networks_with_rows
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("robustbn._backends._native", reason="the benchmarks measure native kernels")
+pytest.importorskip(
+    "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
+)
 
 from benchmarks import page, proof, runner, verdict
 from benchmarks.cells import NOT_MEASURED, Cell, Notebook

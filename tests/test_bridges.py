@@ -14,10 +14,10 @@ from hypothesis import given, settings
 
 import robustbn
 from robustbn import BayesianNetwork
-from robustbn._bridges.networkx import from_networkx, to_networkx
-from robustbn._bridges.pgmpy import from_pgmpy, to_pgmpy
-from robustbn._bridges.pomegranate import from_pomegranate, to_pomegranate
-from robustbn._bridges.pyagrum import from_pyagrum, to_pyagrum
+from robustbn._networks.bridges.networkx import from_networkx, to_networkx
+from robustbn._networks.bridges.pgmpy import from_pgmpy, to_pgmpy
+from robustbn._networks.bridges.pomegranate import from_pomegranate, to_pomegranate
+from robustbn._networks.bridges.pyagrum import from_pyagrum, to_pyagrum
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from robustbn.simulate import corrupt, random_network, sample
 from tests.strategies import networks
@@ -545,7 +545,7 @@ def test_the_estimators_of_pgmpy_are_there_without_another_import():
 
 def test_importing_robustbn_imports_no_other_library():
     code = (
-        "import sys, robustbn, robustbn._bridges\n"
+        "import sys, robustbn, robustbn._networks.bridges\n"
         "print([m for m in ('pgmpy', 'pyagrum', 'torch', 'pomegranate', 'networkx', 'pandas') "
         "if m in sys.modules])"
     )

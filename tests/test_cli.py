@@ -25,7 +25,7 @@ from robustbn._cli.corrupt import KINDS as OFFERED_KINDS
 from robustbn._cli.exits import say_as_options
 from robustbn._cli.fit import METHODS
 from robustbn._cli.fit_files import hash_files
-from robustbn._oracle import METHODS as ORACLES
+from robustbn._means import METHODS as ORACLES
 from robustbn.adversary import KINDS
 from robustbn.cli import COMMANDS, main
 from robustbn.simulate import corrupt
@@ -172,7 +172,7 @@ def test_a_pattern_may_match_folders_too(small):
 
 
 def test_too_many_rows_for_a_file_of_them_cost_no_other_output(small, monkeypatch):
-    monkeypatch.setattr("robustbn._stream.data.MOST_WEIGHTS", 10)
+    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS", 10)
     (small / "many.csv").write_text("age,smoker\n" + "young,no\nold,yes\n" * 50)
     outputs = ("--output-dir", small / "out", "--weights", small / "w.parquet")
     ran = call("fit", small / "net.json", small / "many.csv", "--backend", "stream", *outputs)

@@ -21,13 +21,13 @@ import pytest
 from distributed import Client, LocalCluster
 
 import robustbn
-from robustbn._config import RobustConfig, TableConfig
-from robustbn._dask import is_on_dask, load_on_dask
-from robustbn._dask import load as loading
-from robustbn._dask.questions import add
-from robustbn._fit import _verify, fit_robustly, learn
-from robustbn._passes import RowsInMemory
-from robustbn._table import as_weights
+from robustbn._core.config import RobustConfig, TableConfig
+from robustbn._learn.conductor import _verify, fit_robustly, learn
+from robustbn._rows.dask import is_on_dask, load_on_dask
+from robustbn._rows.dask import load as loading
+from robustbn._rows.dask.questions import add
+from robustbn._rows.memory import RowsInMemory
+from robustbn._tables.table import as_weights
 from robustbn.exceptions import DataError
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -159,7 +159,7 @@ def test_rows_keep_their_numbers_and_are_counted_even_if_their_trust_stays_behin
     here = robustbn.RobustEstimator(NETWORK, **settings).fit(frame)
     there = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
     assert there.repeats_ == here.repeats_
-    monkeypatch.setattr("robustbn._dask.rows.MOST_WEIGHTS", 100)
+    monkeypatch.setattr("robustbn._rows.dask.rows.MOST_WEIGHTS", 100)
     behind = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
     assert not hasattr(behind, "row_weights_")
     assert behind._judged.trust.n_distrusted == here._judged.trust.n_distrusted > 0

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustbn import random_network, sample
-from robustbn._backends import load_backend
-from robustbn._expand import Expansion, normalise_counts
-from robustbn._oracle.spectral import top_eigenpairs
+from robustbn._core.expansion import Expansion, normalise_counts
+from robustbn._core.spectrum import top_eigenpairs
+from robustbn._rows.kernels import load_backend
 from robustbn.distance import _joint
 from tests.strategies import networks_with_rows
 

@@ -391,5 +391,5 @@ def test_the_import_loads_no_reader_that_is_not_needed():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert {"defusedxml", "gzip", "csv", "robustbn._read.network_bif"}.isdisjoint(loaded)
+    assert {"defusedxml", "gzip", "csv", "robustbn._networks.bif"}.isdisjoint(loaded)
     assert not any(name == "xml" or name.startswith("xml.") for name in loaded)

@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn import random_network, sample
-from robustbn._backends import load_backend
-from robustbn._expand import Expansion, normalise_counts
-from robustbn._matrix import DenseVectors
-from robustbn._oracle.baselines import (
+from robustbn._core.expansion import Expansion, normalise_counts
+from robustbn._means.baselines import (
     coordinate_median,
     geometric_median,
     one_shot,
     plain_mean,
     ransac,
 )
-from robustbn._oracle.descent import descent
-from robustbn._oracle.que import (
+from robustbn._means.descent import descent
+from robustbn._means.matrix import DenseVectors
+from robustbn._means.que import (
     Past,
     approximate_scores,
     choose_degree,
@@ -29,8 +28,8 @@ from robustbn._oracle.que import (
     que,
     redraw_sketch,
 )
-from robustbn._oracle.spectral_filter import spectral_filter
-from robustbn._oracle.weighting import (
+from robustbn._means.spectral import spectral_filter
+from robustbn._means.weighting import (
     drop_highest,
     find_center,
     look_at,
@@ -42,6 +41,7 @@ from robustbn._oracle.weighting import (
     trim_far_rows,
     weighted_median,
 )
+from robustbn._rows.kernels import load_backend
 from robustbn.adversary import corrupt
 from robustbn.distance import total_variation
 

@@ -12,8 +12,8 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, sample
-from robustbn._present import build_report, strongest_cell
-from robustbn._report.content import measure_moves
+from robustbn._show.fitted import build_report, strongest_cell
+from robustbn._show.page.content import measure_moves
 from robustbn.exceptions import NetworkError, NotFittedError
 from robustbn.simulate import corrupt
 from tests.reports import HOSTILE, fit_corrupted

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, random_network, sample
-from robustbn._expand import normalise_counts
-from robustbn._report import (
+from robustbn._core.expansion import normalise_counts
+from robustbn._show.page import (
     ExplainedRow,
     Report,
     draw_network,
@@ -30,11 +30,11 @@ from robustbn._report import (
     render_page,
     verdict,
 )
-from robustbn._report.content import interval
-from robustbn._report.drawing import INK_ON_SCALE, NODE_HEIGHT, SCALE, lay_out, nice_top
-from robustbn._report.figures import plot_network, plot_rounds, plot_rows, plot_table
-from robustbn._report.layering import layer_graph
-from robustbn._report.payload import MAX_CONFIGURATIONS, page_data, to_script_json
+from robustbn._show.page.content import interval
+from robustbn._show.page.drawing import INK_ON_SCALE, NODE_HEIGHT, SCALE, lay_out, nice_top
+from robustbn._show.page.figures import plot_network, plot_rounds, plot_rows, plot_table
+from robustbn._show.page.layering import layer_graph
+from robustbn._show.page.payload import MAX_CONFIGURATIONS, page_data, to_script_json
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from tests.reports import fit_corrupted, hostile_report, quick_report, report_of, star
 from tests.strategies import networks
@@ -354,9 +354,8 @@ def test_without_matplotlib_a_figure_says_what_to_install(alarm_report, monkeypa
 
 def test_importing_the_report_imports_nothing_heavy():
     heavy = "{'jinja2', 'matplotlib', 'fast_sugiyama', 'importlib.resources'}"
-    code = (
-        f"import robustbn._report, robustbn._report.figures, sys; print({heavy} & set(sys.modules))"
-    )
+    page = "robustbn._show.page"
+    code = f"import {page}, {page}.figures, sys; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from robustbn import random_network
-from robustbn._report import render_page, verdict
-from robustbn._report.content import interval, percent
+from robustbn._show.page import render_page, verdict
+from robustbn._show.page.content import interval, percent
 from tests.browser import open_browser
 from tests.reports import HOSTILE, fit_corrupted, hostile_report, quick_report, report_of, star
 

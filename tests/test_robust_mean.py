@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustbn._matrix import DenseVectors, SparseVectors, as_vectors
-from robustbn._oracle.que import Past, approximate_scores, draw_sketch
-from robustbn._oracle.spectral_filter import Whitened
+from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
+from robustbn._means.que import Past, approximate_scores, draw_sketch
+from robustbn._means.spectral import Whitened
 from robustbn.exceptions import DataError
 from robustbn.mean import METHODS, robust_mean
 

@@ -78,21 +78,21 @@ def everything_in(folder):
 @pytest.fixture
 def no_memory(monkeypatch):
     """No packed rows are held, so that every pass reads the files."""
-    monkeypatch.setattr("robustbn._stream.cache.MOST_BYTES", 0)
+    monkeypatch.setattr("robustbn._rows.stream.cache.MOST_BYTES", 0)
 
 
 @pytest.fixture
 def small_sample(monkeypatch):
     """Fewer rows are drawn than there are."""
-    monkeypatch.setattr("robustbn._fit.MANY_ROWS", 9_000)
-    monkeypatch.setattr("robustbn._fit.LEAST_SAMPLE_ROWS", 6_000)
-    monkeypatch.setattr("robustbn._fit.SAMPLE_ROWS_PER_PARAMETER", 1)
+    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 9_000)
+    monkeypatch.setattr("robustbn._learn.conductor.LEAST_SAMPLE_ROWS", 6_000)
+    monkeypatch.setattr("robustbn._learn.conductor.SAMPLE_ROWS_PER_PARAMETER", 1)
 
 
 @pytest.fixture
 def often(monkeypatch):
     """A checkpoint is written after every part."""
-    monkeypatch.setattr("robustbn._stream.data.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("robustbn._rows.stream.data.SAVE_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_more_rows_than_are_drawn_give_the_same_tables_too(
 
 
 def test_row_groups_of_a_large_file_are_read_one_by_one(tmp_path, monkeypatch, held, no_memory):
-    monkeypatch.setattr("robustbn._stream.find.PART_ROWS", 3_000)
+    monkeypatch.setattr("robustbn._rows.stream.find.PART_ROWS", 3_000)
     pq.write_table(as_table(CODES), tmp_path / "rows.parquet", row_group_size=1_700)
     told = []
     monkeypatch.setattr(RobustEstimator, "_progress", lambda self, *what: told.append(what))
@@ -139,7 +139,7 @@ def test_row_groups_of_a_large_file_are_read_one_by_one(tmp_path, monkeypatch, h
 def test_packed_rows_in_memory_change_nothing(tmp_path, monkeypatch, held):
     write_folder(tmp_path / "rows")
     assert_same(stream(tmp_path / "rows"), held)
-    monkeypatch.setattr("robustbn._stream.cache.MOST_BYTES", 20_000)  # some of the parts
+    monkeypatch.setattr("robustbn._rows.stream.cache.MOST_BYTES", 20_000)  # some of the parts
     assert_same(stream(tmp_path / "rows"), held)
 
 
@@ -279,7 +279,7 @@ def test_negative_numbers_of_a_byte_are_states_too():
 
 
 def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
-    from robustbn._large import is_large
+    from robustbn._learn.places import is_large
 
     write_folder(tmp_path / "rows")
     (tmp_path / "rows.csv").write_text(as_text(CODES))
@@ -288,7 +288,7 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     tables = [tmp_path / "rows", tmp_path / "rows.csv", tmp_path / "rows.csv.gz", relation]
     tables.append(ds.dataset(tmp_path / "rows"))
     assert not any(is_large(table, NETWORK) for table in tables)
-    monkeypatch.setattr("robustbn._large.physical_bytes", lambda: 4 * (CODES.size - 1))
+    monkeypatch.setattr("robustbn._learn.places.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
     estimator = RobustEstimator(NETWORK)
     assert [estimator._lives(table) for table in tables] == ["stream"] * len(tables)
@@ -352,7 +352,7 @@ def test_weights_are_refused_by_streams(tmp_path):
 def test_rows_that_are_left_out_are_counted_and_keep_their_place(
     in_a_folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("robustbn._stream.cache.MOST_BYTES", 0)
+    monkeypatch.setattr("robustbn._rows.stream.cache.MOST_BYTES", 0)
     columns = as_table(CODES).to_pydict()
     for row in (5, 9_000, 23_999):
         columns[NETWORK.nodes[1]][row] = None
@@ -401,7 +401,7 @@ def test_a_wrong_value_is_told_with_its_file_and_row(value, tmp_path, no_memory)
 
 
 def test_a_wrong_value_is_told_with_its_row_in_the_file_not_in_its_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("robustbn._stream.find.PART_ROWS", 3_000)
+    monkeypatch.setattr("robustbn._rows.stream.find.PART_ROWS", 3_000)
     columns = as_table(CODES).to_pydict()
     columns[NETWORK.nodes[4]][20_077] = "maybe"
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet", row_group_size=3_000)
@@ -450,7 +450,7 @@ def test_a_damaged_file_is_named_or_skipped(how, draws_all, tmp_path, request):
 
 
 def test_a_file_damaged_in_a_late_row_group_is_skipped_as_a_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("robustbn._stream.find.PART_ROWS", 1_000)
+    monkeypatch.setattr("robustbn._rows.stream.find.PART_ROWS", 1_000)
     write_folder(tmp_path / "rows", n_files=4, write_page_checksum=True, row_group_size=1_000)
     damage(tmp_path / "rows/part-001.parquet", "pages", row_group=4)
     fitted = stream(tmp_path / "rows", on_error="skip", weights_to=tmp_path / "w")
@@ -545,7 +545,7 @@ def test_a_file_without_rows_gets_a_file_without_weights(tmp_path):
 def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
     write_folder(tmp_path / "rows", n_files=2)
     held = stream(tmp_path / "rows")
-    monkeypatch.setattr("robustbn._stream.data.MOST_WEIGHTS", 1000)
+    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS", 1000)
     fitted = stream(tmp_path / "rows", weights_to=tmp_path / "w")
     assert not hasattr(fitted, "row_weights_")
     with pytest.raises(robustbn.exceptions.NotFittedError, match="too many"):
@@ -562,12 +562,12 @@ def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
 
 CHILD = """
 import os, resource, signal, sys
-import robustbn._stream.cache, robustbn._stream.data, robustbn._stream.find
+import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
-from robustbn._read.network_json import to_text
+from robustbn._networks.json import to_text
 from robustbn import read_network
-robustbn._stream.data.SAVE_SECONDS = 0.0
-robustbn._stream.cache.MOST_BYTES = 0
+robustbn._rows.stream.data.SAVE_SECONDS = 0.0
+robustbn._rows.stream.cache.MOST_BYTES = 0
 folder, settings, when = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3])
 
 def told(self, what, done, total):
@@ -716,7 +716,7 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(tmp_path, ofte
     with pytest.raises(CheckpointError, match="What differs: settings"):
         stream(tmp_path / "rows", checkpoint=run, on_missing="drop")
     with monkeypatch.context() as patch:
-        patch.setattr("robustbn._large.__version__", "0.0.0")
+        patch.setattr("robustbn._learn.places.__version__", "0.0.0")
         with pytest.raises(CheckpointError, match=r"What differs: version .*has '0\.0\.0'"):
             stream(tmp_path / "rows", checkpoint=run)
     os.utime(tmp_path / "rows/part-001.parquet")
@@ -783,9 +783,9 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(place, tmp_path):
 def test_a_cache_is_read_in_place_of_the_files_and_removed(tmp_path, monkeypatch, held):
     write_folder(tmp_path / "rows", n_files=3)
     reads = []
-    read = robustbn._stream.parts.CodeStream.read
+    read = robustbn._rows.stream.parts.CodeStream.read
     monkeypatch.setattr(
-        "robustbn._stream.parts.CodeStream.read",
+        "robustbn._rows.stream.parts.CodeStream.read",
         lambda self, part, tally: reads.append(part) or read(self, part, tally),
     )
     assert_same(stream(tmp_path / "rows", cache=tmp_path / "cache"), held)
@@ -824,7 +824,7 @@ def test_what_a_killed_run_left_in_the_cache_is_removed(tmp_path, held):
 
 
 def test_verification_finds_bad_rows_that_the_sample_missed(tmp_path, monkeypatch, no_memory):
-    monkeypatch.setattr("robustbn._fit.MANY_ROWS", 300)
+    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 300)
     dirty = corrupt(TRUTH, NETWORK, "product", eps=0.15, random_state=3)[0]
     write_folder(tmp_path / "rows", dirty)
     hasty = {"sample_rows": 300}
@@ -863,7 +863,7 @@ def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
 
 
 def test_copies_are_counted_among_all_rows_though_some_are_drawn(monkeypatch):
-    monkeypatch.setattr("robustbn._fit.MANY_ROWS", 4000)
+    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 4000)
     network = robustbn.random_network("tree", 30, random_state=0)
     codes = robustbn.sample(network, 20_000, random_state=0)
     codes[::20] = codes[3]

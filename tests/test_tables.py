@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, read_table
-from robustbn._read.tables import BLOCK_ROWS
+from robustbn._tables.sources import BLOCK_ROWS
 from robustbn.exceptions import DataError
 from tests.tables import (
     DROP,

@@ -3,14 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from robustbn._version import __version__
+from robustbn._core.version import __version__
 
 if TYPE_CHECKING:
-    from robustbn._face import fit
-    from robustbn._read import example_network, read_network, write_network
-    from robustbn._table import Table, read_table
+    from robustbn._networks import example_network, read_network, write_network
+    from robustbn._tables.table import Table, read_table
     from robustbn.distance import total_variation
-    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
+    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, fit
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -36,16 +35,16 @@ _ROOM_OF = {
     "BayesianNetwork": "network",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
-    "Table": "_table",
-    "example_network": "_read",
-    "fit": "_face",
+    "Table": "_tables.table",
+    "example_network": "_networks",
+    "fit": "estimator",
     "random_network": "simulate",
-    "read_network": "_read",
-    "read_table": "_table",
+    "read_network": "_networks",
+    "read_table": "_tables.table",
     "robust_mean": "mean",
     "sample": "simulate",
     "total_variation": "distance",
-    "write_network": "_read",
+    "write_network": "_networks",
 }
 _ROOMS = ("adversary", "distance", "estimator", "exceptions", "mean", "network", "simulate")
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustbn._draw import random_network, sample
-from robustbn._encode import as_codes
-from robustbn._passes import load_rows
+from robustbn._networks.random_networks import random_network
+from robustbn._rows.draw import sample
+from robustbn._rows.memory import load_rows
+from robustbn._tables.encode import as_codes
 from robustbn.network import BayesianNetwork
 
 Codes = NDArray[np.uint8]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._draw import sample
-from robustbn._expand import log_probabilities
-from robustbn._passes import load_rows
-from robustbn._protocols import Vector
+from robustbn._core.expansion import log_probabilities
+from robustbn._core.protocols import Vector
+from robustbn._rows.draw import sample
+from robustbn._rows.memory import load_rows
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robustbn._matrix import DenseVectors, SparseVectors, as_vectors
-from robustbn._oracle import METHODS, NEED_SHARE
-from robustbn._protocols import Vector, Vectors
-from robustbn._result import MeanResult, OracleResult
+from robustbn._core.protocols import Vector, Vectors
+from robustbn._core.result import MeanResult, OracleResult
+from robustbn._means import METHODS, NEED_SHARE
+from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
 
 Oracle = Callable[..., OracleResult]
 
@@ -42,7 +42,7 @@ def robust_mean(
     ----------
     X : array of shape (N, dim); SciPy sparse matrix or array (CSR and CSC are used as they are); or
         any object with `n_rows`, `dim`, `mean`, `gram`, `score`, `square_norms` and `expected` as
-        in `robustbn._protocols.Vectors`, which is taken as it is, `expected` and all.
+        in `robustbn._core.protocols.Vectors`, which is taken as it is, `expected` and all.
     contamination : share of bad rows, above 0 and below 0.5; "auto" removes rows until the rest
         looks clean. With a number, at most twice that share is removed.
     method : "filter" (spectral filter), "que" (quantum-entropy scores, the paper's oracle),

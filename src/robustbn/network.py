@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustbn._layout import Layout
+from robustbn._core.layout import Layout
 from robustbn.exceptions import NetworkError
 
 if TYPE_CHECKING:
@@ -256,13 +256,13 @@ class BayesianNetwork:
 
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write the network to a file; the suffix names the format, as in `write_network`."""
-        from robustbn._read import write_network
+        from robustbn._networks import write_network
 
         write_network(self, path, format=format)
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
-        from robustbn._bridges.networkx import to_networkx
+        from robustbn._networks.bridges.networkx import to_networkx
 
         return to_networkx(self)
 
@@ -271,13 +271,13 @@ class BayesianNetwork:
         cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `networkx.DiGraph`; states are its nodes', or given."""
-        from robustbn._bridges.networkx import from_networkx
+        from robustbn._networks.bridges.networkx import from_networkx
 
         return from_networkx(graph, states)
 
     def to_pgmpy(self) -> Any:
         """Return a `pgmpy.models.DiscreteBayesianNetwork`."""
-        from robustbn._bridges.pgmpy import to_pgmpy
+        from robustbn._networks.bridges.pgmpy import to_pgmpy
 
         return to_pgmpy(self)
 
@@ -286,13 +286,13 @@ class BayesianNetwork:
         cls, model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`."""
-        from robustbn._bridges.pgmpy import from_pgmpy
+        from robustbn._networks.bridges.pgmpy import from_pgmpy
 
         return from_pgmpy(model, states)
 
     def to_pyagrum(self) -> Any:
         """Return a `pyagrum.BayesNet`; labels become text."""
-        from robustbn._bridges.pyagrum import to_pyagrum
+        from robustbn._networks.bridges.pyagrum import to_pyagrum
 
         return to_pyagrum(self)
 
@@ -301,13 +301,13 @@ class BayesianNetwork:
         cls, bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pyagrum.BayesNet`; `states` restores its labels."""
-        from robustbn._bridges.pyagrum import from_pyagrum
+        from robustbn._networks.bridges.pyagrum import from_pyagrum
 
         return from_pyagrum(bn, states)
 
     def to_pomegranate(self, dtype: str = "float32") -> Any:
         """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels."""
-        from robustbn._bridges.pomegranate import to_pomegranate
+        from robustbn._networks.bridges.pomegranate import to_pomegranate
 
         return to_pomegranate(self, dtype)
 
@@ -319,7 +319,7 @@ class BayesianNetwork:
         states: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> BayesianNetwork:
         """Return the network of a pomegranate `BayesianNetwork`, with names and labels given."""
-        from robustbn._bridges.pomegranate import from_pomegranate
+        from robustbn._networks.bridges.pomegranate import from_pomegranate
 
         return from_pomegranate(model, nodes, states)
 
@@ -438,7 +438,7 @@ class BayesianNetwork:
 
     def _repr_html_(self) -> str:
         """Show the network in a notebook."""
-        from robustbn._report.inline import network_html
+        from robustbn._show.page.inline import network_html
 
         return network_html(self)
 

@@ -23,15 +23,15 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from robustbn import estimator as _estimator
-from robustbn._bridges.pgmpy import (
+from robustbn._core.protocols import RowVector
+from robustbn._core.result import BadKind
+from robustbn._networks.bridges.pgmpy import (
     collect_cpds,
     from_pgmpy,
     known_states,
     to_pgmpy,
     to_tabular_cpds,
 )
-from robustbn._protocols import RowVector
-from robustbn._result import BadKind
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from robustbn.network import BayesianNetwork
 

@@ -9,7 +9,9 @@ Examples
 100
 """
 
-from robustbn._draw import KINDS, random_network, sample
+from robustbn._networks.random_networks import STRUCTURES as KINDS
+from robustbn._networks.random_networks import random_network
+from robustbn._rows.draw import sample
 from robustbn.adversary import corrupt
 
 __all__ = ["KINDS", "corrupt", "random_network", "sample"]

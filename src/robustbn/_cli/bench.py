@@ -62,7 +62,7 @@ def command(
 
 
 def _measure(text: str, n: int, eps: float, jobs: int | None, seed: int) -> dict[str, Any]:
-    from robustbn._backends import has_native
+    from robustbn._rows.kernels import has_native
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
     from robustbn.simulate import corrupt, sample

@@ -49,7 +49,7 @@ def command(
       robustbn convert edges.csv net.json --states states.json
     """  # noqa: D301
     from robustbn._cli.files import network_suffixes
-    from robustbn._read import write_network
+    from robustbn._networks import write_network
 
     outputs = Outputs(force, [source])
     outputs.plan("network", target, () if to_format else network_suffixes())

@@ -49,9 +49,9 @@ def _run(
     n: int, eps: float, adversary: str, seed: int, outputs: Outputs, steps: Steps
 ) -> dict[str, Any]:
     from robustbn._cli.summary import fit_facts
-    from robustbn._present import build_report
-    from robustbn._read import example_network, write_network
-    from robustbn._report import render_page
+    from robustbn._networks import example_network, write_network
+    from robustbn._show.fitted import build_report
+    from robustbn._show.page import render_page
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
     from robustbn.simulate import corrupt, sample

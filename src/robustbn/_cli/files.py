@@ -142,7 +142,7 @@ def undisturbed() -> Iterator[None]:
 
 def network_suffixes() -> tuple[str, ...]:
     """Return how the name of a network that is written may end."""
-    from robustbn._read import FORMATS
+    from robustbn._networks import FORMATS
 
     return (*(s for s, name in FORMATS.items() if name != "edges"), ".gz")
 
@@ -152,8 +152,8 @@ def try_to_write(network: BayesianNetwork, path: Path, **settings: Any) -> None:
     import tempfile
     import warnings
 
-    from robustbn._expand import uniform_tables
-    from robustbn._read import write_network
+    from robustbn._core.expansion import uniform_tables
+    from robustbn._networks import write_network
 
     trial = network.with_cpts(uniform_tables(network.layout))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

@@ -17,7 +17,7 @@ from robustbn._cli.share import Share
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
 
 if TYPE_CHECKING:
-    from robustbn._result import Round
+    from robustbn._core.result import Round
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
 
@@ -202,7 +202,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path) -> None:
 def run_job(job: Job, steps: Steps) -> Done:
     """Read, fit, write."""
     from robustbn._cli.summary import fit_facts
-    from robustbn._present import build_report
+    from robustbn._show.fitted import build_report
 
     fit = _fit(job, steps)
     _leave_out_rows(job.outputs, fit)
@@ -292,8 +292,8 @@ def _title(job: Job, fit: RobustEstimator) -> str:
 def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps) -> None:
     """Write all outputs that were planned."""
     from robustbn._cli.fit_files import describe_run, row_columns, write_cpts
-    from robustbn._read import write_network
-    from robustbn._report import render_page
+    from robustbn._networks import write_network
+    from robustbn._show.page import render_page
 
     outputs = job.outputs
     for name in ("network", "folder network"):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
-from robustbn._present import versions
-from robustbn._report import Report
-from robustbn._report.content import interval
+from robustbn._show.fitted import versions
+from robustbn._show.page import Report
+from robustbn._show.page.content import interval
 
 if TYPE_CHECKING:
     from robustbn._cli.fit import Job

@@ -23,7 +23,7 @@ from robustbn._cli.tables import build_config, read_rows, table_options, take_op
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from robustbn._config import TableConfig
+    from robustbn._core.config import TableConfig
     from robustbn.network import BayesianNetwork
 
 MOST_VALUES = 256
@@ -75,7 +75,7 @@ def command(paths: tuple[str, ...], screen: Screen, eps: float, **options: Any) 
 
 def _is_table(text: str, states: str | None) -> bool:
     """Whether a single argument is a table and not a network."""
-    from robustbn._read import FORMATS
+    from robustbn._networks import FORMATS
 
     if text.startswith(EXAMPLE):
         return False
@@ -99,8 +99,8 @@ def _describe_model(path: str) -> dict[str, Any]:
 
 def _describe_table(path: str, reading: dict[str, Any], steps: Steps) -> dict[str, Any]:
     """Return the columns of a table and what is in them."""
-    from robustbn._encode import distinct_values
-    from robustbn._read.tables import open_table
+    from robustbn._tables.encode import distinct_values
+    from robustbn._tables.sources import open_table
     from robustbn.network import BayesianNetwork
 
     nothing = BayesianNetwork({"x": []}, {"x": [0]})
@@ -137,9 +137,9 @@ def _check(
     network: BayesianNetwork, path: str, config: TableConfig, eps: float, steps: Steps
 ) -> dict[str, Any]:
     """Return how a table fits a network, and what the paper asks of both."""
-    from robustbn._describe import find_constants, find_unseen
-    from robustbn._diagnose import diagnose
-    from robustbn._passes import load_rows
+    from robustbn._rows.memory import load_rows
+    from robustbn._show.diagnosis import diagnose
+    from robustbn._show.words import find_constants, find_unseen
 
     table = read_rows(path, network, config, steps)
     reading = table.reading

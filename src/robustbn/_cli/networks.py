@@ -45,7 +45,7 @@ def load_network(
     format: str | None = None,
 ) -> BayesianNetwork:
     """Return the network that an argument names."""
-    from robustbn._read import MAX_CELLS, example_network, read_network
+    from robustbn._networks import MAX_CELLS, example_network, read_network
     from robustbn.exceptions import NetworkError
 
     if text.startswith(EXAMPLE):
@@ -79,7 +79,7 @@ def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
 
 def is_model(text: str) -> bool:
     """Whether a file is a fitted estimator, as `fit --model` writes it."""
-    from robustbn._read.network_files import read_bytes
+    from robustbn._networks.files import read_bytes
 
     path = Path(text)
     names = [s.lower() for s in path.suffixes[-2:]]
@@ -90,8 +90,8 @@ def is_model(text: str) -> bool:
 
 def load_model(text: str) -> Any:
     """Return a fitted estimator from a file."""
-    from robustbn._model_file import read_model
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
+    from robustbn.estimator.model_file import read_model
 
     is_plain = read_model(text).get("estimator") == MaximumLikelihoodEstimator.__name__
     return (MaximumLikelihoodEstimator if is_plain else RobustEstimator).load(text)

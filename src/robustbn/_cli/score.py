@@ -16,7 +16,7 @@ from robustbn._cli.tables import build_config, read_rows, table_options, take_op
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from robustbn._table import Table
+    from robustbn._tables.table import Table
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
 
@@ -122,8 +122,8 @@ def _judge_by_likelihood(
     options: dict[str, Any],
     steps: Steps,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from robustbn._fit import log_likelihood_of_rows
-    from robustbn._passes import load_rows
+    from robustbn._learn.conductor import log_likelihood_of_rows
+    from robustbn._rows.memory import load_rows
 
     table = read_rows(path, network, build_config(reading, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
@@ -152,7 +152,7 @@ def _rows_of(table: Table) -> dict[str, int]:
 
 
 def _show(console: Console, facts: Any) -> None:
-    from robustbn._report.content import percent
+    from robustbn._show.page.content import percent
 
     left_out = f"; {facts['rows_left_out']:,} left out" if facts["rows_left_out"] else ""
     lines: dict[str, str | None] = {"rows": f"{facts['rows']:,}{left_out}"}

@@ -31,7 +31,7 @@ class Share(Kind):
             auto = " or auto" if self._may_be_auto else ""
             self.fail(f"{value!r} is not a share of rows, such as 0.1 or 10%{auto}.", param, ctx)
         if self._may_be_auto:
-            from robustbn._config import check_contamination
+            from robustbn._core.config import check_contamination
 
             try:
                 check_contamination(share)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
-from robustbn._present import say_dropped, strongest_cell
-from robustbn._report import Report, verdict
-from robustbn._report.content import percent, shorten
+from robustbn._show.fitted import say_dropped, strongest_cell
+from robustbn._show.page import Report, verdict
+from robustbn._show.page.content import percent, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console

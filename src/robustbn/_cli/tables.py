@@ -14,8 +14,8 @@ import click
 from robustbn._cli.screen import Steps
 
 if TYPE_CHECKING:
-    from robustbn._config import TableConfig
-    from robustbn._table import Table
+    from robustbn._core.config import TableConfig
+    from robustbn._tables.table import Table
     from robustbn.network import BayesianNetwork
 
 NAMES = (
@@ -73,7 +73,7 @@ def build_config(
     options: dict[str, Any], network: BayesianNetwork, start: TableConfig | None = None
 ) -> TableConfig:
     """Return how to read a table: what was said on the command line, on top of `start`."""
-    from robustbn._config import TableConfig
+    from robustbn._core.config import TableConfig
 
     said: dict[str, Any] = {
         "on_unknown": options["on_unknown"],
@@ -95,9 +95,9 @@ def build_config(
 
 def read_rows(path: str, network: BayesianNetwork, config: TableConfig, steps: Steps) -> Table:
     """Read a table as codes, and show how far that is."""
-    from robustbn._encode import require_rows
-    from robustbn._read.tables import open_table
-    from robustbn._table import encode_source
+    from robustbn._tables.encode import require_rows
+    from robustbn._tables.sources import open_table
+    from robustbn._tables.table import encode_source
 
     with steps.step("read", f"reading {path}"):
         source = open_table(path, sep=config.sep, encoding=config.encoding)

@@ -1,0 +1,164 @@
+"""The N x M matrix that is never built, and the algebra of what counts say about tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Rows, RowVector, Vector
+
+DAMPING_ROWS = 30.0
+
+
+def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | float = 0.0) -> Vector:
+    """Return `q[k, v] = (C[k, v] + A[k, v]) / sum over v of (C[k, v] + A[k, v])`; shape (M,).
+
+    A configuration with neither counts nor pseudo-counts is uniform.
+    """
+    smoothed = counts + pseudo_counts
+    total = layout.sum_configurations(smoothed)[layout.config_of_cell]
+    card = layout.config_cards[layout.config_of_cell]
+    uniform = 1.0 / card
+    return np.divide(smoothed, total, out=uniform, where=total > 0)
+
+
+def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:
+    """Return `A[k, v] = equivalent_sample_size / (cells of the node)`; shape (M,)."""
+    return np.repeat(
+        [equivalent_sample_size / n for n in layout.cells_per_node], layout.cells_per_node
+    )
+
+
+def uniform_tables(layout: Layout) -> Vector:
+    """Return the tables that know nothing; shape (M,)."""
+    uniform: Vector = 1.0 / layout.config_cards[layout.config_of_cell]
+    return uniform
+
+
+def standard_errors(layout: Layout, counts: Vector, q: Vector) -> Vector:
+    """Return `sqrt(q (1 - q) / C[k])` of each cell, never less than that of half a row."""
+    of_config = np.maximum(layout.sum_configurations(counts), 0.5)[layout.config_of_cell]
+    errors: Vector = np.sqrt(np.maximum(q * (1 - q), 0.25 / of_config) / of_config)
+    return errors
+
+
+def chi_distance(layout: Layout, pi: Vector, p: Vector, q: Vector) -> float:
+    """Return `sqrt(sum of pi (p - q)^2 / q)`: for small differences, 2.5 times total variation."""
+    weight = pi[layout.config_of_cell] / np.maximum(q, 1e-9)
+    return float(np.sqrt(weight @ (p - q) ** 2))
+
+
+def log_probabilities(probabilities: Vector) -> Vector:
+    """Return the logarithm, minus infinity for a probability of zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
+def sum_over_rows(layout: Layout, cells: Vector) -> Vector:
+    """Return the sum over all rows from sums over the rows of each cell: any one node has it.
+
+    Shape () for counts of shape (M,), shape (r,) for sums of shape (M, r).
+    """
+    total: Vector = cells[: layout.cells_per_node[0]].sum(axis=0)
+    return total
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Rows seen as the vectors `f^(x, q)` of the paper, without ever writing one down.
+
+    Notation: cell j = (k, v) is state v of configuration k. A row x that shows configuration k has
+    `f^[k, v] = s[k, v] (1[x shows v] - q[k, v])`; configurations it does not show have 0
+    (Definitions f(X, q) and hat-f, for any number of states). A row touches d cells, so its product
+    with a vector V is a sum of d entries of the table
+
+        T[k, v] = s[k, v] V[k, v] - sum over u of q[k, u] s[k, u] V[k, u]
+
+    and changing q or s costs O(M), not O(N d).
+
+    Parameters
+    ----------
+    rows : the rows, in any backend.
+    q : current tables, each configuration summing to 1; shape (M,).
+    pi : probability of each configuration; shape (m,).
+    scale : s; shape (M,).
+    """
+
+    rows: Rows
+    q: Vector
+    pi: Vector
+    scale: Vector
+
+    @classmethod
+    def at_counts(cls, rows: Rows, counts: Vector, damping: float = DAMPING_ROWS) -> Expansion:
+        """Centre and scale at weighted counts: zero mean, variances close to 1.
+
+        `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
+        scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
+        For common cells this is the paper's scaling (isometric to it for two states).
+        """
+        layout = rows.layout
+        n = sum_over_rows(layout, counts)
+        return cls(
+            rows,
+            normalise_counts(layout, counts),
+            layout.sum_configurations(counts) / n,
+            np.sqrt(n / (counts + damping)),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return self.rows.n_rows
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors, M."""
+        return self.rows.layout.n_cells
+
+    def mean(self, weights: RowVector | None = None) -> Vector:
+        """Return the weighted mean, `s pi_w (q_w - q)`; shape (M,). One pass."""
+        counts = self.rows.count(weights)
+        return self._vectors(counts[:, None])[:, 0] / sum_over_rows(self.rows.layout, counts)
+
+    def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
+        """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; one pass."""
+        table, offset = self.table(V), center @ V
+        cells = self.rows.gram(table, offset, weights)
+        outer = center[:, None] * sum_over_rows(self.rows.layout, cells)
+        return self._vectors(cells) - outer
+
+    def score(self, V: Vector, center: Vector) -> RowVector:
+        """Return `|V' (x[n] - center)|^2`; one pass."""
+        return self.rows.score(self.table(V), center @ V)
+
+    def square_norms(self, center: Vector) -> RowVector:
+        """Return `|x[n] - center|^2`; one pass with two columns."""
+        layout = self.rows.layout
+        squares = layout.sum_configurations((self.scale * self.q) ** 2)[layout.config_of_cell]
+        own = self.scale**2 * ((1 - self.q) ** 2 - self.q**2) + squares
+        table = np.stack([own, self.table(center[:, None])[:, 0]], axis=1)
+        y = self.rows.project(table)
+        return y[:, 0] - 2 * y[:, 1] + center @ center
+
+    def expected(self, V: Vector) -> Vector:
+        """Return the covariance of `f^` at q, times V: per configuration a scaled projection."""
+        weight = (self.pi[self.rows.layout.config_of_cell] * self.q)[:, None]
+        return self.scale[:, None] * weight * self.table(V)
+
+    def table(self, V: Vector) -> Vector:
+        """Return T, the table whose sum over a row's cells is the row's product with V."""
+        layout = self.rows.layout
+        scaled = self.scale[:, None] * V
+        inner = layout.sum_configurations(self.q[:, None] * scaled)
+        table: Vector = scaled - inner[layout.config_of_cell]
+        return table
+
+    def _vectors(self, cells: Vector) -> Vector:
+        """Return `sum of weights[n] f^[n] y[n]'` from sums over cells; the adjoint of `table`."""
+        layout = self.rows.layout
+        by_config = layout.sum_configurations(cells)[layout.config_of_cell]
+        vectors: Vector = self.scale[:, None] * (cells - self.q[:, None] * by_config)
+        return vectors

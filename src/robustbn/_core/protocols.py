@@ -1,0 +1,175 @@
+"""What the rooms ask of each other: rows that can be counted, vectors that are never written down.
+
+Whoever decides which rows to trust sees only `Vectors` or `Rows`; whoever holds the rows never
+learns why it is called. Vectors of length M are NumPy arrays on the host; vectors of length N stay
+with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.layout import Layout
+
+T = TypeVar("T")
+Vector = NDArray[np.float64]  # of length M, or (M, r)
+RowVector = NDArray[np.floating[Any]]  # of length N
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a stretch of a table, as whoever holds the table hands it over.
+
+    Parameters
+    ----------
+    values : numbers, truth values or objects; or, if there are `labels`, positions in them, where
+        a negative one stands for a missing value; shape (n,).
+    labels : the values that positions stand for; not all need occur.
+    is_missing : which values are missing, besides None and NaN; None if no other is.
+    """
+
+    values: NDArray[Any]
+    labels: Sequence[Any] | None = None
+    is_missing: NDArray[np.bool_] | None = None
+
+    def __getitem__(self, rows: slice) -> Column:
+        """Return a stretch of it, without a copy."""
+        missing = None if self.is_missing is None else self.is_missing[rows]
+        return Column(self.values[rows], self.labels, missing)
+
+
+class Rows(Protocol):
+    """Encoded rows. Row n touches d cells, one a node; `cells(n)` below is that set."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where each cell lives."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, Rows]]:
+        """Yield ranges of rows with those rows, at most about `max_rows` each, in order."""
+
+    def count(self, weights: RowVector | None = None) -> Vector:
+        """Return `C[j] = sum of weights[n] over rows n with j in cells(n)`; shape (M,).
+
+        Weights of shape (N, r) give counts of shape (M, r).
+        """
+
+    def project(self, table: Vector, offset: Vector | None = None) -> RowVector:
+        """Return `y[n] = sum of table[j] over j in cells(n), minus offset`; shape (N, r)."""
+
+    def score(self, table: Vector, offset: Vector | None = None) -> RowVector:
+        """Return `|y[n]|^2` with y as in `project`; shape (N,)."""
+
+    def gram(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Vector:
+        """Return `G[j] = sum of weights[n] y[n] over rows n with j in cells(n)`; shape (M, r)."""
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What one pass over a table gives: counts of every row, and some rows drawn at random.
+
+    Parameters
+    ----------
+    n_rows : of the table, N.
+    counts : weight of all rows that touch each cell; shape (M,).
+    codes : of the rows that were drawn; shape (n, d).
+    numbers : which rows they are, increasing; shape (n,).
+    rows : the same rows, encoded.
+    """
+
+    n_rows: int
+    counts: Vector
+    codes: NDArray[np.uint8]
+    numbers: NDArray[np.int64]
+    rows: Rows
+
+
+class Data(Protocol):
+    """A table as rows, wherever they live: in memory, in files, on a cluster."""
+
+    def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
+        """Count all rows and draw at most `n_most` of them, evenly. One pass."""
+
+    def judge(
+        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
+    ) -> tuple[Vector, RowVector | None]:
+        """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
+
+        Shapes (M,) and (N,); None where nobody can hold a number a row. `weights` are the rows'
+        own. One pass.
+        """
+
+    def remember(self, stage: str, make: Callable[[], T]) -> T:
+        """Return what `make` gives, or gave before an earlier run ended at a later stage."""
+
+    def all_rows(self) -> Rows:
+        """Return all rows as one, to be passed over again and again."""
+
+
+class Vectors(Protocol):
+    """N vectors x[n] of length `dim`, known only through products. What an oracle works on."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of vectors, N."""
+
+    @property
+    def dim(self) -> int:
+        """Length of each."""
+
+    def mean(self, weights: RowVector | None = None) -> Vector:
+        """Return `sum of weights[n] x[n] / sum of weights[n]`; shape (dim,)."""
+
+    def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
+        """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; shape (dim, r)."""
+
+    def score(self, V: Vector, center: Vector) -> RowVector:
+        """Return `|V' (x[n] - center)|^2`; shape (N,)."""
+
+    def square_norms(self, center: Vector) -> RowVector:
+        """Return `|x[n] - center|^2`; shape (N,)."""
+
+    def expected(self, V: Vector) -> Vector:
+        """Return the covariance that good vectors should have, times V: `V` itself for I."""
+
+
+class Backend(Protocol):
+    """A module that holds rows somewhere and works on them."""
+
+    def encode(
+        self, layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = None
+    ) -> Rows:
+        """Check that every code is in range and return the rows in the backend's own form.
+
+        Raises `CodeRangeError` with the first offending row and column.
+        """
+
+    def restore(
+        self, layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+    ) -> Rows:
+        """Return rows from the bytes in their `packed`, which `encode` made."""
+
+    def sample(
+        self,
+        layout: Layout,
+        order: Sequence[int],
+        probabilities: Vector,
+        n_rows: int,
+        key: int,
+        n_threads: int | None = None,
+    ) -> NDArray[np.uint8]:
+        """Draw rows; the same `key` gives the same rows in every backend; shape (N, d)."""

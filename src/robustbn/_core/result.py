@@ -1,0 +1,270 @@
+"""What leaves a fit: values, the trust in each row behind them, and how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import RowVector, Vector
+
+
+class Status(StrEnum):
+    """Why an oracle stopped, in the sentence that the user reads."""
+
+    CLEAN = "The rows that are kept vary no more than good rows do."
+    BUDGET_SPENT = (
+        "The budget is spent: twice the contamination was removed and the rows that are kept still "
+        "vary more than good rows do. Either more rows are bad than was said (raise contamination) "
+        "or good rows do not have the covariance that was assumed (see scale)."
+    )
+    STEPS_SPENT = (
+        "The last step was reached before the rows that are kept looked clean. Raise the number of "
+        "steps; if that does not help, good rows may not have the covariance that was assumed."
+    )
+    NO_PROGRESS = (
+        "Further steps no longer make the rows that are kept look cleaner, and they still vary "
+        "more than good rows do. Raise contamination, or try method='filter'."
+    )
+    NOT_ALL_SEEN = (
+        "Nothing is in excess as far as was looked, but the columns are so correlated that not all "
+        "directions could be examined. Decorrelate the columns, or use fewer of them."
+    )
+    NOT_TESTED = "This method makes no test of the rows that are kept."
+    NOT_SETTLED = (
+        "The centre still moved at the last step. Raise the number of steps; the rows may lie on a "
+        "line, where the centre is not unique."
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of an oracle saw and did.
+
+    Parameters
+    ----------
+    number : of the step, from 0.
+    top : largest eigenvalues of the weighted covariance before the step, largest first.
+    threshold : what the largest may be for good rows.
+    removed : share of the rows' weight that the step took away.
+    wall_s : seconds the step took.
+    """
+
+    number: int
+    top: tuple[float, ...]
+    threshold: float
+    removed: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of the robust fit saw and did.
+
+    Parameters
+    ----------
+    number : of the round, from 0.
+    action : what was done before looking.
+    eigenvalues : the largest of the weighted, scaled covariance; good rows have about 1.
+    threshold : what rows drawn from the current tables have, plus an allowance.
+    removed : share of the rows' weight distrusted so far.
+    n_kinds : kinds of bad rows in the model so far.
+    wall_s : seconds since the round before.
+    """
+
+    number: int
+    action: str
+    eigenvalues: tuple[float, ...]
+    threshold: float
+    removed: float
+    n_kinds: int
+    wall_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class OracleResult:
+    """A robust mean and the trust in each row.
+
+    Parameters
+    ----------
+    mean : shape (dim,).
+    weights : of the rows, from 0 (not trusted) to 1; shape (N,).
+    removed : share of the rows' weight that was taken away.
+    converged : whether the method reached what it aims at.
+    status : why it stopped, and what to do if it did not converge.
+    history : the steps.
+    """
+
+    mean: Vector
+    weights: RowVector
+    removed: float
+    converged: bool
+    status: str
+    history: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class MeanResult:
+    """What `robust_mean` returns.
+
+    Parameters
+    ----------
+    mean : in the units of the columns; shape (dim,).
+    weights : of the rows, from 0 (not trusted) to 1; shape (N,).
+    contamination : estimated share of bad rows: the share of the weight that was taken away.
+    converged : whether the method reached what it aims at.
+    status : why it stopped, and what to do if it did not converge.
+    history : the steps.
+    """
+
+    mean: Vector
+    weights: RowVector
+    contamination: float
+    converged: bool
+    status: str
+    history: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnusualCell:
+    """A state that bad rows show far more often than good ones.
+
+    Parameters
+    ----------
+    node, parents, state : the cell.
+    among_bad, among_good : its probability, given the parents, among those rows.
+    share : of the rows of this kind that show it.
+    """
+
+    node: str
+    parents: dict[str, Hashable]
+    state: Hashable
+    among_bad: float
+    among_good: float
+    share: float
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{p}={v!r}" for p, v in self.parents.items())
+        where = f"{self.node}={self.state!r}" + (f" given {given}" if given else "")
+        return (
+            f"{where}: {self.among_bad:.1%} here, {self.among_good:.1%} among good rows "
+            f"({self.share:.0%} of these rows)"
+        )
+
+
+@dataclass(frozen=True)
+class BadKind:
+    """One kind of bad rows that was found.
+
+    Parameters
+    ----------
+    share : of all rows.
+    n_rows : expected number of such rows.
+    unusual : the cells that tell them from good rows, most telling first.
+    """
+
+    share: float
+    n_rows: float
+    unusual: tuple[UnusualCell, ...]
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {cell}" for cell in self.unusual)
+        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{lines}"
+
+
+@dataclass(frozen=True)
+class RepeatedRow:
+    """A row that appears more often than the network allows.
+
+    Parameters
+    ----------
+    row : number of one of its copies.
+    states : its state at every node.
+    seen, expected : how often it appears, and how often it should among good rows.
+    """
+
+    row: int
+    states: dict[str, Hashable]
+    seen: int
+    expected: float
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """How far the robust tables are from the plain ones.
+
+    Parameters
+    ----------
+    delta : robust minus plain probability of each cell; shape (M,).
+    z : the same in standard errors of the plain estimate; shape (M,).
+    """
+
+    delta: Vector
+    z: Vector
+
+
+TRUST_EDGES = np.linspace(0, 1, 21)
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """How the trust in rows is spread: what is left where nobody holds a number a row.
+
+    Parameters
+    ----------
+    counts : rows with a trust in each of 20 equal intervals from 0 to 1.
+    n_distrusted : rows with less than one half.
+    total, squares : sums of the trust and of its square.
+    """
+
+    counts: Vector
+    n_distrusted: int
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, weights: RowVector) -> Trust:
+        """Return how the trust in some rows is spread; O(N)."""
+        counts, _ = np.histogram(weights, TRUST_EDGES)
+        return cls(
+            counts=counts.astype(np.float64),
+            n_distrusted=int(np.count_nonzero(weights < 0.5)),
+            total=float(weights.sum(dtype=np.float64)),
+            squares=float(np.square(weights, dtype=np.float64).sum()),
+        )
+
+    @property
+    def effective_rows(self) -> float:
+        """Rows that would tell as much if all were trusted: `(sum w)^2 / sum w^2`."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    def scaled(self, factor: float) -> Trust:
+        """Return what so many times as many rows of the same kind would have."""
+        return Trust(
+            self.counts * factor,
+            round(self.n_distrusted * factor),
+            self.total * factor,
+            self.squares * factor,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """What is known of the rows of a fit once they are judged.
+
+    Parameters
+    ----------
+    weights : trust in each row that was read, NaN for those left out; None if there are too many.
+    trust : how it is spread.
+    numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
+        they are, their codes of shape (n, d), and the trust in them.
+    """
+
+    weights: RowVector | None
+    trust: Trust
+    numbers: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+    doubts: RowVector

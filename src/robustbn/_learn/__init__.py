@@ -1,0 +1,1 @@
+"""The default method: which rows to trust, and the tables of those that are."""

@@ -1,0 +1,84 @@
+"""The default filter: compare the rows' scores with those of rows drawn from the current tables.
+
+Along the directions in which the rows vary more than they should, good rows have the scores that
+rows drawn from the tables have. Where the observed rows are denser than that, some are bad: a row
+keeps the share `expected density / observed density` of its weight. That needs no tail bound and no
+eps, and rare configurations or heavy tails are in the comparison already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustbn._core.protocols import Rows, RowVector, Vector
+
+N_BINS = 64
+DEEPEST_TAIL = 2e-5
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`.
+
+    Parameters
+    ----------
+    table : shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`.
+    edges : ends of the bins, increasing.
+    factors : one more than edges, from 1 downwards: a larger score never gets a larger factor.
+    """
+
+    table: Vector
+    edges: Vector
+    factors: Vector
+
+    def weigh(self, rows: Rows) -> RowVector:
+        """Return the factor of each row; shape (N,). One pass."""
+        return self._factor(rows.score(self.table))
+
+    def _factor(self, scores: RowVector) -> RowVector:
+        factor: RowVector = self.factors[np.searchsorted(self.edges, scores, side="right")]
+        return factor
+
+
+def build_filter(
+    table: Vector, rows: Rows, weights: RowVector, clean: Rows
+) -> tuple[Filter, RowVector]:
+    """Return the filter that brings the scores' density down to that of clean rows, and factors.
+
+    Bins are cut at high quantiles of both score distributions together, so that the far tail, where
+    bad rows are, is resolved even when only a few rows are there.
+    """
+    observed, drawn = rows.score(table), clean.score(table)
+    tails = 1 - np.geomspace(0.5, DEEPEST_TAIL, N_BINS)
+    both = (observed[:: 1 + len(observed) // 20_000], drawn[:: 1 + len(drawn) // 20_000])
+    edges = np.unique(np.concatenate([np.quantile(scores, tails) for scores in both]))
+    share_observed = _shares(observed, edges, weights)
+    share_drawn = _shares(drawn, edges, None) + 0.5 / clean.n_rows
+    factors = _falling(share_drawn, np.maximum(share_observed, 1e-12))
+    built = Filter(table, edges.astype(np.float64), np.minimum(1.0, factors))
+    return built, built._factor(observed)
+
+
+def _falling(above: Vector, below: Vector) -> Vector:
+    """Return the ratios `above / below`, neighbours pooled until they nowhere rise.
+
+    Pooling, unlike a running minimum, keeps the ratios right on average: noise in the bins alone
+    takes no weight away.
+    """
+    pools: list[tuple[float, float, int]] = []
+    for a, b in zip(above.tolist(), below.tolist(), strict=True):
+        pool = (a, b, 1)
+        while pools and pools[-1][0] * pool[1] < pool[0] * pools[-1][1]:
+            last = pools.pop()
+            pool = (last[0] + pool[0], last[1] + pool[1], last[2] + pool[2])
+        pools.append(pool)
+    return np.repeat([a / b for a, b, _ in pools], [n for _, _, n in pools])
+
+
+def _shares(scores: RowVector, edges: Vector, weights: RowVector | None) -> Vector:
+    bins = np.searchsorted(edges, scores, side="right")
+    counts = np.bincount(bins, weights, minlength=len(edges) + 1).astype(np.float64)
+    counts /= counts.sum()
+    return counts

@@ -1,0 +1,268 @@
+"""Weights of rows: how they are lowered, and what they leave to be seen. Shared by the oracles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import RowVector, Vector, Vectors
+from robustbn._core.spectrum import Spectrum, top_eigenpairs
+
+SOFTNESS = 1e-3  # the highest score keeps this share at kappa = 1: ties can be lowered in part
+BISECTIONS = 60
+
+
+# --- what weighted rows look like -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """Weighted rows seen from their own mean.
+
+    Parameters
+    ----------
+    mean : `mu(w)`; shape (dim,).
+    total : `|w|`, the sum of the weights.
+    spectrum : top of `Sigma(w)`.
+    """
+
+    mean: Vector
+    total: float
+    spectrum: Spectrum
+
+    @property
+    def top(self) -> float:
+        """Largest eigenvalue of `Sigma(w)`."""
+        return self.spectrum.top
+
+
+def look_at(
+    vectors: Vectors, weights: RowVector, *, width: int = 8, depth: int = 4, seed: int = 0
+) -> Look:
+    """Return the weighted mean and the top of the weighted covariance; `1 + depth` passes."""
+    mean = vectors.mean(weights)
+    total = float(weights.sum(dtype=np.float64))
+    spectrum = top_eigenpairs(vectors, weights, mean, total, width=width, depth=depth, seed=seed)
+    return Look(mean, total, spectrum)
+
+
+def sampling_noise(
+    vectors: Vectors, weights: RowVector, look: Look, reference: Vector | None = None
+) -> Vector:
+    """Return how far sampling alone lifts the variance along each of the top directions.
+
+    For a direction u with the variance `reference`, by `2 sqrt(reference R / n) + dim / n`. R is
+    the mean of `|x|^2` over the rows, each counted by its weight times `(u'x)^2`, x seen from the
+    mean; n is the effective number of rows, `|w|^2 / sum of w^2`. For Gaussian rows R is about dim,
+    and 1 plus this is the edge of Marchenko and Pastur. A direction that is at the top because of a
+    few rows far out, as heavy tails have them, has a larger R. No random signs, no shuffles: the
+    order of the rows does not matter. Two passes.
+
+    Parameters
+    ----------
+    reference : for the first few directions of the look; by default 1, for the first.
+    """
+    reference = np.ones(1) if reference is None else reference
+    k = len(reference)
+    directions = look.spectrum.vectors[:, :k]
+    norms = vectors.square_norms(look.mean)
+    n_effective = look.total**2 / float((weights.astype(np.float64) ** 2).sum())
+    fourth = (directions * vectors.gram(directions, weights * norms, look.mean)).sum(axis=0)
+    R = np.maximum(fourth, 0.0) / (look.total * np.maximum(look.spectrum.values[:k], 1e-300))
+    noise: Vector = 2.0 * np.sqrt(reference * R / n_effective) + vectors.dim / n_effective
+    return noise
+
+
+def tolerated_excess(eps: float, beta: float, gamma: float, allowance: float) -> float:
+    """Return `xi`, by how much the covariance of good rows may exceed its expectation.
+
+    `xi = 3 gamma + 6 beta^2 + 6 beta^2 / eps + allowance eps ln(1/eps)`: end of the appendix of the
+    paper (Lemma que_id, with the goodness that follows from (eps, beta, gamma)-stability).
+    """
+    stability = 3.0 * gamma + 6.0 * beta**2 + 6.0 * beta**2 / eps
+    return stability + allowance * eps * math.log(1.0 / eps)
+
+
+# --- lowering weights -----------------------------------------------------------------------------
+
+
+def soft_filter(
+    weights: RowVector, scores: RowVector, *, tail: float, allowed: float, max_mass: float
+) -> RowVector:
+    """Lower the weights of the rows with the highest scores, by no more than is needed.
+
+    Acts on the tail: the rows with the highest scores that carry the share `tail` of the weight
+    (rows with equal scores are in it together). There
+
+        w <- w (1 - score / top)^kappa          top = (1 + softness) max score in the tail
+
+    with the smallest `kappa > 0` that brings the weighted mean of all scores down to `allowed`, or
+    takes `max_mass`, whichever comes first. No weight grows. Since the top is not quite reached,
+    the mass taken is continuous in kappa, and many equal rows can be lowered in part.
+    O(N log N) time.
+
+    Parameters
+    ----------
+    weights : not negative; shape (N,).
+    scores : not negative; shape (N,).
+    tail : share of the weight, about twice the contamination.
+    allowed : weighted mean of the scores that good rows may have.
+    max_mass : the most weight this call may take.
+    """
+    w = weights.astype(np.float64)
+    in_tail = _find_tail(w, scores, tail * w.sum())
+    tail_w, tail_scores = w[in_tail], scores[in_tail].astype(np.float64)
+    highest = tail_scores.max(initial=0.0)
+    if highest <= 0 or max_mass <= 0:
+        return w
+    logs = np.log1p(-tail_scores / (highest * (1.0 + SOFTNESS)))
+    rest_mass = w.sum() - tail_w.sum()
+    rest_score = (w * scores).sum() - (tail_w * tail_scores).sum()
+
+    def is_enough(kappa: float) -> bool:
+        kept = tail_w * np.exp(kappa * logs)
+        mass = rest_mass + kept.sum()
+        return bool(
+            tail_w.sum() - kept.sum() >= max_mass
+            or rest_score + (kept * tail_scores).sum() <= allowed * mass
+        )
+
+    below, above = _bracket(is_enough)
+    lowered = tail_w * np.exp(above * logs)
+    if tail_w.sum() - lowered.sum() > max_mass:  # the cap decides: stay just below it
+        lowered = tail_w * np.exp(below * logs)
+    w[in_tail] = lowered
+    return w
+
+
+def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_]:
+    """Return which rows have the highest scores and carry `mass` together, ties included."""
+    order = np.argsort(-scores, kind="stable")
+    reached = np.searchsorted(np.cumsum(w[order]), mass * (1.0 - 1e-9))
+    boundary = scores[order[min(int(reached), len(order) - 1)]]
+    in_tail: NDArray[np.bool_] = (scores >= boundary) & (w > 0)
+    return in_tail
+
+
+def _bracket(is_enough: Callable[[float], bool]) -> tuple[float, float]:
+    """Return the two ends of a tiny interval in which `is_enough` turns true; (0, 0) if at once."""
+    if is_enough(0.0):
+        return 0.0, 0.0
+    below, above = 0.0, 1e-3
+    while not is_enough(above) and above < 1e6:
+        below, above = above, 4.0 * above
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (below + above)
+        below, above = (below, middle) if is_enough(middle) else (middle, above)
+    return below, above
+
+
+def drop_highest(weights: RowVector, scores: RowVector, mass: float) -> RowVector:
+    """Take exactly `mass` from the rows with the highest scores; ties at the end share alike."""
+    w = weights.astype(np.float64)
+    in_tail = _find_tail(w, scores, mass)
+    at_boundary = in_tail & (scores == scores[in_tail].min(initial=np.inf))
+    above = in_tail & ~at_boundary
+    left = mass - w[above].sum()
+    w[above] = 0.0
+    w[at_boundary] *= 1.0 - np.clip(left / max(w[at_boundary].sum(), 1e-300), 0.0, 1.0)
+    return w
+
+
+def project_capped_simplex(values: RowVector, total: float, caps: RowVector) -> RowVector:
+    """Return the nearest point w with `0 <= w[n] <= caps[n]` and `sum of w = total`.
+
+    It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step.
+
+    Parameters
+    ----------
+    total : at most the sum of the caps.
+    """
+    low, high = float((values - caps).min()), float(values.max())
+    for _ in range(BISECTIONS):
+        shift = 0.5 * (low + high)
+        if np.clip(values - shift, 0.0, caps).sum() > total:
+            low = shift
+        else:
+            high = shift
+    projected: RowVector = np.clip(values - 0.5 * (low + high), 0.0, caps)
+    return projected
+
+
+# --- far rows -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Center:
+    """A centre that half of the rows cannot move far, and whether it settled."""
+
+    point: Vector
+    settled: bool
+    n_steps: int
+
+
+def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-3) -> Center:
+    """Return the geometric median, by Weiszfeld's iteration: two passes a step.
+
+    `c <- sum of x[n] / |x[n] - c|, over sum of 1 / |x[n] - c|`. Settled when a step moves it by
+    less than `tolerance` times the median distance of a row.
+    """
+    point = vectors.mean()
+    for step in range(max_steps):
+        distances = np.sqrt(np.maximum(vectors.square_norms(point), 0.0))
+        typical = float(np.median(distances))
+        floor = max(1e-6 * typical, 1e-300)
+        moved = vectors.mean(1.0 / np.maximum(distances, floor) * max(typical, floor))
+        shift = float(np.linalg.norm(moved - point))
+        point = moved
+        if shift <= tolerance * typical:
+            return Center(point, True, step + 1)
+    return Center(point, False, max_steps)
+
+
+def signed_positions(vectors: Vectors, direction: Vector, center: Vector) -> RowVector:
+    """Return `y[n] = direction' (x[n] - center)` for a unit direction, sign and all; two passes.
+
+    Vectors only tell squares; the sign follows from two of them: `(y + t)^2 - y^2 = 2 t y + t^2`.
+    """
+    squares = vectors.score(direction[:, None], center).astype(np.float64)
+    t = max(math.sqrt(float(np.median(squares))), 1e-3 * math.sqrt(float(squares.max())), 1e-150)
+    shifted = vectors.score(direction[:, None], center - t * direction)
+    positions: RowVector = (shifted - squares - t**2) / (2.0 * t)
+    return positions
+
+
+def weighted_median(values: RowVector, weights: RowVector) -> float:
+    """Return the value at which half of the weight is reached; O(N log N)."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order], dtype=np.float64)
+    return float(values[order[np.searchsorted(reached, 0.5 * reached[-1])]])
+
+
+def trim_far_rows(vectors: Vectors, max_share: float, *, seed: int = 0) -> RowVector:
+    """Return weights 0 for rows very far out and 1 for the others.
+
+    Far is more than `4 + 6 / sqrt(dim)` times as far from the geometric median as the median row.
+    Where half of the rows are in one place, so that the median row says nothing, the covariance
+    that good rows should have takes its part. This bounds the radius R of Lemma que_id, and with it
+    the number of epochs. At most `max_share` of the rows are trimmed, the farthest; what is left
+    over is the filter's work.
+    """
+    if max_share <= 0:
+        return np.ones(vectors.n_rows)
+    norms = vectors.square_norms(find_center(vectors).point)
+    typical, trace = float(np.median(norms)), expected_trace(vectors, seed)
+    typical = typical if typical > 0.2 * trace else trace
+    far = 4.0 + 6.0 / math.sqrt(vectors.dim)
+    limit = max(far**2 * typical, float(np.quantile(norms, 1.0 - max_share)))
+    return (norms <= limit).astype(np.float64)
+
+
+def expected_trace(vectors: Vectors, seed: int = 0, n_probes: int = 16) -> float:
+    """Return the trace of the covariance of good rows, from random signs (Hutchinson); no pass."""
+    probes = np.random.default_rng(seed).choice([-1.0, 1.0], size=(vectors.dim, n_probes))
+    return float((probes * vectors.expected(probes)).sum() / n_probes)

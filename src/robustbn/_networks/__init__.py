@@ -1,0 +1,181 @@
+"""Files to networks, and back. One file a format."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustbn.exceptions import NetworkError
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn._networks.parts import Parts
+
+EXAMPLES = ("alarm",)
+MAX_CELLS = 2**26  # half a GiB of float64
+FORMATS = {  # suffix -> format; `<format>.py` reads and writes it
+    ".json": "json",
+    ".bif": "bif",
+    ".xmlbif": "xmlbif",
+    ".bifxml": "xmlbif",
+    ".xml": "xmlbif",
+    ".net": "net",
+    ".xdsl": "xdsl",
+    ".uai": "uai",
+    ".csv": "edges",
+    ".tsv": "edges",
+}
+PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
+
+
+def read_network(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    states: str | Path | Mapping[str, Sequence[Hashable]] | None = None,
+    tables: bool = True,
+    normalize: bool = False,
+    max_cells: int = MAX_CELLS,
+) -> BayesianNetwork:
+    """Read a network from a file; every number in it is kept exactly.
+
+    Parameters
+    ----------
+    path : the file. Its suffix says the format: `.json` (ours), `.bif`, `.xmlbif`, `.bifxml` or
+        `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv` or `.tsv` (edges); each also with
+        `.gz` after it.
+    format : "json", "bif", "xmlbif", "net", "xdsl", "uai" or "edges", whatever the suffix.
+    states : for edges, the states of each node: a mapping, or a `.json`, `.csv` or `.tsv` file.
+        For UAI, which has no names, the names of nodes and states in the order of the file.
+    tables : False skips the probability tables, which are not needed to fit.
+    normalize : True rescales each configuration whose probabilities do not sum to 1; otherwise it
+        is an error. Sums within 1e-6 of 1 are kept as they are in both cases.
+    max_cells : how many table entries a network may have; more are refused before anything is
+        allocated for them.
+
+    Raises
+    ------
+    NetworkError
+        With the file and, where the format has lines, the line. A file that cannot be opened gives
+        an error that is also a `FileNotFoundError`, `PermissionError` or other `OSError`.
+
+    Examples
+    --------
+    >>> import robustbn, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "alarm.bif.gz"
+    >>> robustbn.write_network(robustbn.example_network("alarm"), path)
+    >>> robustbn.read_network(path) == robustbn.example_network("alarm")
+    True
+    """
+    path = Path(path)
+    name = _choose_format(path, format)
+    from robustbn._networks.files import read_bytes
+    from robustbn._networks.parts import build_network
+
+    parts = _read_parts(name, read_bytes(path), str(path), states)
+    return build_network(parts, str(path), tables=tables, normalize=normalize, max_cells=max_cells)
+
+
+def _read_parts(
+    name: str,
+    data: bytes,
+    source: str,
+    states: str | Path | Mapping[str, Sequence[Hashable]] | None,
+) -> Parts:
+    reader: Any = import_module(f"robustbn._networks.{name}")
+    parts: Parts
+    if name == "edges":
+        if states is None:
+            raise NetworkError(
+                f"{source}: an edge list does not say which states the nodes have. Give them: "
+                'read_network("edges.csv", states="states.json").'
+            )
+        from robustbn._networks.edges import read_states
+
+        parts = reader.read_parts(data, source, read_states(states))
+        return parts
+    parts = reader.read_parts(data, source)
+    if states is None:
+        return parts
+    if name != "uai":
+        raise NetworkError(f"{source} names its states; `states=` is for edge lists and UAI files.")
+    from robustbn._networks.edges import read_states
+
+    parts = reader.rename(parts, read_states(states), source)
+    return parts
+
+
+def write_network(
+    network: BayesianNetwork,
+    path: str | Path,
+    format: str | None = None,
+    *,
+    numbered: bool = False,
+) -> None:
+    """Write a network to a file; every probability is written exactly.
+
+    The file is written under a temporary name in the same folder and then moved into place, so it
+    is there as a whole or not at all.
+
+    Parameters
+    ----------
+    network : what to write, with or without tables (UAI needs them).
+    path : the file; its suffix says the format, as for `read_network`. Edges are not written: an
+        edge list would lose states and tables.
+    format : the format, whatever the suffix.
+    numbered : for UAI, True writes nodes and states as numbers and drops their names.
+    """
+    path = Path(path)
+    name = _choose_format(path, format)
+    if name == "edges":
+        raise NetworkError(
+            f"{path}: an edge list holds neither states nor tables, so a network is not written "
+            "to one. Write .json, or take `network.edges` and `network.states`."
+        )
+    if numbered and name != "uai":
+        raise NetworkError(f"{path}: `numbered=` is for UAI files; this one keeps the names.")
+    from robustbn._networks.files import encode, write_bytes
+
+    writer: Any = import_module(f"robustbn._networks.{name}")
+    text = writer.to_text(network, numbered=numbered) if name == "uai" else writer.to_text(network)
+    write_bytes(encode(text, str(path)), path)
+
+
+def example_network(name: str = "alarm") -> BayesianNetwork:
+    """Return a published network that ships with the package.
+
+    >>> import robustbn
+    >>> robustbn.example_network("alarm")
+    BayesianNetwork(37 nodes, 46 edges, 243 configurations, 752 cells, with tables)
+    """
+    if name not in EXAMPLES:
+        raise ValueError(f"No example network {name!r}; there are {', '.join(EXAMPLES)}.")
+    from importlib.resources import files  # slow to import, and seldom needed
+
+    from robustbn._networks.parts import build_network
+
+    data = (files("robustbn") / "_networks" / "data" / f"{name}.json").read_bytes()
+    source = f"example {name}"
+    parts = _read_parts("json", data, source, None)
+    return build_network(parts, source, tables=True, normalize=False, max_cells=MAX_CELLS)
+
+
+def _choose_format(path: Path, format: str | None) -> str:
+    """Return the format that was named, or that the suffix stands for."""
+    stem = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    suffix = stem.suffix.lower()
+    known = f"networks are read from and written to {', '.join(FORMATS)} files (each also .gz)"
+    if suffix in PICKLES:
+        raise NetworkError(
+            f"{path}: {known}. A {suffix} file may run code when it is opened, so it is refused."
+        )
+    if format is not None:
+        if format not in FORMATS.values():
+            names = ", ".join(dict.fromkeys(FORMATS.values()))
+            raise NetworkError(f"There is no network format {format!r}; there are {names}.")
+        return format
+    if suffix not in FORMATS:
+        raise NetworkError(f"{path}: {known}. Give `format=` if the file is one of these.")
+    return FORMATS[suffix]

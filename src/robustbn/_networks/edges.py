@@ -1,0 +1,125 @@
+"""Edge lists: a structure as lines `parent,child`, with the states in a file of their own.
+
+The states are a JSON object `{node: [labels]}` or lines `node,state`; their order is the order of
+the columns and of the codes. A first line of column titles is passed over in both.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from robustbn._networks.files import decode, read_bytes
+from robustbn._networks.json import check_labels, parse_json
+from robustbn._networks.parts import Labels, NodePart, Parts, refuse, show
+from robustbn.exceptions import NetworkError
+
+_EDGE_TITLES = {("parent", "child"), ("from", "to"), ("source", "target")}
+_STATE_TITLES = {("node", "state"), ("node", "label"), ("variable", "state")}
+
+
+def read_states(states: object) -> dict[str, Labels]:
+    """Return the states of each node from a mapping or a file."""
+    if isinstance(states, Mapping):
+        checked = {}
+        for node, labels in states.items():
+            if not isinstance(labels, Sequence) or isinstance(labels, str):
+                raise NetworkError(
+                    f"`states` must give a list of labels for node {node!r}; found {labels!r}."
+                )
+            checked[node] = tuple(labels)
+        return checked
+    if not isinstance(states, str | Path):
+        raise NetworkError(
+            "`states` must be a mapping of node names to labels, or the name of a .json, .csv or "
+            f".tsv file; found {type(states).__name__}."
+        )
+    path = Path(states)
+    source = str(path)
+    text = decode(read_bytes(path), source)
+    name = path.stem if path.suffix.lower() == ".gz" else path.name
+    if Path(name).suffix.lower() == ".json":
+        return _states_of_json(parse_json(text, source), source)
+    gathered: dict[str, dict[str, None]] = {}  # a dict of labels: ordered, and quick to look in
+    rows = _pairs(text, source, _separator(name, text), "node,state")
+    for number, (line, node, state) in enumerate(rows):
+        if number == 0 and (node.lower(), state.lower()) in _STATE_TITLES:
+            continue
+        labels = gathered.setdefault(node, {})
+        if state in labels:
+            raise refuse(source, line, f"node {node!r} has the state {state!r} twice.")
+        labels[state] = None
+    return {node: tuple(labels) for node, labels in gathered.items()}
+
+
+def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
+    if not isinstance(document, dict):
+        raise refuse(source, 0, 'the states must be an object like {"rain": ["no", "yes"]}.')
+    for node, labels in document.items():
+        check_labels(labels, node, source)
+    return {node: tuple(labels) for node, labels in document.items()}
+
+
+def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
+    """Read the lines `parent,child`; each node keeps the order of its edges."""
+    text = decode(data, source)
+    lines: dict[str, int] = {}
+    parents: dict[str, dict[str, None]] = {node: {} for node in states}
+    rows = _pairs(text, source, _separator(source, text), "parent,child")
+    for number, (line, parent, child) in enumerate(rows):
+        is_known = parent in parents and child in parents
+        if number == 0 and not is_known and (parent.lower(), child.lower()) in _EDGE_TITLES:
+            continue
+        if not is_known:
+            unknown = child if parent in parents else parent
+            hint = ""
+            if unknown.strip() in parents:
+                hint = f" Did you mean {unknown.strip()!r}, without the blanks?"
+            raise refuse(
+                source,
+                line,
+                f"the edge {parent!r} -> {child!r} names {unknown!r}, which has no states.{hint} "
+                f"Nodes with states: {show(list(parents), 200)}.",
+            )
+        if parent in parents[child]:
+            raise refuse(source, line, f"the edge {parent!r} -> {child!r} is given twice.")
+        parents[child][parent] = None
+        lines[child] = line
+    nodes = [
+        NodePart(node, labels, tuple(parents[node]), lines.get(node, 0), lines.get(node, 0), None)
+        for node, labels in states.items()
+    ]
+    return Parts(nodes, int)
+
+
+def _separator(name: str, text: str) -> str:
+    stem = name.lower().removesuffix(".gz")
+    if stem.endswith(".tsv"):
+        return "\t"
+    if stem.endswith(".csv"):
+        return ","
+    return "\t" if "\t" in text.split("\n", 1)[0] else ","
+
+
+def _pairs(text: str, source: str, separator: str, expected: str) -> list[tuple[int, str, str]]:
+    """Return (line, first, second) of every line that is not blank."""
+    reader = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
+    pairs = []
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != 2:
+                raise refuse(
+                    source,
+                    reader.line_num,
+                    f"expected two columns, {expected}, with {separator!r} between them; found "
+                    f"{len(row)}: {show(row)}.",
+                )
+            pairs.append((reader.line_num, row[0], row[1]))
+    except csv.Error as error:
+        raise refuse(source, reader.line_num, f"this is not a table of text: {error}.") from None
+    return pairs

@@ -1,0 +1,209 @@
+"""XDSL, the format of GeNIe and SMILE.
+
+`<cpt id="X"><state id="yes" />...<parents>A B</parents><probabilities>...</probabilities></cpt>`:
+the node's own states fastest, then the last parent. A `<deterministic>` node lists the state of
+each configuration in `<resultingstates>`. Identifiers of nodes and states are letters, digits and
+underscores and begin with a letter; a name or label that is no identifier gets a stand-in, and the
+true one is kept, as JSON, in the node's `<property id="robustbn">`. Parents stand before their
+children; the property also keeps the column where that changed the order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from robustbn._networks.parts import (
+    Family,
+    NodePart,
+    Parts,
+    Table,
+    refuse,
+    show,
+    unknown_parent,
+    wrong_count,
+)
+from robustbn._networks.text import (
+    choose_identifiers,
+    escape,
+    text_labels,
+    warn_of_stand_ins,
+    write_numbers,
+)
+from robustbn._networks.xml import Element, escape_xml, parse_xml
+from robustbn._networks.xmlbif import read_xml_table
+from robustbn.network import BayesianNetwork
+
+PROPERTY = "robustbn"
+
+
+def read_parts(data: bytes, source: str) -> Parts:
+    """Find the nodes of an XDSL file; their tables are read later."""
+    root = parse_xml(data, source, "smile", "an XDSL network")
+    sections = root.all("nodes")
+    if len(sections) != 1:
+        raise refuse(source, root.line, f"expected one <nodes>, found {len(sections)}.")
+    if root.all("dynamic"):
+        line = root.all("dynamic")[0].line
+        raise refuse(source, line, "this is a dynamic network; only static ones are read.")
+    remarks: dict[str, dict[str, Any]] = {}
+    elements: dict[str, Element] = {}
+    for element in sections[0].children:
+        _require_chance_node(element, source)
+        name = element.attributes["id"]
+        if name in elements:
+            message = f"node {name!r} appears twice, first on line {elements[name].line}."
+            raise refuse(source, element.line, message)
+        elements[name] = element
+        remarks[name] = _read_remark(element, source)
+    if not elements:
+        raise refuse(source, sections[0].line, "the network has no nodes.")
+    true = {name: remarks[name].get("name", name) for name in elements}
+    order = sorted(elements, key=lambda name: remarks[name].get("column", 0))  # keeps ties in order
+    nodes = [_read_node(elements[name], remarks[name], true, source) for name in order]
+    return Parts(nodes, int)
+
+
+def _require_chance_node(element: Element, source: str) -> None:
+    if element.tag not in ("cpt", "deterministic"):
+        raise refuse(
+            source,
+            element.line,
+            f"a node of kind <{element.tag}> cannot be read; a Bayesian network has <cpt> and "
+            "<deterministic> nodes. In GeNIe, change the type of the node to General.",
+        )
+    if "id" not in element.attributes:
+        raise refuse(source, element.line, f"<{element.tag}> has no id.")
+
+
+def _read_remark(element: Element, source: str) -> dict[str, Any]:
+    """Return what we noted when we wrote the file: true name, true labels, column."""
+    for noted in element.all("property"):
+        if noted.attributes.get("id") != PROPERTY:
+            continue
+        try:
+            remark = json.loads(noted.text)
+        except (ValueError, RecursionError):
+            remark = None
+        n_states = len(element.all("state"))
+        if isinstance(remark, dict):
+            labels = remark.get("states", [""] * n_states)
+            if (
+                isinstance(remark.get("name", ""), str)
+                and isinstance(remark.get("column", 0), int)
+                and isinstance(labels, list)
+                and len(labels) == n_states
+                and all(isinstance(label, str) for label in labels)
+            ):
+                return remark
+        raise refuse(source, noted.line, f"the {PROPERTY} property is damaged: {show(noted.text)}.")
+    return {}
+
+
+def _read_node(
+    element: Element, remark: dict[str, Any], true: dict[str, str], source: str
+) -> NodePart:
+    name = true[element.attributes["id"]]
+    ids = []
+    for state in element.all("state"):
+        if "id" not in state.attributes:
+            raise refuse(source, state.line, f"a state of node {name!r} has no id.")
+        ids.append(state.attributes["id"])
+    parents: tuple[str, ...] = ()
+    line = element.line
+    for found in element.all("parents"):
+        line = found.line
+        for p in found.text.split():
+            if p not in true:
+                raise refuse(source, line, unknown_parent(name, p, true))
+        parents = tuple(true[p] for p in found.text.split())
+    states = tuple(remark.get("states", ids))
+    reader: Callable[[Family], Table] | None = None
+    if element.tag == "cpt" and element.all("probabilities"):
+        reader = partial(read_xml_table, element.all("probabilities")[0], name, source)
+    elif element.tag == "deterministic" and element.all("resultingstates"):
+        listed = element.all("resultingstates")[0]
+        reader = partial(_read_resulting_states, listed, name, source, ids)
+    return NodePart(name, states, parents, element.line, line, reader)
+
+
+def _read_resulting_states(
+    element: Element, node: str, source: str, ids: list[str], family: Family
+) -> Table:
+    """Read the state that each configuration leads to, as a table of zeros and ones."""
+    words = element.text.split()
+    expected = prod(len(labels) for labels in family[:-1])
+    if len(words) != expected:
+        raise refuse(source, element.line, wrong_count(node, expected, len(words)))
+    code = {label: v for v, label in enumerate(ids)}
+    for word in words:
+        if word not in code:
+            message = f"node {node!r} has no state {word!r}; its states are {show(ids, 200)}."
+            raise refuse(source, element.line, message)
+    values = np.zeros((expected, len(ids)))
+    values[np.arange(expected), [code[word] for word in words]] = 1.0
+    return Table(values.ravel(), lambda k: element.line)
+
+
+def to_text(network: BayesianNetwork) -> str:
+    """Return the network as XDSL, with stand-ins for what is no identifier."""
+    labels = text_labels(network, "XDSL")
+    names = choose_identifiers(network.nodes, "n_")
+    column = {node: i for i, node in enumerate(network.nodes)}
+    is_sorted = all(column[p] < column[n] for n in network.nodes for p in network.parents[n])
+    order = network.nodes if is_sorted else network.topological_order
+    stand_ins = [(n, i) for n, i in names.items() if n != i]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    lines += ['<smile version="1.0" id="network" numsamples="10000" discsamples="10000">']
+    lines.append("  <nodes>")
+    for node in order:
+        ids = choose_identifiers(labels[node], "s_")
+        stand_ins += [(label, i) for label, i in ids.items() if label != i]
+        remark: dict[str, Any] = {} if is_sorted else {"column": column[node]}
+        if names[node] != node:
+            remark["name"] = node
+        if any(label != i for label, i in ids.items()):
+            remark["states"] = list(labels[node])
+        lines += _write_node(network, node, names, list(ids.values()), remark)
+    warn_of_stand_ins("XDSL", stand_ins)
+    return "\n".join([*lines, "  </nodes>", *_lay_out(order, names), "</smile>"]) + "\n"
+
+
+def _write_node(
+    network: BayesianNetwork,
+    node: str,
+    names: dict[str, str],
+    ids: list[str],
+    remark: dict[str, Any],
+) -> list[str]:
+    lines = [f'    <cpt id="{names[node]}">']
+    if remark:
+        text = escape_xml(json.dumps(remark))
+        lines.append(f'      <property id="{PROPERTY}">{text}</property>')
+    lines += [f'      <state id="{i}" />' for i in ids]
+    if network.parents[node]:
+        parents = " ".join(names[p] for p in network.parents[node])
+        lines.append(f"      <parents>{parents}</parents>")
+    if network.has_cpts:
+        numbers = write_numbers(network.cpts[node].ravel().tolist())
+        lines.append(f"      <probabilities>{numbers}</probabilities>")
+    return [*lines, "    </cpt>"]
+
+
+def _lay_out(order: Sequence[str], names: dict[str, str]) -> list[str]:
+    """Return what GeNIe shows: the name of each node, and a place for it, ten to a row."""
+    lines = ["  <extensions>", '    <genie version="1.0" app="robustbn" name="network">']
+    for i, node in enumerate(order):
+        x, y = 40 + i % 10 * 120, 40 + i // 10 * 90
+        lines += [
+            f'      <node id="{names[node]}">',
+            f"        <name>{escape_xml(escape(node))}</name>",
+            f"        <position>{x} {y} {x + 80} {y + 50}</position>",
+            "      </node>",
+        ]
+    return [*lines, "    </genie>", "  </extensions>"]

@@ -1,0 +1,1 @@
+"""Rows that can be passed over, wherever they live: in memory, in files, on a cluster."""

@@ -1,0 +1,179 @@
+"""Partitions on a cluster, and questions to all of them: one task a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
+from robustbn.exceptions import MissingDependencyError
+
+Progress = Callable[[int, int, str], None]  # done, of how many, what
+
+
+@dataclass(eq=False)
+class _Sent:
+    """The row vector that was sent last, and where to: rounds ask about it again and again."""
+
+    values: RowVector | None = None
+    groups: Any = None
+    futures: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Partitions on a cluster, in order, and questions to all of them.
+
+    Parameters
+    ----------
+    client : of the cluster, a `distributed.Client`.
+    futures : one a partition.
+    sizes : rows that are left in each.
+    progress : is told how far a pass is.
+    """
+
+    client: Any
+    futures: tuple[Any, ...]
+    sizes: tuple[int, ...]
+    progress: Progress
+    sent: _Sent = field(default_factory=_Sent)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Number of the first row of each, and N at the end."""
+        return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return int(self.starts[-1])
+
+    def ask(
+        self,
+        what: str,
+        question: Question,
+        *,
+        weights: RowVector | None = None,
+        given: Sequence[Any] | None = None,
+    ) -> tuple[Vector, list[Any]]:
+        """Return the sum over all partitions, and the rest of each one's answer. One pass.
+
+        Parameters
+        ----------
+        what : to call it when progress is told.
+        question : what is asked of each partition.
+        weights : a number a row, of which each partition is given its own; shape (N,) or (N, r).
+        given : something else for each partition.
+        """
+        import dask
+
+        client, groups = self.client, self._group_by_worker()
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):
+            asked = client.submit(hold, question, pure=False)
+            handed: list[Any] = [None] * len(groups)
+            if weights is not None:
+                handed = self._send(weights, groups)
+            elif given is not None:
+                handed = [[given[k] for k in members] for _, members in groups]
+            tasks = [
+                client.submit(visit, asked, [self.futures[k] for k in members], mine, **_at(worker))
+                for (worker, members), mine in zip(groups, handed, strict=True)
+            ]
+        total: Sum | None = None
+        answers: list[Any] = [None] * len(self.futures)
+        for k, task in as_they_come(tasks, what, self.progress):
+            part, parts = task.result()
+            total = total if part is None else add(total, part)
+            for member, answer in zip(groups[k][1], parts, strict=True):
+                answers[member] = answer
+        return np.zeros(0) if total is None else total[0] + total[1], answers
+
+    def _send(self, weights: RowVector, groups: list[tuple[str | None, list[int]]]) -> list[Any]:
+        """Return what stands for each group's share of a row vector; it travels once."""
+        sent = self.sent
+        if sent.values is not weights or sent.groups != groups:
+            sent.futures = [
+                self.client.submit(
+                    hold,
+                    [weights[self.starts[k] : self.starts[k + 1]] for k in members],
+                    **_at(worker),
+                )
+                for worker, members in groups
+            ]
+            sent.values, sent.groups = weights, groups
+        return sent.futures
+
+    def _group_by_worker(self) -> list[tuple[str | None, list[int]]]:
+        """Return the workers that hold partitions, each with theirs.
+
+        A partition that is held by none, because its worker was lost, goes to the one with fewest
+        rows; Dask makes it again from where it came from.
+        """
+        held_by = self.client.who_has(list(self.futures))
+        groups: dict[str | None, list[int]] = {}
+        n_rows: dict[str | None, int] = {}
+        orphans = []
+        for k, future in enumerate(self.futures):
+            holders = [*held_by.get(future.key, ())]
+            if not holders:
+                orphans.append(k)
+                continue
+            worker = min(holders, key=lambda w: n_rows.get(w, 0))
+            groups.setdefault(worker, []).append(k)
+            n_rows[worker] = n_rows.get(worker, 0) + self.sizes[k]
+        for k in orphans:
+            worker = min(n_rows, key=lambda w: n_rows[w], default=None)
+            groups.setdefault(worker, []).append(k)
+            n_rows[worker] = n_rows.get(worker, 0) + self.sizes[k]
+        return list(groups.items())
+
+    def __getitem__(self, some: slice) -> Partitions:
+        """Return some of them that follow each other."""
+        return Partitions(self.client, self.futures[some], self.sizes[some], self.progress)
+
+
+def _at(worker: str | None) -> dict[str, Any]:
+    """Return what makes a task run where its rows are, or elsewhere if that worker is lost."""
+    if worker is None:
+        return {"pure": False}
+    return {"pure": False, "workers": [worker], "allow_other_workers": True}
+
+
+def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each task that is done, and the task; on an error, stop the others."""
+    distributed = load_distributed()
+    place = {task.key: k for k, task in enumerate(tasks)}
+    progress(0, len(tasks), what)
+    try:
+        for n_done, task in enumerate(distributed.as_completed(tasks), 1):
+            if task.status == "error":
+                task.result()
+            yield place[task.key], task
+            progress(n_done, len(tasks), what)
+    except distributed.KilledWorker as error:
+        error.add_note(
+            f"While {what}: several workers died over the same partition. It may be larger than "
+            "their memory: make partitions smaller, or give the workers more memory."
+        )
+        raise
+    finally:
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+
+
+def load_distributed() -> Any:
+    """Return the library that the cluster runs on."""
+    try:
+        return import_module("distributed")
+    except ImportError:
+        raise MissingDependencyError(
+            "Rows on a Dask cluster need distributed: pip install 'robustbn[dask]'."
+        ) from None

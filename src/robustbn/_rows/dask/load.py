@@ -1,0 +1,188 @@
+"""From a Dask collection, or a path, to encoded partitions on the workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.config import TableConfig
+from robustbn._rows.dask.cluster import Partitions, Progress, as_they_come, load_distributed
+from robustbn._rows.dask.partition import (
+    FilePart,
+    Partition,
+    Reader,
+    encode_batches,
+    encode_file,
+    encode_frame,
+)
+from robustbn._rows.dask.questions import describe
+from robustbn._rows.dask.rows import RowsOnDask
+from robustbn._rows.kernels import load_backend
+from robustbn._tables.encode import require_rows
+from robustbn._tables.sources import Source
+from robustbn._tables.table import Reading, find_columns
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+LEAST_ROWS = 2**20  # of a partition that is a part of a file
+
+
+def is_on_dask(table: Any) -> bool:
+    """Whether a table is a Dask collection; imports nothing."""
+    return type(table).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def load_on_dask(
+    network: BayesianNetwork,
+    table: Any,
+    config: TableConfig,
+    *,
+    backend: str | None = None,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> RowsOnDask:
+    """Have the workers of a cluster read and encode a table, and return its rows.
+
+    The cluster is the one of the current `distributed.Client`. Memory on the workers: N d bytes of
+    codes, and the packed rows; on the host: nothing that grows with N.
+
+    Parameters
+    ----------
+    table : a Dask frame; a Dask bag whose items are frames, Arrow batches, arrays or records; or a
+        path of files that the workers can read, a folder or a pattern: a partition a file, or
+        several if it is a Parquet file with many rows.
+    config : how it is read. Intervals need their edges.
+    backend : that the workers use, "native" or "numpy".
+    n_threads : of the host; workers use as many as they have.
+    progress : is told (done, of how many, what).
+    """
+    client = _find_client()
+    _require_edges(config)
+    name = load_backend(backend).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
+    tell = progress or (lambda done, n, what: None)
+    reader = Reader(network.with_cpts(None), config, name)
+    tasks, reading = _plan(network, table, reader)
+    futures = client.compute(tasks)
+    for _ in as_they_come(futures, "encoding partitions", tell):
+        pass  # they stay where they are
+    partitions = Partitions(client, tuple(futures), (0,) * len(futures), tell)
+    described = partitions.ask("describing partitions", describe)[1]
+    partitions = replace(partitions, sizes=tuple(n for n, _ in described))
+    founds = [found for _, found in described]
+    require_rows(partitions.n_rows)
+    firsts = np.concatenate([[0], np.cumsum([f.n_read for f in founds], dtype=np.int64)])
+    dropped = [f.dropped + first for f, first in zip(founds, firsts[:-1], strict=True)]
+    reading = replace(
+        reading,
+        n_read=int(firsts[-1]),
+        n_rows=partitions.n_rows,
+        n_missing=_sum_by_node(network, [f.n_missing for f in founds]),
+        n_unknown=_sum_by_node(network, [f.n_unknown for f in founds]),
+        ignored=tuple(dict.fromkeys([*reading.ignored, *(i for f in founds for i in f.ignored)])),
+    )
+    return RowsOnDask(network, partitions, reading, np.concatenate(dropped), name, n_threads)
+
+
+def _find_client() -> Any:
+    distributed = load_distributed()
+    try:
+        return distributed.default_client()
+    except ValueError:
+        raise DataError(
+            "There is no Dask cluster to work on. Start one on this machine with `from distributed "
+            "import Client; client = Client()`, or connect to one with Client('tcp://host:8786'); "
+            "the current client is used."
+        ) from None
+
+
+def _require_edges(config: TableConfig) -> None:
+    """Refuse intervals that only a look at all rows could find."""
+    bins = config.bins
+    cuts = bins.items() if isinstance(bins, Mapping) else [(None, bins)]
+    for node, cut in cuts:
+        if isinstance(cut, str | Integral):
+            where = "bins" if node is None else f"bins[{node!r}]"
+            raise DataError(
+                f"{where}={cut!r}: on a cluster, where each partition is read on its own, "
+                "intervals are not found from the rows. Give their inner edges, such as [18, 65]."
+            )
+
+
+def _plan(network: BayesianNetwork, table: Any, reader: Reader) -> tuple[list[Any], Reading]:
+    """Return what makes each partition, not run yet, and what is known of the table so far."""
+    from dask.delayed import delayed
+
+    how = delayed(reader, traverse=False)
+    encode: Callable[[Any, int, Reader], Partition] = encode_batches
+    kind, where, ignored = "python", "The Dask bag", tuple[str, ...]()
+    if isinstance(table, str | os.PathLike):
+        root = os.fspath(table)
+        encode, kind, where = encode_file, "file", root
+        pieces: list[Any] = [delayed(part, traverse=False) for part in _split_files(root)]
+    elif is_on_dask(table) and hasattr(table, "columns") and hasattr(table, "to_delayed"):
+        encode, kind, where = encode_frame, "pandas", "The Dask frame"
+        names = tuple(str(name) for name in table.columns)
+        source = Source(names, len(names), None, kind, where, lambda positions: iter(()))
+        wanted = {names[k] for k in find_columns(source, network, reader.config)}
+        ignored = tuple(name for name in names if name not in wanted)
+        pieces = table[[c for c in table.columns if str(c) in wanted]].to_delayed()
+    elif is_on_dask(table) and type(table).__name__ == "Bag":
+        pieces = table.to_delayed()
+    else:
+        raise DataError(
+            "On a Dask cluster a table is a Dask frame, a Dask bag of frames or batches, or a path "
+            f"that the workers can read; found {type(table).__module__}.{type(table).__name__}. "
+            "For an array, use dask.dataframe.from_dask_array(x, columns=[...])."
+        )
+    encode_one = delayed(encode, pure=False, traverse=False)
+    tasks = [encode_one(piece, number, how) for number, piece in enumerate(pieces)]
+    return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config)
+
+
+def _split_files(root: str) -> list[FilePart]:
+    """Return the files of a path, in order; those of Parquet in parts, where they are large."""
+    from robustbn._tables.files import find_files, unreadable
+
+    parts = []
+    try:
+        for file in find_files(root):
+            is_plain = not any("=" in folder for folder in file.parts[:-1])
+            if is_plain and file.suffix.lower() in (".parquet", ".pq"):
+                parts += _split_groups(str(file), root)
+            else:
+                parts.append(FilePart(str(file), root))
+    except OSError as error:
+        raise unreadable(root, error) from None
+    return parts
+
+
+def _split_groups(file: str, root: str) -> list[FilePart]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from robustbn._tables.files import unreadable
+
+    try:
+        metadata = pq.read_metadata(file)
+    except pa.ArrowException as error:
+        raise unreadable(file, error) from None
+    parts: list[FilePart] = []
+    groups: list[int] = []
+    n_rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
+        if n_rows >= LEAST_ROWS or group == metadata.num_row_groups - 1:
+            parts.append(FilePart(file, root, tuple(groups)))
+            groups, n_rows = [], 0
+    return parts if len(parts) > 1 else [FilePart(file, root)]
+
+
+def _sum_by_node(network: BayesianNetwork, counts: list[Mapping[str, int]]) -> dict[str, int]:
+    total = {node: sum(c.get(node, 0) for c in counts) for node in network.nodes}
+    return {node: n for node, n in total.items() if n}

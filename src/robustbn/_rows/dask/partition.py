@@ -1,0 +1,173 @@
+"""What a worker holds: the rows of a partition, read and encoded there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import TableConfig
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Rows
+from robustbn._rows.kernels import load_backend
+from robustbn._tables.sources import Source, open_table
+from robustbn._tables.table import Table, encode_source, encode_table
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How partitions are read: what every worker is told once."""
+
+    network: BayesianNetwork
+    config: TableConfig
+    backend: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found in a partition; `dropped` are the numbers of the rows that were left out."""
+
+    n_read: int
+    n_missing: Mapping[str, int]
+    n_unknown: Mapping[str, int]
+    ignored: tuple[str, ...]
+    dropped: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The rows of a partition, as a worker holds them: codes, and the same rows packed.
+
+    When it moves to another worker, the codes travel and are packed there.
+    """
+
+    layout: Layout
+    backend: str
+    codes: NDArray[np.uint8]
+    found: Found
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows as the backend holds them."""
+        return load_backend(self.backend).encode(self.layout, self.codes, _n_threads())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __sizeof__(self) -> int:
+        """Tell Dask what it holds, the packed rows included."""
+        packed = getattr(self.__dict__.get("rows"), "packed", None)
+        own = 0 if packed is None else packed.nbytes
+        return self.codes.nbytes + self.found.dropped.nbytes + own + 1000
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or some groups of rows of a Parquet file; `root` is the path it was found by."""
+
+    file: str
+    root: str
+    groups: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        if self.groups is None:
+            return self.file
+        return f"{self.file}, row groups {self.groups[0]} to {self.groups[-1]}"
+
+
+def _n_threads() -> int:
+    """Return how many threads this worker may use; 1 outside of one."""
+    from distributed import get_worker
+
+    try:
+        return int(get_worker().state.nthreads)
+    except ValueError:
+        return 1
+
+
+def encode_frame(frame: Any, number: int, reader: Reader) -> Partition:
+    """Encode a partition of a Dask frame."""
+    source = replace(open_table(frame), where=f"Partition {number}")
+    return _hold([encode_source(source, reader.network, reader.config)], number, reader)
+
+
+def encode_batches(batches: Any, number: int, reader: Reader) -> Partition:
+    """Encode what a partition of a Bag holds: frames or arrays, or records."""
+    items = list(batches)
+    if items and isinstance(items[0], Mapping) and all(map(_is_scalar, items[0].values())):
+        items = [items]
+    tables = []
+    for k, item in enumerate(items):
+        where = f"Partition {number}" + (f", batch {k}" if len(items) > 1 else "")
+        if isinstance(item, np.ndarray):
+            try:
+                tables.append(encode_table(item, reader.network, reader.config))
+            except DataError as error:
+                raise DataError(f"{where}: {error}") from None
+        else:
+            source = replace(open_table(item), where=where)
+            tables.append(encode_source(source, reader.network, reader.config))
+    return _hold(tables, number, reader)
+
+
+def encode_file(part: FilePart, number: int, reader: Reader) -> Partition:
+    """Encode a file, or a part of one."""
+    source = _open_part(part, f"Partition {number} ({part})", reader.config)
+    return _hold([encode_source(source, reader.network, reader.config)], number, reader)
+
+
+def _open_part(part: FilePart, where: str, config: TableConfig) -> Source:
+    from robustbn._tables.files import open_files
+
+    if part.groups is None:
+        files = [Path(part.file)]
+        return open_files(files, part.root, where, sep=config.sep, encoding=config.encoding)
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from robustbn._tables.arrow import open_dataset
+
+    schema = ds.dataset(part.file, format="parquet").schema
+    texts = [f.name for f in schema if f.type in (pa.string(), pa.large_string())]
+    whole = ds.dataset(part.file, format=ds.ParquetFileFormat(dictionary_columns=texts))
+    piece = next(iter(whole.get_fragments())).subset(row_group_ids=list(part.groups))
+    return open_dataset(ds.FileSystemDataset([piece], whole.schema, whole.format), where)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str) or not hasattr(value, "__len__")
+
+
+def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
+    """Return tables as one partition, packed: a code that is out of range is found here."""
+    codes = np.concatenate(
+        [t.codes for t in tables] or [np.empty((0, reader.network.n_nodes), np.uint8)]
+    )
+    dropped, n_read = [np.empty(0, np.int64)], 0
+    missing: dict[str, int] = {}
+    unknown: dict[str, int] = {}
+    for table in tables:
+        found = table.reading
+        if table.kept is not None:
+            dropped.append(n_read + np.setdiff1d(np.arange(found.n_read), table.kept))
+        n_read += found.n_read
+        for node, n in found.n_missing.items():
+            missing[node] = missing.get(node, 0) + n
+        for node, n in found.n_unknown.items():
+            unknown[node] = unknown.get(node, 0) + n
+    ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
+    found_here = Found(n_read, missing, unknown, ignored, np.concatenate(dropped))
+    layout = reader.network.layout
+    partition = Partition(layout, reader.backend, codes, found_here)
+    try:
+        partition.rows  # noqa: B018 - packs them
+    except DataError as error:  # a plain one, because it has to travel
+        raise DataError(f"Partition {number}: {error}") from None
+    return partition

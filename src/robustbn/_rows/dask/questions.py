@@ -1,0 +1,103 @@
+"""What a worker is asked in a pass: sums over the rows of its partitions, or something of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._rows.dask.partition import Found, Partition
+
+T = TypeVar("T")
+Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
+Question = Callable[[Partition, Any], tuple[Vector | None, Any]]  # a sum over rows, and the rest
+
+
+def visit(
+    question: Question, partitions: list[Partition], given: list[Any] | None
+) -> tuple[Sum | None, list[Any]]:
+    """Do one worker's share of a pass: return the sum, and the rest of each partition's answer."""
+    total: Sum | None = None
+    answers = []
+    for k, partition in enumerate(partitions):
+        table, answer = question(partition, None if given is None else given[k])
+        if table is not None:
+            total = add(total, (table, np.zeros_like(table)))
+        answers.append(answer)
+    return total, answers
+
+
+def add(total: Sum | None, more: Sum) -> Sum:
+    """Add with what rounding takes kept beside: the result does not depend on the order.
+
+    For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where
+    `b' = s - a`; errors are summed on their own.
+    """
+    if total is None:
+        return more
+    a, b = total[0], more[0]
+    s = a + b
+    from_b = s - a
+    lost = (a - (s - from_b)) + (b - from_b)
+    return s, total[1] + more[1] + lost
+
+
+def hold(value: T) -> T:
+    """Return what is given: a task for what a worker should have at hand."""
+    return value
+
+
+def describe(partition: Partition, _: None) -> tuple[None, tuple[int, Found]]:
+    """Return how many rows are left, and what was found."""
+    return None, (len(partition.codes), partition.found)
+
+
+def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, NDArray[np.uint8]]:
+    """Return the codes of some rows, by their numbers in the partition."""
+    return None, partition.codes[numbers]
+
+
+def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector, None]:
+    """Return the counts."""
+    return partition.rows.count(weights), None
+
+
+def judge_rows(
+    weigh: Callable[[Rows], RowVector],
+    keeps_trust: bool,
+    partition: Partition,
+    weights: RowVector | None,
+) -> tuple[Vector, RowVector | None]:
+    """Return the counts by the trust in each row, and that trust if it is to be kept."""
+    trust = weigh(partition.rows)
+    counts = partition.rows.count(trust if weights is None else trust * weights)
+    return counts, trust if keeps_trust else None
+
+
+def project_rows(
+    table: Vector, offset: Vector | None, partition: Partition, _: None
+) -> tuple[None, RowVector]:
+    """Return `y` of each row."""
+    return None, partition.rows.project(table, offset)
+
+
+def score_rows(
+    table: Vector, offset: Vector | None, partition: Partition, _: None
+) -> tuple[None, RowVector]:
+    """Return `|y|^2` of each row."""
+    return None, partition.rows.score(table, offset)
+
+
+def sum_rows(
+    table: Vector, offset: Vector | None, partition: Partition, weights: RowVector | None
+) -> tuple[Vector, None]:
+    """Return the sums of `y` over the rows that touch each cell."""
+    return partition.rows.gram(table, offset, weights), None
+
+
+def hash_rows(partition: Partition, _: None) -> tuple[None, NDArray[np.uint64]]:
+    """Return the hash of each row."""
+    return None, partition.rows.fingerprints()

@@ -1,0 +1,173 @@
+"""A table on a Dask cluster as rows that can be passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.allocate import allocate
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Rows, RowVector, Survey, Vector
+from robustbn._rows.dask.cluster import Partitions
+from robustbn._rows.dask.questions import (
+    Question,
+    count_rows,
+    hash_rows,
+    judge_rows,
+    pick_rows,
+    project_rows,
+    score_rows,
+    sum_rows,
+)
+from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn._tables.table import Reading
+from robustbn.network import BayesianNetwork
+
+T = TypeVar("T")
+MOST_WEIGHTS = 50_000_000  # of rows; of more, the trust in each is not brought here
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows:
+    """All rows on a cluster as `Rows`: vectors of length N are on the host. For second looks."""
+
+    layout: Layout
+    partitions: Partitions
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return self.partitions.n_rows
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, DaskRows]]:
+        """Yield the rows in parts of whole partitions, at most `max_rows` if those are small."""
+        starts, first = self.partitions.starts, 0
+        while first < len(starts) - 1:
+            fits = int(np.searchsorted(starts, starts[first] + max_rows, side="right")) - 1
+            last = max(first + 1, fits)
+            some = self.partitions[first:last]
+            if some.n_rows:
+                yield slice(int(starts[first]), int(starts[last])), replace(self, partitions=some)
+            first = last
+
+    def count(self, weights: RowVector | None = None) -> Vector:
+        """Return `C[j]`, the weight of the rows that touch cell j. One pass."""
+        return self.partitions.ask("counting rows", count_rows, weights=weights)[0]
+
+    def project(self, table: Vector, offset: Vector | None = None) -> RowVector:
+        """Return `y[n] = sum of table[j] over the cells of row n, minus offset`. One pass."""
+        return self._join("projecting rows", partial(project_rows, table, offset))
+
+    def score(self, table: Vector, offset: Vector | None = None) -> RowVector:
+        """Return `|y[n]|^2`. One pass."""
+        return self._join("scoring rows", partial(score_rows, table, offset))
+
+    def gram(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Vector:
+        """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`. One pass."""
+        work = partial(sum_rows, table, offset)
+        return self.partitions.ask("summing rows", work, weights=weights)[0]
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row. One pass."""
+        return self._join("comparing rows", hash_rows)
+
+    def _join(self, what: str, question: Question) -> NDArray[Any]:
+        return np.concatenate(self.partitions.ask(what, question)[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOnDask:
+    """A table on a Dask cluster, as `Data`.
+
+    Rows are numbered as if the partitions, without the rows left out, stood one below another: the
+    same rows are drawn as from a table in memory.
+
+    Parameters
+    ----------
+    network : whose nodes the columns are.
+    partitions : the rows.
+    reading : what was found in all of them.
+    dropped : numbers of the rows that were left out, among all that were read.
+    backend : that the workers use, and the host has to use too: "native" or "numpy".
+    n_threads : of the host.
+    """
+
+    network: BayesianNetwork
+    partitions: Partitions
+    reading: Reading
+    dropped: NDArray[np.int64]
+    backend: str
+    n_threads: int | None = None
+
+    def __len__(self) -> int:
+        return self.partitions.n_rows
+
+    @cached_property
+    def kept(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows that are left, if any were left out; else None."""
+        if not len(self.dropped):
+            return None
+        return np.delete(np.arange(self.reading.n_read), self.dropped)
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the rows that are left at their places; NaN for those left out."""
+        if self.kept is None:
+            return values
+        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
+        spread[self.kept] = values
+        return spread
+
+    def numbers_read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers, among all rows that were read, of rows that are left. O(dropped)."""
+        before = self.dropped - np.arange(len(self.dropped))  # rows left before each left out
+        return numbers + np.searchsorted(before, numbers, side="right")
+
+    def fetch(self, numbers: NDArray[np.int64] | None) -> NDArray[np.uint8]:
+        """Return the codes of the rows with these numbers, which increase, or of all. One pass."""
+        starts = self.partitions.starts
+        given: list[Any] = [slice(None)] * (len(starts) - 1)
+        n = len(self) if numbers is None else len(numbers)
+        if numbers is not None:
+            cuts = np.searchsorted(numbers, starts)
+            given = [numbers[cuts[k] : cuts[k + 1]] - starts[k] for k in range(len(given))]
+        codes: NDArray[np.uint8]
+        codes = allocate((n, self.network.n_nodes), np.uint8, "Fetching rows")
+        _, parts = self.partitions.ask("fetching rows", pick_rows, given=given)
+        return np.concatenate(parts, out=codes)
+
+    def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
+        """Count all rows and draw at most `n_most` of them, evenly. One pass, and one for those."""
+        counts, _ = self.partitions.ask("counting rows", count_rows, weights=weights)
+        n, chosen = len(self), None
+        if n > n_most:
+            chosen = draw_evenly(n, n_most, seed)
+        codes = self.fetch(chosen)
+        rows = load_rows(self.network, codes, self.backend, self.n_threads)
+        return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
+
+    def judge(
+        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
+    ) -> tuple[Vector, RowVector | None]:
+        """Return the counts of all rows by the trust in each, and that trust. One pass.
+
+        Of more than `MOST_WEIGHTS` rows the trust stays on the workers, and None stands for it.
+        """
+        keeps_trust = len(self) <= MOST_WEIGHTS
+        work = partial(judge_rows, weigh, keeps_trust)
+        counts, trust = self.partitions.ask("judging rows", work, weights=weights)
+        return counts, np.concatenate(trust) if keeps_trust else None
+
+    def remember(self, stage: str, make: Callable[[], T]) -> T:
+        """Return what is made."""
+        return make()
+
+    def all_rows(self) -> DaskRows:
+        """Return all rows as one, for second looks."""
+        return DaskRows(self.network.layout, self.partitions)

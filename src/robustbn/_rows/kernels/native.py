@@ -1,0 +1,193 @@
+"""Rows in memory, worked on by the C++ kernels: one byte a cluster of nodes, float32 look-ups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._rows.kernels import _native
+from robustbn._rows.kernels.clusters import (
+    Cluster,
+    cells_of_states,
+    fuse_families,
+    separate_families,
+)
+from robustbn._rows.kernels.thresholds import sampling_thresholds
+from robustbn.exceptions import CodeRangeError
+
+
+@dataclass(frozen=True)
+class NativeRows:
+    """Rows packed into cluster codes, in blocks of 256 rows."""
+
+    layout: Layout
+    clusters: tuple[Cluster, ...]
+    plan: _native.Plan
+    packed: NDArray[np.uint8]
+    n_rows: int
+    n_threads: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that one row takes when packed."""
+        return sum(c.code_bytes for c in self.clusters)
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, NativeRows]]:
+        """Yield the rows in parts of at most about `max_rows`, without a copy."""
+        step = max(1, max_rows // _native.BLOCK)
+        for first in range(0, -(-self.n_rows // _native.BLOCK), step):
+            rows = slice(first * _native.BLOCK, min((first + step) * _native.BLOCK, self.n_rows))
+            packed = self.packed[first * self.plan.block_bytes :][: step * self.plan.block_bytes]
+            yield rows, replace(self, packed=packed, n_rows=rows.stop - rows.start)
+
+    def count(self, weights: RowVector | None = None) -> Vector:
+        """Return `C[j]`, the weight of the rows that touch cell j.
+
+        Exact integers, or sums in double; weights of shape (N, r) are summed as in `gram`.
+        """
+        counts: Vector
+        if weights is not None and weights.ndim == 2:
+            counts = allocate((self.layout.n_cells, weights.shape[1]), float, "Counting")
+            lines = np.ascontiguousarray(weights, dtype=np.float32)
+            self._call(_native.count_columns, lines, counts)
+            return counts
+        counts = allocate((self.layout.n_cells,), float, "Counting")
+        self._call(_native.count, _row_weights(weights), counts)
+        return counts
+
+    def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float32]:
+        """Return `y[n] = sum of table[j] over the cells of row n, minus offset`."""
+        y: NDArray[np.float32]
+        y = allocate((self.n_rows, table.shape[1]), np.float32, "Projecting rows")
+        self._call(_native.project, *_table_and_offset(table, offset), y)
+        return y
+
+    def score(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float32]:
+        """Return `|y[n]|^2`; y is never stored."""
+        scores: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Scoring rows")
+        self._call(_native.score, *_table_and_offset(table, offset), scores)
+        return scores
+
+    def gram(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Vector:
+        """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`; y not stored."""
+        total: Vector = allocate(table.shape, float, "Summing rows")
+        self._call(_native.gram, *_table_and_offset(table, offset), _row_weights(weights), total)
+        return total
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers."""
+        hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
+        self._call(_native.fingerprints, hashes)
+        return hashes
+
+    def _call(self, kernel: Any, *arguments: Any) -> None:
+        try:
+            kernel(self.plan, self.packed, self.n_rows, *arguments, self.n_threads)
+        except MemoryError:
+            # 16 columns of float and double for every thread's and lane's table, at the most
+            raise insufficient_memory(self.plan.n_entries * 16 * 12, "A pass over rows") from None
+
+
+def encode(
+    layout: Layout,
+    codes: NDArray[np.uint8],
+    n_threads: int | None = None,
+    *,
+    fuse: bool = True,
+) -> NativeRows:
+    """Check the range of every code and pack the rows. One pass, any strides, no other copy.
+
+    Parameters
+    ----------
+    fuse : whether families share codes; off, every node has its own.
+    """
+    clusters, plan = _plan(layout, fuse)
+    n_threads = n_threads or available_cpus()
+    n_blocks = -(-len(codes) // _native.BLOCK)
+    packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
+    row, column = _native.encode(plan, codes, packed, n_threads)
+    if row >= 0:
+        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
+    return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
+
+
+def restore(
+    layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+) -> NativeRows:
+    """Return rows from the bytes that `encode` packed them into, without a copy."""
+    clusters, plan = _plan(layout, True)
+    return NativeRows(layout, clusters, plan, packed, n_rows, n_threads or available_cpus())
+
+
+@lru_cache(maxsize=16)
+def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan]:
+    """Choose the clusters and hand them to the kernels; a layout is planned once."""
+    layout.require_addressable()
+    clusters = tuple(fuse_families(layout) if fuse else separate_families(layout))
+    plan = _native.Plan(
+        layout.cards,
+        [c.columns for c in clusters],
+        [c.code_bytes for c in clusters],
+        [cells_of_states(layout, c) for c in clusters],
+        layout.n_cells,
+    )
+    return clusters, plan
+
+
+def sample(
+    layout: Layout,
+    order: Sequence[int],
+    probabilities: Vector,
+    n_rows: int,
+    key: int,
+    n_threads: int | None = None,
+) -> NDArray[np.uint8]:
+    """Draw rows; the same ones as the NumPy backend draws from the same key."""
+    codes: NDArray[np.uint8] = allocate((n_rows, layout.n_nodes), np.uint8, "Drawing rows")
+    thresholds = sampling_thresholds(layout, probabilities)
+    _native.sample(
+        layout.cards,
+        order,
+        [layout.families[i][:-1] for i in order],
+        [thresholds[i] for i in order],
+        key,
+        codes,
+        n_threads or available_cpus(),
+    )
+    return codes
+
+
+def available_cpus() -> int:
+    """Return the number of CPUs this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+def _row_weights(weights: RowVector | None) -> RowVector | None:
+    if weights is None or (
+        weights.dtype in (np.float32, np.float64) and weights.flags.c_contiguous
+    ):
+        return weights
+    return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+def _table_and_offset(table: Vector, offset: Vector | None) -> tuple[Vector, Vector]:
+    if offset is None:
+        offset = np.zeros(table.shape[1])
+    return (
+        np.ascontiguousarray(table, dtype=np.float64),
+        np.ascontiguousarray(offset, dtype=np.float64),
+    )

@@ -1,0 +1,161 @@
+"""The specification: every primitive in plain NumPy, in float64, slow and right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.allocate import allocate
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._rows.kernels.thresholds import sampling_thresholds
+from robustbn.exceptions import CodeRangeError
+
+BLOCK_ROWS = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
+
+
+@dataclass(frozen=True)
+class NumpyRows:
+    """Rows as they came: codes of shape (N, d)."""
+
+    layout: Layout
+    codes: NDArray[np.uint8]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return len(self.codes)
+
+    @property
+    def packed(self) -> NDArray[np.uint8]:
+        """The rows as bytes; here, their codes."""
+        return np.ascontiguousarray(self.codes).reshape(-1)
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
+        """Yield the rows in parts of at most `max_rows`, without a copy."""
+        for start in range(0, self.n_rows, max_rows):
+            rows = slice(start, min(start + max_rows, self.n_rows))
+            yield rows, NumpyRows(self.layout, self.codes[rows])
+
+    def count(self, weights: RowVector | None = None) -> Vector:
+        """Return `C[j]`, the weight of the rows that touch cell j. O(N d) time."""
+        if weights is not None and weights.ndim == 2:
+            return np.stack([self.count(w) for w in weights.T], axis=1)
+        counts = np.zeros(self.layout.n_cells)
+        for rows, cells in self._blocks():
+            w = None if weights is None else np.repeat(weights[rows], cells.shape[1])
+            counts += np.bincount(cells.ravel(), w, minlength=len(counts))
+        return counts
+
+    def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float64]:
+        """Return `y[n] = sum of table[j] over the cells of row n, minus offset`. O(N d r) time."""
+        y: NDArray[np.float64] = allocate((self.n_rows, table.shape[1]), float, "Projecting rows")
+        for rows, cells in self._blocks():
+            y[rows] = self._project_block(cells, table, offset)
+        return y
+
+    def score(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float64]:
+        """Return `|y[n]|^2`. O(N d r) time, O(N) memory."""
+        scores: NDArray[np.float64] = allocate((self.n_rows,), float, "Scoring rows")
+        for rows, cells in self._blocks():
+            scores[rows] = np.square(self._project_block(cells, table, offset)).sum(axis=1)
+        return scores
+
+    def gram(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Vector:
+        """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`. O(N d r) time."""
+        total = np.zeros(table.shape)
+        for rows, cells in self._blocks():
+            y = self._project_block(cells, table, offset)
+            if weights is not None:
+                y *= weights[rows, None]
+            for node_cells in cells.T:
+                np.add.at(total, node_cells, y)
+        return total
+
+    def fingerprints(self) -> NDArray[np.uint64]:
+        """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""
+        hashes = np.zeros(self.n_rows, np.uint64)
+        for column in self.codes.T:
+            hashes = _mix(hashes + column + np.uint64(0x9E3779B97F4A7C15))
+        return hashes
+
+    @staticmethod
+    def _project_block(
+        cells: NDArray[np.int64], table: Vector, offset: Vector | None
+    ) -> NDArray[np.float64]:
+        y: NDArray[np.float64] = table[cells].sum(axis=1)
+        return y if offset is None else y - offset
+
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Yield ranges of rows with the d cells that each of their rows touches."""
+        layout = self.layout
+        for start in range(0, self.n_rows, BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            codes = self.codes[rows].astype(np.int64)
+            cells = np.stack(
+                [
+                    layout.cell_start[i] + codes[:, family] @ np.array(layout.strides[i])
+                    for i, family in enumerate(layout.families)
+                ],
+                axis=1,
+            )
+            yield rows, cells
+
+
+def encode(layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = None) -> NumpyRows:
+    """Check the range of every code; the codes themselves are kept as they are. O(N d) time."""
+    layout.require_addressable()
+    cards = np.array(layout.cards)
+    if len(codes) and (codes.max(axis=0) >= cards).any():
+        row, column = (int(v) for v in np.argwhere(codes >= cards)[0])
+        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
+    return NumpyRows(layout, codes)
+
+
+def restore(
+    layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
+) -> NumpyRows:
+    """Return rows from their bytes."""
+    return NumpyRows(layout, packed.reshape(n_rows, layout.n_nodes))
+
+
+def sample(
+    layout: Layout,
+    order: Sequence[int],
+    probabilities: Vector,
+    n_rows: int,
+    key: int,
+    n_threads: int | None = None,
+) -> NDArray[np.uint8]:
+    """Draw rows node by node, parents first. O(N d) time.
+
+    The number behind row n and node i is a hash of `key` and `n d + i`, so it does not matter in
+    what order, or by whom, rows are drawn.
+    """
+    d = layout.n_nodes
+    codes: NDArray[np.uint8] = allocate((n_rows, d), np.uint8, "Drawing rows")
+    thresholds = sampling_thresholds(layout, probabilities)
+    for start in range(0, n_rows, BLOCK_ROWS):
+        block = codes[start : start + BLOCK_ROWS]
+        first = np.arange(start, start + len(block), dtype=np.uint64) * np.uint64(d)
+        for i in order:
+            u = _mix(np.uint64(key) + (first + np.uint64(i + 1)) * np.uint64(0x9E3779B97F4A7C15))
+            *parents, _ = layout.families[i]
+            configuration = np.zeros(len(block), np.int64)
+            for p in parents:
+                configuration = configuration * layout.cards[p] + block[:, p]
+            drawn = (u >> np.uint64(34)).astype(np.int64)[:, None]
+            block[:, i] = (drawn >= thresholds[i][configuration]).sum(axis=1)
+    return codes
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble each number: the finalizer of splitmix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

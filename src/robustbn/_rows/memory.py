@@ -1,0 +1,78 @@
+"""A table as rows that can be passed over: in memory, or in stretches from a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robustbn._core.protocols import Rows, RowVector, Survey, Vector
+from robustbn._rows.kernels import load_backend
+from robustbn._tables.encode import as_codes
+from robustbn.exceptions import CodeRangeError
+from robustbn.network import BayesianNetwork
+
+T = TypeVar("T")
+
+
+def load_rows(
+    network: BayesianNetwork, X: ArrayLike, backend: str | None = None, n_threads: int | None = None
+) -> Rows:
+    """Check the rows and hand them to a backend."""
+    codes = as_codes(X, network)
+    try:
+        return load_backend(backend).encode(network.layout, codes, n_threads)
+    except CodeRangeError as wrong:
+        raise CodeRangeError(
+            wrong.row, wrong.column, wrong.value, wrong.n_states, network.nodes[wrong.column]
+        ) from None
+
+
+def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
+    """Return the numbers of n rows, one drawn from each of n equal stretches."""
+    rng = np.random.default_rng([seed, n])
+    return ((np.arange(n) + rng.random(n)) * (n_rows / n)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsInMemory:
+    """A table in memory, as `Data`."""
+
+    network: BayesianNetwork
+    codes: NDArray[np.uint8]
+    backend: str | None = None
+    n_threads: int | None = None
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return load_rows(self.network, self.codes, self.backend, self.n_threads)
+
+    def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
+        """Count all rows and draw at most `n_most` of them, evenly. One pass."""
+        n = len(self.codes)
+        counts = self._rows.count(weights)
+        if n <= n_most:
+            return Survey(n, counts, self.codes, np.arange(n), self._rows)
+        chosen = draw_evenly(n, n_most, seed)
+        codes = self.codes[chosen]
+        drawn = load_rows(self.network, codes, self.backend, self.n_threads)
+        return Survey(n, counts, codes, chosen, drawn)
+
+    def judge(
+        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
+    ) -> tuple[Vector, RowVector]:
+        """Return the counts of all rows by the trust in each, and that trust. One pass."""
+        trust = weigh(self._rows)
+        return self._rows.count(trust if weights is None else trust * weights), trust
+
+    def remember(self, stage: str, make: Callable[[], T]) -> T:
+        """Return what is made: nothing is worth remembering of rows in memory."""
+        return make()
+
+    def all_rows(self) -> Rows:
+        """Return all rows."""
+        return self._rows

@@ -1,0 +1,194 @@
+"""The parts of what a caller names: files and their row groups, datasets, relations, streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustbn._core.config import TableConfig
+from robustbn._core.protocols import Column
+from robustbn._rows.stream.parts import Part, open_anew
+from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
+from robustbn._tables.table import Table
+from robustbn.exceptions import DataError
+
+PART_ROWS = 2**22  # row groups are read together up to so many rows
+READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}  # what is decoded is held in memory
+Found = tuple[list[Part], dict[str, str]]
+
+
+def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
+    """Return the parts of a table that can be read more than once, and files that cannot be read.
+
+    Parameters
+    ----------
+    table : a path, a folder or a pattern; a pyarrow dataset, on any filesystem; a DuckDB relation;
+        a frame; or a function that returns a reader or an iterator of record batches, anew at
+        every call.
+    on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
+    config : how text files are read.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
+    if isinstance(table, Table):
+        raise DataError(
+            "This table was read into memory already, and cannot be read in stretches: give the "
+            "path or the frame that it was read from."
+        )
+    if isinstance(table, str | os.PathLike):
+        return _find_files(os.fspath(table), on_error, config)
+    if _is_dataset_of_files(table):
+        slices = partial(_slices_of, format=table.format, schema=table.schema)
+        fragments = {fragment.path: fragment for fragment in table.get_fragments()}
+        return _collect({n: partial(slices, f, name=n) for n, f in fragments.items()}, on_error)
+    if is_relation(table):
+        return [Part("The relation", partial(_open_relation, table))], {}
+    if callable(table):
+        return [Part("The stream", partial(_open_made, table))], {}
+    source = open_table(table)
+    if source.is_once:
+        raise DataError(
+            f"{source.where} can be read once only, and two passes are needed. Give a function "
+            "that opens it anew at every call, or read it into memory first."
+        )
+    return [Part(source.where, partial(open_table, table))], {}
+
+
+def is_relation(table: Any) -> bool:
+    """Whether a table is a relation of DuckDB."""
+    is_duckdb = type(table).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+    return is_duckdb and hasattr(table, "project")
+
+
+def _is_dataset_of_files(table: Any) -> bool:
+    """Whether a table is a pyarrow dataset whose files can be read one by one."""
+    if not type(table).__module__.startswith("pyarrow"):
+        return False
+    is_filtered = bool(getattr(table, "_scan_options", None))
+    return hasattr(table, "get_fragments") and hasattr(table, "files") and not is_filtered
+
+
+def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
+    from robustbn._tables.files import find_files, is_packed, make_dataset, open_files
+
+    files, empty = find_files(path, may_be_empty=on_error == "skip"), {}
+    if on_error == "skip":
+        empty = {str(f): f"{f} is empty (0 bytes)." for f in files if not f.stat().st_size}
+        files = [file for file in files if str(file) not in empty]
+    if not files or not is_packed(files):
+        open_one = partial(open_files, root=path, sep=config.sep, encoding=config.encoding)
+        makers: dict[str, Callable[[], list[Part]]] = {
+            str(f): partial(_whole, f, partial(open_one, [f], where=str(f))) for f in files
+        }
+    else:
+        makers = {str(f): partial(_slices_of_file, f, path, make_dataset) for f in files}
+    parts, skipped = _collect(makers, on_error)
+    return parts, empty | skipped
+
+
+def _collect(makers: Mapping[str, Callable[[], list[Part]]], on_error: str) -> Found:
+    """Return the parts of every file, those that cannot be read left out if they may be."""
+    parts: list[Part] = []
+    skipped: dict[str, str] = {}
+    for name, make in makers.items():
+        try:
+            parts += make()
+        except UnreadableError as error:
+            if on_error == "raise":
+                raise
+            skipped[name] = str(error)
+    return parts, skipped
+
+
+def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
+    open_file()  # its header is read: can it be?
+    state = file.stat()
+    return [Part(str(file), open_file, 0, f"{state.st_size} {state.st_mtime_ns}")]
+
+
+def _slices_of_file(file: Path, root: str, make_dataset: Callable[..., Any]) -> list[Part]:
+    dataset = make_dataset([file], root, str(file))
+    fragment = next(iter(dataset.get_fragments()))
+    return _slices_of(fragment, dataset.format, dataset.schema, str(file))
+
+
+@dataclass(frozen=True, eq=False)
+class _Slice:
+    """Some row groups of a file, or all of it; holds no metadata of the file."""
+
+    format: Any
+    schema: Any
+    filesystem: Any
+    path: str
+    expression: Any
+    row_groups: tuple[int, ...] | None
+    name: str
+
+    def open(self) -> Source:
+        import pyarrow.dataset as ds
+
+        from robustbn._tables.arrow import open_dataset
+        from robustbn._tables.files import UNREADABLE, naming_file, unreadable
+
+        place = (self.path, self.filesystem, self.expression)
+        chosen = {} if self.row_groups is None else {"row_groups": list(self.row_groups)}
+        try:
+            fragment = self.format.make_fragment(*place, **chosen)
+            dataset = ds.FileSystemDataset([fragment], self.schema, self.format, self.filesystem)
+            return naming_file(open_dataset(dataset, self.name, **READ_AHEAD))
+        except UNREADABLE as error:
+            raise unreadable(self.name, error) from None
+
+
+def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]:
+    """Return a file as parts of about `PART_ROWS` rows each, if it has row groups."""
+    from robustbn._tables.files import UNREADABLE, unreadable
+
+    try:
+        info = fragment.filesystem.get_file_info(fragment.path)
+        groups = [(g.id, g.num_rows) for g in getattr(fragment, "row_groups", ())]
+    except UNREADABLE as error:
+        raise unreadable(name, error) from None
+    place = (format, schema, fragment.filesystem, fragment.path, fragment.partition_expression)
+    stamp = f"{info.size} {info.mtime_ns}"
+    if sum(n for _, n in groups) < 2 * PART_ROWS:
+        whole = _Slice(*place, None, name)
+        return [Part(name, whole.open, 0, stamp, whole.open().n_rows)]
+    parts: list[Part] = []
+    first, n, ids = 0, 0, list[int]()
+    for identity, n_rows in groups:
+        ids.append(identity)
+        n += n_rows
+        if n >= PART_ROWS or identity == groups[-1][0]:
+            parts.append(Part(name, _Slice(*place, tuple(ids), name).open, first, stamp, n))
+            first, n, ids = first + n, 0, []
+    return parts
+
+
+def _open_made(make: Callable[[], Any]) -> Source:
+    from robustbn._tables.files import naming_file
+
+    return naming_file(open_table(open_anew(make)))
+
+
+def _open_relation(relation: Any) -> Source:
+    """Return the source of a DuckDB relation; its query is run anew at every reading."""
+    import pyarrow as pa
+
+    from robustbn._tables.arrow import columns_of
+
+    names = tuple(relation.columns)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        quoted = ('"' + names[k].replace('"', '""') + '"' for k in positions)
+        chosen = relation.project(", ".join(quoted))
+        to_reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_arrow_reader
+        reader: pa.RecordBatchReader = to_reader(BLOCK_ROWS)
+        for batch in reader:
+            yield from columns_of(batch)
+
+    return Source(names, len(names), None, "pyarrow", "The relation", read)

@@ -1,0 +1,185 @@
+"""The parts of a table, file by file, and their rows as codes, stretch by stretch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import TableConfig
+from robustbn._core.protocols import Column
+from robustbn._tables.encode import Tally
+from robustbn._tables.sources import Source
+from robustbn._tables.table import code_block, find_columns, fix_edges, make_coders
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a table or some of its row groups; or the whole of a table that has no files.
+
+    Parameters
+    ----------
+    name : the path of its file, or what to call it.
+    open : opens it, again and again.
+    first_row : number of its first row in the file.
+    stamp : size and time of its file, by which another state of it is known; empty if it has none.
+    n_rows : how many it has, if that is known before it is opened.
+    """
+
+    name: str
+    open: Callable[[], Source]
+    first_row: int = 0
+    stamp: str = ""
+    n_rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Which rows of a part a stretch holds.
+
+    Parameters
+    ----------
+    start : number of its first row in the part.
+    n_read : rows in it, those left out included.
+    left_out : which of them are left out.
+    """
+
+    start: int
+    n_read: int
+    left_out: NDArray[np.int64]
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """Numbers, in the part, of the rows that are not left out."""
+        numbers = np.arange(self.start, self.start + self.n_read)
+        return np.delete(numbers, self.left_out) if len(self.left_out) else numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A stretch of rows of one part, and their codes; shape (n, d)."""
+
+    span: Span
+    codes: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class CodeStream:
+    """The rows of every part as codes, as often as asked.
+
+    Parameters
+    ----------
+    network : whose columns are read.
+    parts : of the table; those that cannot be opened are left out already.
+    sizes : rows of each part, or None where only reading tells.
+    config : how values are read; all cuts are spelled out.
+    kind, ignored : of the table, as in `Reading`.
+    skipped : name of each file that cannot be read, and why.
+    """
+
+    network: BayesianNetwork
+    parts: tuple[Part, ...]
+    sizes: tuple[int | None, ...]
+    config: TableConfig
+    kind: str = "file"
+    ignored: tuple[str, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def drops_nothing(self) -> bool:
+        """Whether every row that is read is kept, or else an error."""
+        return self.config.on_unknown == "error" and self.config.on_missing == "error"
+
+    @cached_property
+    def files(self) -> dict[str, list[int]]:
+        """The names of the parts' files, in order, and the parts of each."""
+        files: dict[str, list[int]] = {}
+        for k, part in enumerate(self.parts):
+            files.setdefault(part.name, []).append(k)
+        return files
+
+    @cached_property
+    def file_numbers(self) -> dict[str, int]:
+        """Where each file stands among all."""
+        return {name: k for k, name in enumerate(self.files)}
+
+    def read(self, part: int, tally: Tally) -> Generator[Block, None, None]:
+        """Yield the stretches of a part in order; what is odd is counted in `tally`.
+
+        An unknown or missing value that is to be an error is one at the end of its stretch.
+        """
+        source, first = self.parts[part].open(), self.parts[part].first_row
+        positions = find_columns(source, self.network, self.config)
+        coders = make_coders(source, self.network, self.config)
+        start = 0
+        for columns in source.read(positions):
+            n = len(columns[0].values)
+            codes = np.empty((self.network.n_nodes, n), np.uint8)
+            bad = code_block(coders, columns, codes, tally, first + start)
+            if len(bad):
+                n_read = first + start + n
+                tally.complain(self.network, source.where, n_read, self.config, coders)
+            kept = np.delete(codes.T, bad, axis=0) if len(bad) else codes.T
+            yield Block(Span(start, n, bad), kept)
+            start += n
+
+
+def open_stream(
+    parts: Sequence[Part],
+    skipped: Mapping[str, str],
+    network: BayesianNetwork,
+    config: TableConfig,
+) -> CodeStream:
+    """Open every file of a table once, find its columns and where they are to be cut.
+
+    Parameters
+    ----------
+    parts, skipped : as `find_parts` found them.
+    """
+    if not parts:
+        raise DataError(f"No file can be read; the first: {next(iter(skipped.values()))}")
+    sources = {part.name: part.open() for part in parts if part.first_row == 0}
+    for source in sources.values():
+        positions = find_columns(source, network, config)
+    first = next(iter(sources.values()))
+    if config.bins is not None:
+        together = replace(
+            first,
+            names=network.nodes,
+            where="The table",
+            read=lambda chosen: _read_nodes(parts, network, config, chosen),
+        )
+        config = fix_edges(together, network, range(network.n_nodes), config)
+    sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
+    ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
+    return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, dict(skipped))
+
+
+def _read_nodes(
+    parts: Sequence[Part], network: BayesianNetwork, config: TableConfig, chosen: Sequence[int]
+) -> Iterator[list[Column]]:
+    """Yield the columns of some nodes from every part."""
+    for part in parts:
+        source = part.open()
+        positions = find_columns(source, network, config)
+        yield from source.read([positions[k] for k in chosen])
+
+
+def open_anew(make: Callable[[], Any]) -> Any:
+    """Return what a function makes: a table, or an iterator of batches as a reader of them."""
+    import pyarrow as pa
+
+    made = make()
+    if isinstance(made, Iterator) and not isinstance(made, pa.RecordBatchReader):
+        first = next(made, None)
+        if first is None:
+            raise DataError("The stream has no batches, so not even its columns are known.")
+        return pa.RecordBatchReader.from_batches(first.schema, chain([first], made))
+    return made

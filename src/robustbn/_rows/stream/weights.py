@@ -1,0 +1,154 @@
+"""The trust in each row, written beside the data: a file for every file, all or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.protocols import RowVector
+from robustbn.exceptions import DataError
+
+PARQUET = (".parquet", ".pq")
+
+
+class WeightFiles:
+    """Parquet files with a line a row: row, weight, is_suspicious.
+
+    One table file gives one file; several give a folder with files of the same names, in the same
+    folders. They are written under a temporary name and moved into place by `finish`; `discard`
+    removes them.
+
+    Parameters
+    ----------
+    path : the file or folder to write; it must not be there.
+    names : the table's files.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], names: Sequence[str]) -> None:
+        self.path = Path(path)
+        if self.path.exists():
+            raise DataError(f"{self.path} exists already; choose another name or remove it.")
+        if not self.path.parent.is_dir():
+            raise DataError(f"{self.path}: there is no folder {self.path.parent}.")
+        self.temporary = self.path.with_name(f".{self.path.name}.partial")
+        self.is_folder = len(names) > 1
+        self.names = _relative(names) if self.is_folder else [""]
+        self._writer: Any = None
+
+    def begin(self, file: int) -> None:
+        """Begin the weights of a file of the table."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema(
+            [("row", pa.int64()), ("weight", pa.float32()), ("is_suspicious", pa.bool_())]
+        )
+        try:
+            place = self._place(file)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                place,
+                schema,
+                compression="zstd",
+                use_dictionary=["weight"],
+                column_encoding={"row": "DELTA_BINARY_PACKED"},
+                write_page_checksum=True,
+            )
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def add(self, first_row: int, weights: RowVector) -> None:
+        """Write the weights of the next rows of the file; those of rows left out are NaN."""
+        import pyarrow as pa
+
+        columns = [
+            pa.array(np.arange(first_row, first_row + len(weights))),
+            pa.array(weights.astype(np.float32, copy=False)),
+            pa.array(weights < 0.5),
+        ]
+        try:
+            self._writer.write_table(pa.table(columns, schema=self._writer.schema))
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def end(self) -> None:
+        """End the weights of the file."""
+        writer, self._writer = self._writer, None
+        try:
+            if writer is not None:
+                writer.close()
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def finish(self) -> None:
+        """Move what was written into place."""
+        self.end()
+        try:
+            self.temporary.replace(self.path)
+        except OSError as error:
+            raise self._not_written(error) from None
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with suppress(OSError):  # of a disk that is full, say; the file goes anyway
+                writer.close()
+        if self.temporary.is_dir():
+            shutil.rmtree(self.temporary, ignore_errors=True)
+        else:
+            self.temporary.unlink(missing_ok=True)
+
+    def has_whole(self, file: int, n_rows: int) -> bool:
+        """Whether an earlier run, that was ended, has written all weights of a file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return bool(pq.read_metadata(self._place(file)).num_rows == n_rows)
+        except (OSError, pa.ArrowException):
+            return False
+
+    def _place(self, file: int) -> Path:
+        return self.temporary / self.names[file] if self.is_folder else self.temporary
+
+    def _not_written(self, error: OSError) -> DataError:
+        self.discard()
+        return DataError(f"{self.path} cannot be written: {error}. Nothing was left behind.")
+
+
+def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
+    """Refuse to write into the folder of a table: its next reader would take it for rows."""
+    if not isinstance(table, str | os.PathLike):
+        return
+    if not Path(table).is_dir():
+        pattern = os.path.abspath(os.fspath(table))  # noqa: PTH100 - it need not be a path
+        if fnmatch(os.path.abspath(os.fspath(path)), pattern):  # noqa: PTH100
+            raise DataError(
+                f"{path} is among the files that {table} names, and would be read as rows next "
+                "time. Write it elsewhere."
+            )
+        return
+    folder, place = Path(table).resolve(), Path(path).resolve()
+    if folder in place.parents:
+        below = place.relative_to(folder).parts
+        if not any(name.startswith(("_", ".")) for name in below):
+            raise DataError(
+                f"{path} lies in the folder of the table, {table}, and would be read as rows of it "
+                f"next time. Write it elsewhere, or give it a name that is passed over, such as "
+                f"{Path(table) / ('_' + below[0])}."
+            )
+
+
+def _relative(names: Sequence[str]) -> list[str]:
+    """Return the files' names below the folder they share, each ending as Parquet files do."""
+    root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
+    below = [os.path.relpath(name, root) if root else name for name in names]
+    return [name if Path(name).suffix in PARQUET else f"{name}.parquet" for name in below]

@@ -1,0 +1,316 @@
+"""A fitted estimator as others see it: a report, figures, a summary, a piece of a notebook.
+
+The report room knows no estimator; here one is turned into the plain values that it asks for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from robustbn._core.protocols import Vector
+from robustbn._core.result import TRUST_EDGES, BadKind, JudgedRows, RepeatedRow, Round
+from robustbn._core.version import __version__
+from robustbn._show.diagnosis import Diagnosis
+from robustbn._show.page import ExplainedRow, Report, render_page
+from robustbn._show.page.content import as_text
+from robustbn._show.page.inline import estimator_html, network_html
+from robustbn._show.reasons import Explainer
+from robustbn._tables.table import Reading
+from robustbn.estimator.settings import is_same
+from robustbn.exceptions import NotFittedError
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_ROWS = 2_000
+ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+
+
+class Fitted(Protocol):
+    """What a report asks of an estimator: the attributes of a fitted `RobustEstimator`."""
+
+    network_: BayesianNetwork
+    plain_network_: BayesianNetwork
+    counts_: Vector
+    contamination_: float
+    converged_: bool
+    status_: str
+    kinds_: list[BadKind]
+    repeats_: list[RepeatedRow]
+    history_: list[Round]
+    reading_: Reading
+    fit_seconds_: float
+    _fit: Any
+    _judged: JudgedRows
+
+    @property
+    def explainer_(self) -> Explainer:
+        """What says why a row is distrusted."""
+
+    def diagnose(self) -> Diagnosis:
+        """Return what the paper asks, measured."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+
+
+def build_report(
+    fit: Fitted,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    rows: bool = True,
+    max_rows: int = MAX_ROWS,
+) -> Report:
+    """Return all that a page says of a fit. Time grows with `max_rows`, not with the rows read.
+
+    Parameters
+    ----------
+    title : of the page; by default the name of the table and how many rows it has.
+    command : what repeats the fit; by default the call in Python.
+    rows : whether single rows may be shown; False for private data.
+    max_rows : how many of them at the most, least trusted first.
+    """
+    if not hasattr(fit, "_judged"):
+        raise NotFittedError(
+            "A report needs the trust in the rows of the fit, and a model from a file does not "
+            "hold it: fit the table again, or judge rows with rows(X)."
+        )
+    if max_rows < 0:
+        raise ValueError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
+    reading = fit.reading_
+    return Report(
+        network=fit.network_,
+        plain_network=fit.plain_network_,
+        counts=fit.counts_,
+        plain_counts=fit._fit.plain_counts,
+        n_rows=reading.n_rows,
+        n_distrusted=fit._judged.trust.n_distrusted,
+        effective_rows=fit._judged.trust.effective_rows,
+        contamination=fit.contamination_,
+        converged=fit.converged_,
+        status=fit.status_,
+        weight_edges=TRUST_EDGES,
+        weight_counts=fit._judged.trust.counts.astype(np.int64),
+        kinds=fit.kinds_,
+        repeats=fit.repeats_,
+        rounds=fit.history_,
+        rows=explain_rows(fit, max_rows) if rows else (),
+        rows_hidden=not rows,
+        dropped=say_dropped(reading),
+        diagnosis=str(fit.diagnose()),
+        settings=_settings(fit),
+        versions=versions(),
+        seconds=fit.fit_seconds_,
+        command=_call(fit) if command is None else command,
+        title=_title(reading) if title is None else title,
+    )
+
+
+def report_page(fit: Fitted, **settings: Any) -> str:
+    """Return the page of a fit; settings are those of `build_report`."""
+    return render_page(build_report(fit, **settings))
+
+
+def explain_rows(fit: Fitted, max_rows: int) -> list[ExplainedRow]:
+    """Return the least trusted rows, worst first, each with its states and why. O(max_rows d)."""
+    weights = fit._judged.doubts
+    worst = np.argsort(weights, kind="stable")[:max_rows]
+    codes = fit._judged.codes[worst]
+    states = [fit.network_.states[node] for node in fit.network_.nodes]
+    return [
+        ExplainedRow(
+            row=int(row),
+            weight=float(weight),
+            states=tuple(labels[code] for labels, code in zip(states, line, strict=True)),
+            why=reason.text,
+            blamed=reason.nodes,
+        )
+        for row, weight, line, reason in zip(
+            fit._judged.numbers[worst],
+            weights[worst],
+            codes.tolist(),
+            fit.explainer_.explain(codes),
+            strict=True,
+        )
+    ]
+
+
+def strongest_cell(report: Report, node: str) -> int:
+    """Return the cell that adds most to the move of a node's table: `C[k] |q[j] - plain[j]|`."""
+    network = report.network
+    layout, i = network.layout, network.nodes.index(node)
+    cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
+    rows = layout.sum_configurations(report.counts)[layout.config_of_cell[cells]]
+    apart = np.abs(network.probabilities[cells] - report.plain_network.probabilities[cells])
+    return cells.start + int(np.argmax(rows * apart))
+
+
+def summary_columns(fit: Fitted) -> dict[str, Sequence[Any]]:
+    """Return the headline figures: their names, their values, and what they mean.
+
+    A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
+    """
+    has_rows = hasattr(fit, "_judged")
+    nan, reading = float("nan"), fit.reading_
+    report = build_report(fit, rows=False) if has_rows else None
+    moves = _moves_of(fit) if report is None else report.moves
+    top = int(np.argmax(moves.moved))
+    lines = [
+        ("rows", reading.n_rows, "rows that were read and judged"),
+        ("rows_left_out", reading.n_dropped, "rows with a missing or unknown value"),
+        (
+            "rows_distrusted",
+            report.n_distrusted if report else nan,
+            "rows whose weight is below one half",
+        ),
+        ("contamination", fit.contamination_, "share of the rows' weight that is distrusted"),
+        (
+            "effective_rows",
+            report.effective_rows if report else nan,
+            "rows' worth of information that is left",
+        ),
+        (
+            "largest_move",
+            moves.moved[top],
+            f"share of rows in which {fit.network_.nodes[top]} would have another state",
+        ),
+        ("tables_moved", moves.is_significant.sum(), "tables that moved by more than their error"),
+        ("kinds", len(fit.kinds_), "kinds of bad rows that were found"),
+        ("repeated_rows", len(fit.repeats_), "rows that appear more often than they may"),
+        ("rounds", len(fit.history_), "rounds of the fit"),
+        ("converged", fit.converged_, fit.status_),
+        (
+            "seconds",
+            getattr(fit, "fit_seconds_", nan),
+            "time of the fit, and of reading unless that was done before",
+        ),
+    ]
+    names, values, meanings = zip(*lines, strict=True)
+    return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}
+
+
+class Plots:
+    """Figures of a fit, by matplotlib: `fit.plot.rounds().savefig("rounds.pdf")`.
+
+    Each method returns a `matplotlib.figure.Figure` of its own. Needs `robustbn[plots]`.
+    """
+
+    def __init__(self, fit: Fitted) -> None:
+        self._report = build_report(fit, rows=False)
+
+    def network(self) -> Figure:
+        """Return the network, its nodes coloured by how far their tables moved."""
+        from robustbn._show.page.figures import plot_network
+
+        return plot_network(self._report)
+
+    def tables(self, node: str | None = None) -> Figure:
+        """Return a node's table, all rows against trusted rows; by default the most moved."""
+        from robustbn._show.page.figures import plot_table
+
+        return plot_table(self._report, self._report.moved_tables[0].node if node is None else node)
+
+    def rounds(self) -> Figure:
+        """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
+        from robustbn._show.page.figures import plot_rounds
+
+        return plot_rounds(self._report)
+
+    def rows(self) -> Figure:
+        """Return how many rows have which trust."""
+        from robustbn._show.page.figures import plot_rows
+
+        return plot_rows(self._report)
+
+
+def fitted_html(fit: Fitted) -> str:
+    """Return a fitted robust estimator as a fragment for a notebook."""
+    if hasattr(fit, "_judged"):
+        return estimator_html(build_report(fit, rows=False))
+    facts = (
+        f"From a file: fitted to {fit.reading_.n_rows:,} rows, {fit.contamination_:.1%} of their "
+        f"weight distrusted. {fit.status_}"
+    )
+    return _paragraph(facts) + network_html(fit.network_)
+
+
+def settings_html(text: str, network: BayesianNetwork | None) -> str:
+    """Return any estimator as a fragment: its settings, and its network if it has one."""
+    return _paragraph(text) + ("" if network is None else network_html(network))
+
+
+def say_dropped(reading: Reading) -> dict[str, int]:
+    """Return how many rows were left out, by reason."""
+    if not reading.n_dropped:
+        return {}
+    kinds = (("missing", reading.n_missing), ("unknown", reading.n_unknown))
+    found = [word for word, counts in kinds if sum(counts.values())]
+    return {f"a value is {' or '.join(found or ['missing'])}": reading.n_dropped}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide what a fit gives."""
+    return {
+        "robustbn": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def _moves_of(fit: Fitted) -> Any:
+    from robustbn._show.page.content import measure_moves
+
+    q, plain = fit.network_.probabilities, fit.plain_network_.probabilities
+    return measure_moves(fit.network_.layout, q, plain, fit.counts_, fit._fit.plain_counts)
+
+
+def _settings(fit: Fitted) -> dict[str, str]:
+    """Return the settings that matter always, and all that differ from the usual, as text."""
+    defaults = inspect.signature(type(fit)).parameters
+    chosen = {
+        name: value
+        for name, value in fit.get_params().items()
+        if name not in ("network", "on_unknown", "on_missing", "bins", "verbose")
+        and (name in ALWAYS_SHOWN or not is_same(value, defaults[name].default))
+    }
+    config = fit.reading_.config
+    usual = {
+        name: field.default for name, field in inspect.signature(type(config)).parameters.items()
+    }
+    for name in usual:
+        value = getattr(config, name)
+        is_empty = isinstance(value, Mapping) and not value
+        if not is_same(value, usual[name]) and not is_empty:
+            chosen[name] = dict(value) if isinstance(value, Mapping) else value
+    if fit.reading_.ignored:
+        chosen["columns ignored"] = ", ".join(fit.reading_.ignored)
+    return {name: str(value) for name, value in chosen.items()}
+
+
+def _call(fit: Fitted) -> str:
+    """Return the call that repeats a fit, given `network` and `table`."""
+    defaults = inspect.signature(type(fit)).parameters
+    given = [
+        f"{name}={value!r}"
+        for name, value in fit.get_params().items()
+        if name not in ("network", "verbose") and not is_same(value, defaults[name].default)
+    ]
+    return f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)"
+
+
+def _title(reading: Reading) -> str:
+    rows = f"{reading.n_rows:,} rows"
+    return f"{reading.where}, {rows}" if reading.kind == "file" else f"Robust tables from {rows}"
+
+
+def _paragraph(text: str) -> str:
+    page = f'<p style="font-family:monospace;white-space:pre-wrap">{escape(as_text(text))}</p>'
+    return page.encode("utf-8", "replace").decode("utf-8")

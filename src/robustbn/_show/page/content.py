@@ -1,0 +1,323 @@
+"""What a report says: its facts, and how far each table moved."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import standard_errors
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Vector
+from robustbn._core.result import BadKind, RepeatedRow, Round
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+FEW_ROWS = 10  # a configuration with fewer trusted rows says little
+LONGEST_LABEL = 22  # in a drawing
+Z_95 = 1.959964  # two-sided 95 %
+Z_95_ONE_SIDED = 1.644854
+
+
+@dataclass(frozen=True)
+class ExplainedRow:
+    """A row that is not trusted, and why.
+
+    Parameters
+    ----------
+    row : its number, from 0.
+    weight : the trust in it, from 0 to 1.
+    states : its state at every node, in the order of `network.nodes`.
+    why : a sentence on the cells that speak against it.
+    blamed : the nodes of those cells, most telling first.
+    """
+
+    row: int
+    weight: float
+    states: tuple[Hashable, ...]
+    why: str
+    blamed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Everything the page says about one robust fit, as plain values.
+
+    Parameters
+    ----------
+    network, plain_network : the tables from the trusted rows, and from all rows.
+    counts, plain_counts : weight of the trusted rows, and of all rows, on each cell; shape (M,).
+    n_rows : rows that were read and judged.
+    n_distrusted : rows with a weight below one half.
+    effective_rows : effective sample size of the weights, `(sum w)^2 / sum w^2`.
+    contamination : share of the rows' weight that is distrusted.
+    converged, status : whether the trusted rows look clean, and a sentence on why it stopped.
+    weight_edges, weight_counts : histogram of the weights: B + 1 edges, B counts.
+    kinds, repeats, rounds : as in the estimator's `kinds_`, `repeats_`, `history_`.
+    rows : the least trusted rows that the page may show, worst first.
+    rows_hidden : whether single rows must not be shown (private data).
+    dropped : rows left out while reading: reason and how many.
+    diagnosis : the conditions of the paper's theorem in words, one a line.
+    settings, versions : what a reader needs to repeat the fit.
+    seconds : how long the fit took.
+    command : the command line that repeats it.
+    title : of the page.
+    """
+
+    network: BayesianNetwork
+    plain_network: BayesianNetwork
+    counts: Vector
+    plain_counts: Vector
+    n_rows: int
+    n_distrusted: int
+    effective_rows: float
+    contamination: float
+    converged: bool
+    status: str
+    weight_edges: Vector
+    weight_counts: NDArray[np.int64]
+    kinds: Sequence[BadKind] = ()
+    repeats: Sequence[RepeatedRow] = ()
+    rounds: Sequence[Round] = ()
+    rows: Sequence[ExplainedRow] = ()
+    rows_hidden: bool = False
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    diagnosis: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    command: str | None = None
+    title: str = "Robust tables"
+
+    def __post_init__(self) -> None:
+        n_cells = self.network.n_cells
+        if not self.network.has_same_structure(self.plain_network):
+            raise DataError(
+                "`network` and `plain_network` of a report must have the same nodes, parents and "
+                "states in the same order; they differ."
+            )
+        for name in ("counts", "plain_counts"):
+            shape = np.shape(getattr(self, name))
+            if shape != (n_cells,):
+                raise DataError(
+                    f"`{name}` of a report must have shape ({n_cells},), one entry a cell; found "
+                    f"{shape}."
+                )
+        if len(self.weight_edges) != len(self.weight_counts) + 1:
+            raise DataError(
+                f"A histogram with {len(self.weight_counts)} counts needs "
+                f"{len(self.weight_counts) + 1} edges; found {len(self.weight_edges)}."
+            )
+        for row in self.rows:
+            if len(row.states) != self.network.n_nodes:
+                raise DataError(
+                    f"Row {row.row} of a report has {len(row.states)} states; the network has "
+                    f"{self.network.n_nodes} nodes. Give one state a node, in their order."
+                )
+
+    @cached_property
+    def moves(self) -> Moves:
+        """How far each table moved."""
+        return measure_moves(
+            self.network.layout,
+            self.network.probabilities,
+            self.plain_network.probabilities,
+            self.counts,
+            self.plain_counts,
+        )
+
+    @cached_property
+    def moved_tables(self) -> list[MovedTable]:
+        """The tables, those that moved most first."""
+        return moved_tables(self.network, self.moves)
+
+    @property
+    def n_moved(self) -> int:
+        """Tables that moved by more than their error."""
+        return int(self.moves.is_significant.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """How far the tables moved, one entry a node unless said otherwise.
+
+    Parameters
+    ----------
+    moved : parent-weighted total variation between robust and plain table.
+    error : what sampling alone would give in 95 of 100 cases.
+    rows_per_configuration : trusted rows behind a configuration that occurs, on average.
+    n_only_distrusted : configurations that only distrusted rows show.
+    of_configuration : total variation of each configuration; shape (m,).
+    """
+
+    moved: Vector
+    error: Vector
+    rows_per_configuration: Vector
+    n_only_distrusted: NDArray[np.int64]
+    of_configuration: Vector
+
+    @property
+    def is_significant(self) -> NDArray[np.bool_]:
+        """Whether the table moved by more than its error; shape (d,)."""
+        return self.moved > self.error
+
+
+def measure_moves(
+    layout: Layout, q: Vector, plain: Vector, counts: Vector, plain_counts: Vector
+) -> Moves:
+    """Measure how far each table moved, and how far noise alone could have moved it.
+
+    Notation: k a configuration of the node, v a state, C[k] the trusted rows that show k, N all
+    trusted rows, P(k) = C[k] / N, se[k, v] the standard error of q[k, v] (`standard_errors`).
+
+        moved = sum over k of P(k) * 1/2 sum over v of |q[k, v] - plain[k, v]|
+        error = mean + 1.645 * sd, where
+        mean  = sum over k of P(k) * 1/2 sum over v of sqrt(2 / pi) se[k, v]
+        sd^2  = sum over k of (P(k) * 1/2 sum over v of sqrt(1 - 2 / pi) se[k, v])^2
+
+    The error is the 95 % level of the distance, measured in the same way, between a table learned
+    from the trusted rows and the true table: each entry is off by about a normal of deviation
+    se[k, v], whose absolute value has mean `sqrt(2 / pi) se` and variance `(1 - 2 / pi) se^2`;
+    configurations are independent, states of one configuration are taken to err together (exact for
+    two states, careful for more). A table that moved by more than that was given by counting as
+    something the trusted rows rule out. Weighing by P(k) keeps configurations with a handful of
+    rows from deciding. O(M).
+
+    Parameters
+    ----------
+    q, plain : robust and plain tables; shape (M,).
+    counts, plain_counts : weight of the trusted rows and of all rows on each cell; shape (M,).
+    """
+    of_config = layout.sum_configurations
+    trusted, seen = of_config(counts), of_config(plain_counts)
+    n = float(counts[: layout.cells_per_node[0]].sum())
+    share = trusted / n if n > 0 else np.zeros_like(trusted)
+    distance = 0.5 * of_config(np.abs(q - plain))
+    spread = 0.5 * of_config(standard_errors(layout, counts, q)) * share
+
+    def of_node(values: Vector) -> Vector:
+        total: Vector = np.add.reduceat(values, layout.config_start[:-1], dtype=np.float64)
+        return total
+
+    mean = np.sqrt(2 / np.pi) * of_node(spread)
+    deviation = np.sqrt((1 - 2 / np.pi) * of_node(spread**2))
+    occurs = of_node((trusted > 0).astype(np.float64))
+    return Moves(
+        moved=of_node(share * distance),
+        error=mean + Z_95_ONE_SIDED * deviation,
+        rows_per_configuration=n / np.maximum(occurs, 1),
+        n_only_distrusted=of_node(((seen >= 1) & (trusted < 0.5)).astype(float)).astype(np.int64),
+        of_configuration=distance,
+    )
+
+
+@dataclass(frozen=True)
+class MovedTable:
+    """How far one table moved from what counting gives.
+
+    Parameters
+    ----------
+    node : whose table it is.
+    moved, error : as in `measure_moves`.
+    n_eff : trusted rows behind a configuration that occurs, on average.
+    is_significant : whether it moved by more than its error.
+    n_only_distrusted : configurations that only distrusted rows show.
+    """
+
+    node: str
+    moved: float
+    error: float
+    n_eff: float
+    is_significant: bool
+    n_only_distrusted: int
+
+
+def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:
+    """Return one entry a node, the table that moved most first; ties keep the order of nodes."""
+    order = np.argsort(-moves.moved, kind="stable")
+    return [
+        MovedTable(
+            network.nodes[i],
+            float(moves.moved[i]),
+            float(moves.error[i]),
+            float(moves.rows_per_configuration[i]),
+            bool(moves.moved[i] > moves.error[i]),
+            int(moves.n_only_distrusted[i]),
+        )
+        for i in order
+    ]
+
+
+def interval(q: Vector, n_rows: Vector) -> tuple[Vector, Vector]:
+    """Return the 95 % interval of each probability (Wilson's), given the rows behind it.
+
+    `(q + z^2 / 2n -+ z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`; from 0 to 1 where there
+    are no rows.
+    """
+    n = np.maximum(n_rows, 1e-9)
+    centre = q + Z_95**2 / (2 * n)
+    half = Z_95 * np.sqrt(q * (1 - q) / n + Z_95**2 / (4 * n**2))
+    scale = 1 + Z_95**2 / n
+    return np.maximum((centre - half) / scale, 0.0), np.minimum((centre + half) / scale, 1.0)
+
+
+def verdict(report: Report) -> str:
+    """Return what the fit found, in two or three plain sentences."""
+    d = report.network.n_nodes
+    if report.n_distrusted == 0 and report.contamination < 1e-6:
+        first = f"Every one of the {report.n_rows:,} rows fits this network."
+        tables = "The tables are what counting all rows gives."
+    else:
+        share = percent(report.contamination).replace(".0 %", " %")
+        first = f"About {share} of the rows do not fit this network."
+        tables = _say_tables(report.n_moved, d)
+        top = report.moved_tables[0]
+        if top.is_significant and d > 1:
+            tables += f" The table of {shorten(top.node, 40)} changed most."
+    caution = (
+        ""
+        if report.converged
+        else " Read with care: the rows that are kept still do not look like rows of this network."
+    )
+    return f"{first} {tables}{caution}"
+
+
+def _say_tables(n_moved: int, d: int) -> str:
+    if n_moved == 0:
+        return "No table changed by more than its error."
+    if d == 1:
+        return "Its one table changed by more than its error."
+    whose = "its" if n_moved == 1 else "their"
+    return f"{n_moved:,} of {d:,} tables changed by more than {whose} error."
+
+
+def percent(share: float) -> str:
+    """Return a share as people write it: three digits at most, and never 0 for what is not 0."""
+    value = 100 * share
+    if value == 0:
+        return "0 %"
+    if value < 0.001:
+        return "less than 0.001 %"
+    digits = 1 if value >= 1 else 2 if value >= 0.1 else 3
+    return f"{value:.{digits}f} %"
+
+
+def as_text(label: object) -> str:
+    """Return a label as text a page can hold: what is not a character becomes U+FFFD."""
+    text = str(label)
+    return "".join(
+        "\ufffd" if (ord(c) < 32 and c not in "\t\n") or 0xD800 <= ord(c) < 0xE000 else c
+        for c in text
+    )
+
+
+def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
+    """Cut a long label in its middle, where names differ least."""
+    label = " ".join(label.split())
+    if len(label) <= longest:
+        return label
+    tail = longest // 3
+    return f"{label[: longest - tail - 1]}…{label[len(label) - tail :]}"

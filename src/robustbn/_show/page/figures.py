@@ -1,0 +1,234 @@
+"""Figures for a paper, by matplotlib: the network, a table, the rounds, the rows.
+
+Each function returns a `matplotlib.figure.Figure` of its own; nothing global is touched, no backend
+is chosen: `figure.savefig("rounds.pdf")`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Vector
+from robustbn._show.page.content import FEW_ROWS, Report, as_text, interval, shorten
+from robustbn._show.page.drawing import (
+    EDGE_COLOUR,
+    INK_ON_SCALE,
+    NODE_HEIGHT,
+    OUTLINE,
+    SCALE,
+    STRONG_OUTLINE,
+    colour_steps,
+    lay_out,
+    nice_top,
+)
+from robustbn.exceptions import MissingDependencyError, NetworkError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, ACCENT, QUIET = "#22262b", "#8f3d14", "#8e959d"
+MAX_BARS = 40  # configurations of a table that one figure shows
+
+
+def plot_network(report: Report) -> Figure:
+    """Return the network, its nodes coloured by how far their tables moved."""
+    figure, axes = _figure(6.4, 4.8)
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+    from matplotlib.patches import FancyBboxPatch, PathPatch
+    from matplotlib.path import Path
+
+    picture = lay_out(report.network)
+    moved = report.moves.moved
+    top = nice_top(float(moved.max()))
+    width = float(np.clip(picture.width / 100, 4.5, 30))
+    figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
+    size = 12 * 0.86 * width / picture.width * 72
+    letters = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
+    for route in picture.routes.values():
+        points = [(at[k], at[k + 1]) for _, at in route for k in range(0, len(at), 2)]
+        codes = [code for letter, _ in route for code in letters[letter]]
+        x, y = points[-1]
+        points += [(x - 3.5, y - 6), (x, y), (x + 3.5, y - 6)]
+        codes += [Path.MOVETO, Path.LINETO, Path.LINETO]
+        axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
+    steps = colour_steps(moved, top)
+    for i, (x, y, w) in enumerate(picture.boxes):
+        is_strong = bool(report.moves.is_significant[i])
+        axes.add_patch(
+            FancyBboxPatch(
+                (x - w / 2, y - NODE_HEIGHT / 2),
+                w,
+                NODE_HEIGHT,
+                boxstyle="round,pad=0,rounding_size=7",
+                fc=SCALE[steps[i]],
+                ec=STRONG_OUTLINE if is_strong else OUTLINE,
+                lw=size / (9 if is_strong else 14),
+                zorder=2,
+            )
+        )
+        text = _plain(picture.labels[i])
+        colour = INK_ON_SCALE[steps[i]]
+        axes.text(x, y, text, ha="center", va="center", size=size, color=colour, zorder=3)
+    axes.set_xlim(0, picture.width)
+    axes.set_ylim(picture.height, 0)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    norm = BoundaryNorm(np.linspace(0, 100 * top, len(SCALE) + 1), len(SCALE))
+    bar = figure.colorbar(
+        ScalarMappable(norm, ListedColormap(SCALE)), ax=axes, shrink=0.45, aspect=16, pad=0.01
+    )
+    bar.set_label("table moved by (%)")
+    bar.set_ticks([0, 100 * top], labels=["0", f"{100 * top:g}"])
+    return figure
+
+
+def plot_table(report: Report, node: str) -> Figure:
+    """Return one node's table, plain against robust with 95 % intervals, state by state.
+
+    At most 40 configurations are shown, those that add most to the table's move; the figure says
+    so. Configurations with fewer than 10 trusted rows are pale.
+    """
+    if node not in report.network.parents:
+        raise NetworkError(
+            f"Unknown node {node!r}: it has no table to plot. The network has "
+            f"{report.network.n_nodes} nodes, from {report.network.nodes[0]!r} to "
+            f"{report.network.nodes[-1]!r}."
+        )
+    network, layout = report.network, report.network.layout
+    i = network.nodes.index(node)
+    card = layout.cards[i]
+    cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
+    q = network.probabilities[cells].reshape(-1, card)
+    plain = report.plain_network.probabilities[cells].reshape(-1, card)
+    n = report.counts[cells].reshape(-1, card).sum(axis=1)
+    weight = n * np.abs(q - plain).sum(axis=1)
+    shown = np.sort(np.argsort(-weight, kind="stable")[:MAX_BARS])
+    low, high = interval(q, n[:, None])
+    height = max(1.6, 0.26 * len(shown) + 1.1)
+    figure, _ = _figure(2.2 + 1.5 * min(card, 8), height, is_empty=True)
+    panels = figure.subplots(1, card, sharey=True, squeeze=False)[0]
+    y = np.arange(len(shown))
+    for v, axes in enumerate(panels):
+        values = np.stack([100 * a[shown, v] for a in (plain, q, low, high)])
+        _draw_state(axes, y, values, n[shown])
+        axes.set_title(_plain(shorten(as_text(network.states[node][v]), 18)), fontsize=9)
+    panels[0].set_yticks(y, [_configuration(report, node, int(k)) for k in shown], fontsize=7.5)
+    panels[0].set_ylim(len(shown) - 0.5, -0.5)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower left", ncols=2, fontsize=8, frameon=False)
+    more = f"; {len(shown)} of {len(q)} configurations" if len(shown) < len(q) else ""
+    figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
+    return figure
+
+
+def _draw_state(axes: Axes, y: NDArray[np.int64], values: Vector, n: Vector) -> None:
+    _tidy(axes)
+    plain, q, low, high = values
+    axes.hlines(y, np.minimum(plain, q), np.maximum(plain, q), color="#d8d3c8", lw=1, zorder=1)
+    axes.scatter(plain, y, s=18, fc="white", ec=ACCENT, lw=1.2, zorder=2, label="all rows")
+    for is_few, alpha in ((False, 1.0), (True, 0.35)):
+        which = (n < FEW_ROWS) == is_few
+        label = None if is_few else "trusted rows"
+        axes.hlines(y[which], low[which], high[which], color=INK, lw=1.6, alpha=alpha, zorder=3)
+        axes.scatter(q[which], y[which], s=16, color=INK, alpha=alpha, lw=0, zorder=4, label=label)
+    axes.set_xlim(-4, 104)
+    axes.set_xticks([0, 50, 100])
+    axes.tick_params(axis="y", length=0)
+
+
+def plot_rounds(report: Report) -> Figure:
+    """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
+    figure, _ = _figure(6.4, 2.6, is_empty=True)
+    left, right = figure.subplots(1, 2)
+    tested = [r for r in report.rounds if r.eigenvalues]
+    for axes in (left, right):
+        _tidy(axes)
+    if not tested:
+        left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
+        right.axis("off")
+        return figure
+    for shown, style, label in (
+        (tested[0], {"mfc": "white", "mec": ACCENT, "mew": 1.4}, "all rows"),
+        (tested[-1], {"mfc": INK, "mec": INK}, "trusted rows"),
+    ):
+        ranks = np.arange(1, len(shown.eigenvalues) + 1)
+        left.plot(ranks, shown.eigenvalues, "o", ms=5, label=label, **style)
+    left.axhline(tested[-1].threshold, color=INK, lw=0.9, ls=(0, (5, 4)), label="limit")
+    left.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="variance / expected")
+    _count_in_plain_numbers(left)
+    left.legend(fontsize=7, frameon=False)
+    numbers = [r.number for r in tested]
+    right.plot(numbers, [r.eigenvalues[0] for r in tested], "o-", ms=4, lw=1, color=INK)
+    right.step(
+        numbers, [r.threshold for r in tested], where="mid", color=INK, lw=0.9, ls=(0, (5, 4))
+    )
+    right.set(yscale="log", xlabel="round", ylabel="largest eigenvalue")
+    _count_in_plain_numbers(right)
+    share = right.twinx()
+    share.bar(numbers, [100 * r.removed for r in tested], width=0.5, color=ACCENT, alpha=0.25)
+    share.set_ylabel("distrusted (%)", color=ACCENT)
+    share.spines["top"].set_visible(False)
+    return figure
+
+
+def plot_rows(report: Report) -> Figure:
+    """Return how many rows have which trust; the heights are logarithmic."""
+    figure, axes = _figure(4.2, 2.6)
+    _tidy(axes)
+    edges = np.asarray(report.weight_edges, dtype=float)
+    middles = (edges[:-1] + edges[1:]) / 2
+    colours = [ACCENT if m < 0.5 else QUIET for m in middles]
+    axes.bar(middles, report.weight_counts, width=0.9 * np.diff(edges), color=colours)
+    axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
+    axes.set_ylim(bottom=0.7)
+    return figure
+
+
+def _figure(width: float, height: float, is_empty: bool = False) -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Figures need matplotlib: pip install 'robustbn[plots]'"
+        ) from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes: Any = None if is_empty else figure.subplots()
+    return figure, axes
+
+
+def _tidy(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def _count_in_plain_numbers(axes: Axes) -> None:
+    """Write 2 and not 2 x 10^0 on a logarithmic axis; whole numbers on the other."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _plain(text: str) -> str:
+    """Keep matplotlib from reading dollar signs as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _configuration(report: Report, node: str, k: int) -> str:
+    names = report.network.parents[node]
+    if not names:
+        return "always"
+    states = report.network.states
+    codes = np.unravel_index(k, [len(states[p]) for p in names])
+    parts = [
+        f"{shorten(as_text(p), 14)}={shorten(as_text(states[p][int(v)]), 12)}"
+        for p, v in zip(names, codes, strict=True)
+    ]
+    return _plain(", ".join(parts))

@@ -1,0 +1,89 @@
+"""Small pieces of HTML for notebooks: a network, a fitted estimator. Nothing outside is touched.
+
+Styles are scoped by a class; colours are attributes of the drawing, so that a viewer which strips
+styles still shows it; every label is escaped.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from robustbn._show.page.content import Report, as_text, percent, shorten, verdict
+from robustbn._show.page.drawing import draw_network
+from robustbn.network import BayesianNetwork
+
+MAX_DRAWN = 120  # nodes; a larger picture says little in a notebook
+MAX_LISTED = 8
+
+_STYLE = """
+.rbn-inline{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;max-width:60em;
+color:#22262b;background:#fff;border:1px solid #e3ded4;border-radius:10px;padding:12px 14px}
+.rbn-inline p{margin:0 0 6px}
+.rbn-inline .rbn-quiet{color:#595f67;font-size:13px}
+.rbn-inline table{border-collapse:collapse;font-size:13px;margin:6px 0}
+.rbn-inline th,.rbn-inline td{padding:2px 14px 2px 0;text-align:left;border-bottom:1px solid #eee;
+background:#fff;color:#22262b}
+.rbn-inline .rbn-figure{max-height:420px;overflow:auto}
+.rbn-inline svg{max-width:100%;height:auto}
+"""
+
+
+def network_html(network: BayesianNetwork) -> str:
+    """Return the network as a fragment for a notebook: a line of facts and its drawing."""
+    tables = "with tables" if network.has_cpts else "without tables"
+    facts = (
+        f"{network.n_nodes:,} nodes, {len(network.edges):,} edges, "
+        f"{network.n_configurations:,} configurations, {network.n_cells:,} cells, {tables}"
+    )
+    return _fragment(f"<p><strong>BayesianNetwork</strong>: {facts}</p>" + _picture(network))
+
+
+def estimator_html(report: Report) -> str:
+    """Return a fitted estimator as a fragment: the verdict, the tables that moved, the drawing."""
+    moved = [m for m in report.moved_tables if m.is_significant]
+    rows = "".join(
+        f"<tr><td>{escape(shorten(as_text(m.node), 40))}</td><td>{percent(m.moved)}</td>"
+        f"<td>{percent(m.error)}</td></tr>"
+        for m in moved[:MAX_LISTED]
+    )
+    table = (
+        "<table><thead><tr><th>table of</th><th>moved by</th><th>error</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+        if rows
+        else ""
+    )
+    more = len(moved) - MAX_LISTED
+    rest = f'<p class="rbn-quiet">and {more:,} more tables</p>' if more > 0 else ""
+    facts = (
+        f"{report.n_distrusted:,} of {report.n_rows:,} rows distrusted; effective sample size "
+        f"{report.effective_rows:,.0f}"
+    )
+    body = (
+        f"<p><strong>{escape(as_text(verdict(report)))}</strong></p>"
+        f'<p class="rbn-quiet">{facts}. {escape(as_text(report.status))}</p>{table}{rest}'
+    )
+    return _fragment(body + _picture(report.network, report))
+
+
+def _picture(network: BayesianNetwork, report: Report | None = None) -> str:
+    if network.n_nodes > MAX_DRAWN:
+        return '<p class="rbn-quiet">Too many nodes to draw here; the report draws them.</p>'
+    if report is None:
+        svg = draw_network(network, name="rbn-inline")
+    else:
+        svg = draw_network(
+            network,
+            report.moves.moved,
+            is_strong=report.moves.is_significant.tolist(),
+            notes=[
+                f"{as_text(n)}: table moved by {percent(float(m))}"
+                for n, m in zip(network.nodes, report.moves.moved, strict=True)
+            ],
+            name="rbn-inline",
+        )
+    return f'<div class="rbn-figure">{svg}</div>'
+
+
+def _fragment(body: str) -> str:
+    page = f'<div class="rbn-inline"><style>{_STYLE}</style>{body}</div>'
+    return page.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,153 @@
+"""Why a row is distrusted: the cells that speak most against it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Vector
+from robustbn._learn.density_filter import Filter
+from robustbn._learn.population import Mixture
+from robustbn._learn.repeats import Repeats
+from robustbn.network import BayesianNetwork
+
+PART_ROWS = 2**14
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why one row is distrusted.
+
+    Parameters
+    ----------
+    cells : the cells of the row that speak most against it, most telling first.
+    nodes : the nodes they belong to.
+    text : the same as a sentence.
+    """
+
+    cells: tuple[int, ...]
+    nodes: tuple[str, ...]
+    text: str
+
+
+def touched_cells(layout: Layout, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the cell of each node that each row touches; shape (n, d)."""
+    wide = codes.astype(np.int64)
+    cells = np.empty(wide.shape, np.int64)
+    for i, family in enumerate(layout.families):
+        cells[:, i] = layout.cell_start[i] + wide[:, family] @ np.array(layout.strides[i])
+    return cells
+
+
+@dataclass(frozen=True, eq=False)
+class Explainer:
+    """Explains rows by what a fit knows of good and bad ones.
+
+    A cell j of a row speaks against it by `log B[j] / q[j]`, with B the tables of the kind of bad
+    rows that it most resembles; or, where filters alone decide, by its part of the score.
+
+    Parameters
+    ----------
+    network : with the learned tables.
+    mixture, filters : how rows are judged.
+    repeats : rows that appear too often.
+    repeated : their codes, in the same order; shape (n, d).
+    """
+
+    network: BayesianNetwork
+    mixture: Mixture | None
+    filters: tuple[Filter, ...]
+    repeats: Repeats
+    repeated: NDArray[np.uint8]
+
+    def explain(self, codes: NDArray[np.uint8], n_cells: int = 3) -> list[Reason]:
+        """Return why each row is distrusted. O(n d) time."""
+        reasons: list[Reason] = []
+        for start in range(0, len(codes), PART_ROWS):
+            part = codes[start : start + PART_ROWS]
+            cells = touched_cells(self.network.layout, part)
+            against = self._against(cells)
+            order = np.argsort(-against, axis=1)[:, :n_cells]
+            picked = np.take_along_axis(cells, order, axis=1)
+            tells = np.take_along_axis(against, order, axis=1) > 0
+            for row, top, telling in zip(part, picked.tolist(), tells.tolist(), strict=True):
+                chosen = tuple(j for j, speaks in zip(top, telling, strict=True) if speaks)
+                reasons.append(self._reason(chosen, row))
+        return reasons
+
+    def _against(self, cells: NDArray[np.int64]) -> Vector:
+        """Return how much each cell of each row speaks against it; shape (n, d)."""
+        if self.mixture is not None:
+            table = np.log(self.mixture.bad) - np.log(self.mixture.q)[:, None]
+            by_kind = np.stack([column[cells] for column in table.T])
+            odds = by_kind.sum(axis=2) + np.log(np.maximum(self.mixture.shares, 1e-12))[:, None]
+            kind = odds.argmax(axis=0)
+            chosen: Vector = np.take_along_axis(by_kind, kind[None, :, None], axis=0)[0]
+            return chosen
+        against = np.zeros(cells.shape)
+        lowest = np.ones(len(cells))
+        for each in self.filters:
+            lines = each.table[cells]
+            total = lines.sum(axis=1)
+            score = (total**2).sum(axis=1)
+            factor = each.factors[np.searchsorted(each.edges, score, side="right")]
+            is_lower = factor < lowest
+            parts = np.einsum("nir,nr->ni", lines[is_lower], total[is_lower])
+            against[is_lower], lowest[is_lower] = parts, factor[is_lower]
+        return against
+
+    def _reason(self, cells: tuple[int, ...], row: NDArray[np.uint8]) -> Reason:
+        texts = [self._texts[j] for j in cells]
+        copies = self._copies.get(row.tobytes())
+        if copies is not None:
+            texts.insert(0, copies)
+        nodes = tuple(self.network.nodes[self._node_of_cell[j]] for j in cells)
+        return Reason(cells, nodes, "; ".join(texts))
+
+    @cached_property
+    def _node_of_cell(self) -> NDArray[np.int64]:
+        layout = self.network.layout
+        return np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
+
+    @cached_property
+    def _texts(self) -> _CellTexts:
+        return _CellTexts(self.network)
+
+    @cached_property
+    def _copies(self) -> dict[bytes, str]:
+        repeats = self.repeats
+        return {
+            row.tobytes(): f"appears {seen:,} times, {_rounded(expected)} expected"
+            for row, seen, expected in zip(
+                self.repeated, repeats.seen.tolist(), repeats.expected.tolist(), strict=True
+            )
+        }
+
+
+class _CellTexts(dict[int, str]):
+    """Words for a cell, made when first asked for."""
+
+    def __init__(self, network: BayesianNetwork) -> None:
+        super().__init__()
+        self._network = network
+
+    def __missing__(self, cell: int) -> str:
+        node, parents, state = self._network.describe_cell(cell)
+        text = f"{node}={state}{_given(parents)} ({self._network.probabilities[cell]:.1%} expected)"
+        self[cell] = text
+        return text
+
+
+def _given(parents: dict[str, Hashable]) -> str:
+    return " given " + ", ".join(f"{p}={v}" for p, v in parents.items()) if parents else ""
+
+
+def _rounded(value: float) -> str:
+    if value < 0.01:
+        return "fewer than 0.01"
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"

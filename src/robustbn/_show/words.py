@@ -1,0 +1,117 @@
+"""What a fit found, in the words of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import normalise_counts, sum_over_rows
+from robustbn._core.protocols import Vector
+from robustbn._core.result import BadKind, RepeatedRow, UnusualCell
+from robustbn._learn.repeats import Repeats
+from robustbn.network import BayesianNetwork
+
+
+def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
+    """Return (node, states of its parents) of every configuration that no row shows."""
+    layout = network.layout
+    unseen = np.flatnonzero(layout.sum_configurations(counts) == 0)
+    described = (network.describe_cell(int(j)) for j in layout.first_cell_of_config[unseen])
+    return [(node, parents) for node, parents, _ in described]
+
+
+def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:
+    """Return (node, state) of every node with several states of which the rows show one only."""
+    layout = network.layout
+    found = []
+    for i, node in enumerate(network.nodes):
+        cells = counts[layout.cell_start[i] : layout.cell_start[i + 1]]
+        seen = np.flatnonzero(cells.reshape(-1, layout.cards[i]).sum(axis=0))
+        if len(seen) == 1 < layout.cards[i]:
+            found.append((node, network.states[node][int(seen[0])]))
+    return found
+
+
+def describe_kinds(
+    network: BayesianNetwork, kind_counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
+) -> list[BadKind]:
+    """Describe each kind of bad rows by the cells that tell it from good rows, largest kind first.
+
+    Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
+    most one a node.
+    """
+    layout = network.layout
+    kinds = []
+    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
+    for counts in kind_counts.T:
+        n = float(sum_over_rows(layout, counts))
+        if n < 1:
+            continue
+        among_bad = normalise_counts(layout, counts, 1e-9)
+        telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
+        order = np.argsort(telling)[::-1]
+        _, best_of_node = np.unique(node_of_cell[order], return_index=True)
+        cells = order[np.sort(best_of_node)][:n_cells]
+        unusual = tuple(
+            UnusualCell(
+                *network.describe_cell(int(j)),
+                among_bad=float(among_bad[j]),
+                among_good=float(q[j]),
+                share=float(counts[j] / n),
+            )
+            for j in cells
+        )
+        kinds.append(BadKind(n / n_rows, n, unusual))
+    return sorted(kinds, key=lambda kind: -kind.share)
+
+
+def describe_repeats(
+    network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 100
+) -> list[RepeatedRow]:
+    """Describe the rows that appear too often, those with the largest surplus first.
+
+    Parameters
+    ----------
+    codes : of those rows, one copy each, in the order of `repeats`.
+    """
+    worst = np.argsort(repeats.expected - repeats.seen)[:limit]
+    labels = [network.states[node] for node in network.nodes]
+    described = []
+    for i, row in zip(worst, codes[worst].tolist(), strict=True):
+        states = [of_node[code] for of_node, code in zip(labels, row, strict=True)]
+        described.append(
+            RepeatedRow(
+                row=int(repeats.first[i]),
+                states=dict(zip(network.nodes, states, strict=True)),
+                seen=int(repeats.seen[i]),
+                expected=float(repeats.expected[i]),
+            )
+        )
+    return described
+
+
+def describe_status(
+    removed: float, ceiling: float, top: float, threshold: float, stopped: str
+) -> tuple[bool, str]:
+    """Return whether the trusted rows look clean, and the sentence that says so."""
+    values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
+    if top > threshold:
+        return False, (
+            f"Stopped {stopped} with {removed:.2%} of the rows' weight distrusted, but the trusted "
+            f"rows still vary more than good rows do ({values}). Either more rows are bad than "
+            "contamination allows (raise it), or the network does not describe the good rows: an "
+            "edge that is missing looks like bad rows."
+        )
+    if removed > ceiling:
+        return False, (
+            f"{removed:.2%} of the rows' weight is distrusted, more than the {ceiling:.0%} that "
+            "contamination leads to expect. Raise contamination, or look at repeats_ and kinds_: "
+            "rows that good data repeats may be missing from the network's point of view."
+        )
+    if removed < 1e-6:
+        return True, f"The rows look clean ({values}): every row is trusted."
+    return True, (
+        f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
+    )

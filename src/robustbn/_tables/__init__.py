@@ -1,0 +1,1 @@
+"""Files, frames and queries to columns, and columns to codes."""

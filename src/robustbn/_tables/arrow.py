@@ -1,0 +1,172 @@
+"""Arrow tables, datasets and streams, and every frame that can turn into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from robustbn._core.protocols import Column
+from robustbn._tables.sources import BLOCK_ROWS, Source
+from robustbn.exceptions import DataError
+
+
+def open_arrow(table: Any) -> Source:
+    """Return the source of an Arrow table, batch, reader or dataset, or of any other frame."""
+    import pyarrow.dataset as ds
+
+    kind = type(table).__module__.partition(".")[0]
+    kind = kind if kind in ("pandas", "polars") else "pyarrow"
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return _open_whole(table, kind)
+    if isinstance(table, ds.Dataset):
+        return open_dataset(table, "The dataset")
+    if isinstance(table, pa.RecordBatchReader):
+        return _open_stream(table)
+    return _open_frame(table, kind)
+
+
+def open_python(table: Any) -> Source:
+    """Return the source of a mapping of names to columns, or of a list of mappings."""
+    if isinstance(table, list | tuple):
+        keys = {str(name): name for row in table for name in row}
+        names = tuple(keys)
+        data = {name: [row.get(key) for row in table] for name, key in keys.items()}
+    else:
+        data = {str(name): values for name, values in table.items()}
+        names = tuple(data)
+    columns = [_column_of_values(name, values) for name, values in data.items()]
+    lengths = {name: len(c.values) for name, c in zip(names, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"The columns are not equally long: {lengths}.")
+    from robustbn._tables.sources import blocks_of
+
+    n_rows = next(iter(lengths.values()), 0)
+    read = blocks_of(columns, n_rows)
+    return Source(names, len(names), n_rows, "python", "The mapping", read)
+
+
+def _column_of_values(name: str, values: Any) -> Column:
+    if isinstance(values, np.ma.MaskedArray):
+        return Column(values.data, None, np.ma.getmaskarray(values))
+    if isinstance(values, np.ndarray):
+        return Column(values)
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise DataError(
+            f"Column {name!r} of the mapping must be a list or an array; found "
+            f"{type(values).__name__}."
+        )
+    array = np.empty(len(values), object)
+    array[:] = list(values)
+    return Column(array)
+
+
+def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
+    """Return the source of a `pyarrow.dataset.Dataset`; only the columns asked for are read."""
+    names = tuple(dataset.schema.names)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        wanted = [names[k] for k in positions]
+        for batch in dataset.to_batches(columns=wanted, batch_size=BLOCK_ROWS, **settings):
+            yield from columns_of(batch)
+
+    kind = getattr(getattr(dataset, "format", None), "default_extname", "")
+    n_rows = None if kind in ("csv", "json") else dataset.count_rows()  # text would be parsed
+    return Source(names, len(names), n_rows, "file", where, read)
+
+
+def _open_whole(table: pa.Table, kind: str) -> Source:
+    names = tuple(table.column_names)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
+            yield from columns_of(batch)
+
+    return Source(names, len(names), table.num_rows, kind, "The table", read)
+
+
+def _open_stream(reader: pa.RecordBatchReader) -> Source:
+    names = tuple(reader.schema.names)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        for batch in reader:
+            yield from columns_of(batch.select(list(positions)))
+
+    return Source(names, len(names), None, "pyarrow", "The stream", read, is_once=True)
+
+
+def _open_frame(frame: Any, kind: str) -> Source:
+    """Open a frame through narwhals, or through its Arrow stream where narwhals does not know it.
+
+    Only the columns asked for are handed over; a lazy frame is collected with those alone.
+    """
+    import narwhals as nw
+
+    known = nw.from_native(frame, pass_through=True)
+    if known is frame and not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return _open_stream(pa.RecordBatchReader.from_stream(frame))
+    names = tuple(known.collect_schema().names())
+    is_lazy = isinstance(known, nw.LazyFrame)
+    n_rows = None if is_lazy else len(known)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        chosen = known.select([names[k] for k in positions])
+        native = chosen.collect().to_native() if is_lazy else chosen.to_native()
+        stream: Any = native if hasattr(native, "__arrow_c_stream__") else chosen.to_arrow()
+        for batch in pa.RecordBatchReader.from_stream(stream):
+            yield from columns_of(batch)
+
+    return Source(names, len(names), n_rows, kind, "The frame", read)
+
+
+def columns_of(batch: pa.RecordBatch) -> Iterator[list[Column]]:
+    """Yield the columns of a batch in stretches of rows."""
+    for start in range(0, batch.num_rows, BLOCK_ROWS):
+        stretch = batch.slice(start, BLOCK_ROWS)
+        yield [column_of(array) for array in stretch.columns]
+
+
+def column_of(array: pa.Array) -> Column:
+    """Return an Arrow array as a column: text by its distinct values, the rest as it is."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        values, missing = _numbers(array.indices)
+        return Column(values, array.dictionary.to_pylist(), missing)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column_of(_find_distinct(array))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values, missing = _numbers(array)
+        return Column(values, None, missing)
+    objects = np.empty(len(array), object)
+    objects[:] = array.to_pylist()
+    return Column(objects)
+
+
+def _find_distinct(array: pa.Array) -> pa.Array:
+    try:
+        return array.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # views of text, in older versions
+        return array.cast(pa.large_string()).dictionary_encode()
+
+
+def _numbers(array: pa.Array) -> tuple[Any, Any]:
+    """Return an array of numbers and which of them are missing, without a copy if none is."""
+    if not array.null_count:
+        return _view(array), None
+    return _view(array.fill_null(0)), _view(array.is_null())
+
+
+def _view(array: pa.Array) -> Any:
+    """Return numbers without a copy. Arrow's own way imports pandas, which takes half a second."""
+    if pa.types.is_boolean(array.type):
+        return _view(array.cast(pa.uint8())).view(bool)
+    name = str(array.type)
+    dtype = np.dtype({"halffloat": "f2", "float": "f4", "double": "f8"}.get(name, name))
+    values = array.buffers()[1]
+    if values is None or not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(values, dtype)[array.offset : array.offset + len(array)]

@@ -1,0 +1,27 @@
+"""From what a caller holds to codes: one small integer a row and node.
+
+A code is the position of a state in `network.states[node]`; column k of an array of codes belongs
+to `network.nodes[k]`.
+"""
+
+from robustbn._tables.encode.codes import as_codes, check_weights, require_rows
+from robustbn._tables.encode.columns import (
+    ColumnCoder,
+    as_numbers,
+    count_intervals,
+    distinct_values,
+    find_edges,
+)
+from robustbn._tables.encode.tally import Tally
+
+__all__ = [
+    "ColumnCoder",
+    "Tally",
+    "as_codes",
+    "as_numbers",
+    "check_weights",
+    "count_intervals",
+    "distinct_values",
+    "find_edges",
+    "require_rows",
+]

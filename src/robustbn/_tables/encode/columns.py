@@ -1,0 +1,300 @@
+"""A column of a table to codes: look up each distinct value once, then every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence, Sized
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Column, Vector
+from robustbn._tables.encode.labels import (
+    MISSING,
+    MOST_REMEMBERED,
+    UNKNOWN,
+    WORDS_FOR_MISSING,
+    StateFinder,
+    is_missing,
+)
+
+Codes = NDArray[np.int16]  # with MISSING and UNKNOWN among them
+
+LARGEST_LOOK_UP = 2**12
+
+
+class ColumnCoder:
+    """Turns the columns of one node into codes; remembers what its values stand for.
+
+    Parameters
+    ----------
+    node : its name, for messages.
+    finder : the rules for labels.
+    n_states : of the node.
+    edges : inner ends of the intervals of a number that is to be cut, or None.
+    is_codes : whether whole numbers are codes themselves.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        finder: StateFinder,
+        n_states: int,
+        edges: Vector | None = None,
+        is_codes: bool = False,
+    ) -> None:
+        self.node = node
+        self.finder = finder
+        self.is_cut = edges is not None
+        self.is_codes = is_codes
+        self.n_states = n_states
+        self._edges = np.empty(0) if edges is None else edges
+        self._find: Callable[[Any], int] = finder.find
+        if self.is_cut:
+            self._find = self._find_interval
+        elif is_codes:
+            self._find = self._find_code
+        self._table: tuple[Sequence[Any], Codes] | None = None
+        self._letters: tuple[int, int, bytes | None] | None = None
+        self._memo = _Memo(self._find)
+        self._missing = MISSING if self.is_cut or is_codes else finder.missing
+
+    def code(self, column: Column, out: NDArray[np.uint8]) -> Codes | None:
+        """Write the codes of a stretch into `out`.
+
+        Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
+        where they are; `out` is 0 there. O(n) time.
+        """
+        if column.labels is not None:
+            found = self._code_positions(column, out)
+        elif self.is_cut and column.values.dtype.kind in "iuf":
+            found = self._cut(column.values)
+        elif column.values.dtype.kind in "biu":
+            is_small = column.values.dtype.itemsize == 1 and column.values.dtype.kind != "b"
+            if is_small and column.is_missing is None and self._code_bytes(column.values, out):
+                return None
+            found = self._code_whole_numbers(column.values)
+        elif column.values.dtype.kind == "f":
+            found = self._code_floats(column.values)
+        else:
+            found = self._code_objects(column.values)
+        if found is None:
+            return None
+        if column.is_missing is not None:
+            found = np.where(column.is_missing, np.int16(self._missing), found)
+        if found.min(initial=0) < 0:
+            np.maximum(found, 0, out=out, casting="unsafe")
+            return found
+        out[:] = found
+        return None
+
+    def _code_positions(self, column: Column, out: NDArray[np.uint8]) -> Codes | None:
+        """Look up positions among labels; the last entry is for negative positions."""
+        labels = column.labels
+        assert labels is not None  # noqa: S101 - for the type checker
+        if self._table is None or self._table[0] is not labels:
+            codes = [self._find(label) for label in labels]
+            self._table = labels, np.array([*codes, self._missing], np.int16)
+        table = self._table[1]
+        values = column.values
+        has_negative = values.dtype.kind == "i" and values.min(initial=0) < 0
+        if column.is_missing is None and not has_negative and table[:-1].min(initial=0) >= 0:
+            self._translate(values, table[:-1], out)
+            return None
+        found: Codes = table[values]
+        return found
+
+    @staticmethod
+    def _translate(values: NDArray[Any], table: Codes, out: NDArray[np.uint8]) -> None:
+        """Write `table[values]`. Up to 256 labels, translating bytes is twice as fast as that."""
+        if len(table) > 256:
+            out[:] = table[values]
+        elif (table == np.arange(len(table))).all():
+            out[:] = values
+        else:
+            letters = table.astype(np.uint8).tobytes().ljust(256, b"\0")
+            out[:] = np.frombuffer(
+                values.astype(np.uint8, copy=False).tobytes().translate(letters), np.uint8
+            )
+
+    def _code_bytes(self, values: NDArray[Any], out: NDArray[np.uint8]) -> bool:
+        """Write the codes of numbers of one byte; False if one in their range is no state."""
+        if not len(values):
+            return True
+        starts_at_0 = values.dtype.kind == "u" and (self._letters or (1,))[0] == 0
+        low, high = 0 if starts_at_0 else int(values.min()), int(values.max())
+        if self._letters is None or not (self._letters[0] <= low and high <= self._letters[1]):
+            codes = [self._find(v) for v in range(low, high + 1)]
+            if min(codes) < 0:
+                return False
+            if codes == list(range(low, high + 1)):
+                self._letters = low, high, None
+            else:  # by byte, so that negative numbers come last
+                by_byte = bytearray(256)
+                for number, code in zip(range(low, high + 1), codes, strict=True):
+                    by_byte[number % 256] = code
+                self._letters = low, high, bytes(by_byte)
+        letters = self._letters[2]
+        if letters is None:
+            out[:] = values
+        else:
+            out[:] = np.frombuffer(values.tobytes().translate(letters), np.uint8)
+        return True
+
+    def _code_whole_numbers(self, values: NDArray[Any]) -> Codes:
+        if values.dtype.kind == "b":
+            return np.array([self._find(False), self._find(True)], np.int16)[values.view(np.uint8)]
+        if not len(values):
+            return np.empty(0, np.int16)
+        low, high = int(values.min()), int(values.max())
+        if self.is_codes and low >= 0 and high < self.n_states:
+            return values.astype(np.int16)
+        if high - low < LARGEST_LOOK_UP:
+            table = np.array([self._find(v) for v in range(low, high + 1)], np.int16)
+            places = (values - low).view(f"u{values.itemsize}")  # 100 - -100 wraps in a byte
+            found: Codes = table[places]
+            return found
+        distinct, place = np.unique(values, return_inverse=True)
+        return np.array([self._find(int(v)) for v in distinct], np.int16)[place]
+
+    def _code_floats(self, values: NDArray[np.floating[Any]]) -> Codes:
+        is_number = np.isfinite(values)
+        whole = np.where(is_number, values, 0)
+        if np.abs(whole).max(initial=0) < LARGEST_LOOK_UP and (whole == np.floor(whole)).all():
+            found = self._code_whole_numbers(whole.astype(np.int64))
+        else:
+            distinct, place = np.unique(values, return_inverse=True)
+            found = np.array([self._find(float(v)) for v in distinct], np.int16)[place]
+        found[np.isnan(values)] = self._missing
+        for end in (np.inf, -np.inf):
+            found[values == end] = self._find(end)
+        return found
+
+    def _code_objects(self, values: NDArray[Any]) -> Codes:
+        if values.dtype.kind in "mM":  # whose nanoseconds would turn into whole numbers
+            values = values.astype(f"{values.dtype.kind}8[us]")
+        listed = values.tolist()
+        try:
+            return np.fromiter(map(self._memo.__getitem__, listed), np.int16, len(listed))
+        except TypeError:  # a list among them, say, that cannot be looked up
+            return np.fromiter(map(self._find, listed), np.int16, len(listed))
+
+    def _cut(self, values: NDArray[Any]) -> Codes:
+        found = np.searchsorted(self._edges, values, side="right").astype(np.int16)
+        if values.dtype.kind == "f":
+            found[np.isnan(values)] = MISSING
+            found[np.isinf(values)] = UNKNOWN
+        return found
+
+    def _find_interval(self, value: Any) -> int:
+        """Return the interval of a number, which may be written as text."""
+        number = _as_number(value)
+        if number is None:
+            return MISSING if self.finder.means_missing(value) else UNKNOWN
+        if np.isinf(number):
+            return UNKNOWN
+        return int(np.searchsorted(self._edges, number, side="right"))
+
+    def _find_code(self, value: Any) -> int:
+        """Return a number, which may be written as text, as the code it is."""
+        number = _as_number(value)
+        if number is None:
+            return MISSING if self.finder.means_missing(value) else UNKNOWN
+        is_code = 0 <= number < self.n_states and number == int(number)
+        return int(number) if is_code else UNKNOWN
+
+
+def _as_number(value: Any) -> float | None:
+    """Return a number, or text that is one, as a float; None for all else, NaN too."""
+    is_text = isinstance(value, str) and "_" not in value  # Python reads 1_000, others do not
+    if not is_text and (not isinstance(value, int | float | np.number | Decimal)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        return float("inf") if value > 0 else float("-inf")
+    except ValueError:
+        return None
+    return None if number != number else number
+
+
+class _Memo(dict[Hashable, int]):
+    """Looks every text up once. Others are not kept: 1 and True would be one key."""
+
+    def __init__(self, find: Any) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, value: Any) -> int:
+        code: int = self._find(value)
+        if isinstance(value, str):
+            if len(self) >= MOST_REMEMBERED:
+                self.clear()
+            self[value] = code
+        return code
+
+
+def find_edges(bins: int | str | Sequence[float], values: NDArray[np.float64]) -> Vector:
+    """Return the inner ends of intervals: given, of equal width, or with equally many rows."""
+    if not isinstance(bins, Integral | str):
+        return np.asarray(bins, np.float64)
+    n = count_intervals(bins)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.arange(1.0, n)
+    if isinstance(bins, str):
+        return np.quantile(values, np.arange(1, n) / n)
+    low, high = values.min(), values.max()
+    return np.linspace(low, high if high > low else low + 1, n + 1)[1:-1]
+
+
+def count_intervals(bins: int | str | Sequence[float]) -> int:
+    """Return how many intervals a setting asks for."""
+    if isinstance(bins, str):
+        return int(bins[1:])
+    return len(bins) + 1 if isinstance(bins, Sized) else int(bins)
+
+
+def as_numbers(column: Column) -> NDArray[np.float64]:
+    """Return a column of numbers, or of text that is one, as floats; NaN for all else.
+
+    What is no number is counted, and complained of, when the column is coded.
+    """
+    values: Any = column.values
+    if column.labels is not None:
+        table = [_as_float(label) for label in column.labels]
+        values = np.array([*table, np.nan])[values]
+    elif values.dtype.kind not in "biuf":
+        values = np.array([_as_float(v) for v in values.tolist()], np.float64)
+    numbers: NDArray[np.float64] = values.astype(np.float64)
+    return numbers if column.is_missing is None else np.where(column.is_missing, np.nan, numbers)
+
+
+def _as_float(value: Any) -> float:
+    number = _as_number(value)
+    return float("nan") if number is None else number
+
+
+def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
+    """Return the values that occur in a column, missing ones left out.
+
+    Parameters
+    ----------
+    is_text : whether values come from a text file: words for missing are left out too, and blanks
+        at both ends do not count.
+    """
+    values = column.values
+    if column.is_missing is not None:
+        values = values[~column.is_missing]
+    if column.labels is not None:
+        found = {column.labels[k] for k in np.unique(values[values >= 0])}
+    elif values.dtype.kind in "OmM":
+        listed = values.astype(object).tolist()
+        found = {v if isinstance(v, Hashable) else str(v) for v in listed}
+    else:
+        found = set(np.unique(values).tolist())
+    if is_text:
+        found = {str(value).strip() for value in found} - WORDS_FOR_MISSING
+    return {value for value in found if not is_missing(value)}

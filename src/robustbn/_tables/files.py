@@ -1,0 +1,324 @@
+"""Tables in files: CSV, TSV, Parquet, Arrow, JSON lines; one file, a folder, or a pattern."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from robustbn._core.protocols import Column
+from robustbn._tables.arrow import columns_of, open_dataset
+from robustbn._tables.sources import Source, UnreadableError
+from robustbn.exceptions import DataError
+
+TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
+COMPRESSED = (".gz", ".zst", ".bz2")
+DATASETS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+KNOWN = ".csv and .tsv (also .gz, .zst, .bz2), .parquet, .arrow, .feather, .jsonl"
+UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
+UNSAFE = (".pkl", ".pickle", ".joblib", ".npy", ".npz")
+
+
+def open_file(path: str, *, sep: str | None, encoding: str) -> Source:
+    """Return the source of a path: a file, a folder of files of one kind, or a pattern."""
+    try:
+        files = find_files(path)
+    except OSError as error:  # a folder that may not be entered
+        raise unreadable(path, error) from None
+    return open_files(files, path, path, sep=sep, encoding=encoding)
+
+
+def open_files(
+    files: list[Path], root: str, where: str, *, sep: str | None, encoding: str
+) -> Source:
+    """Return the source of some files.
+
+    Parameters
+    ----------
+    root : the path they were found by: folders below it may hold columns, such as `year=2024`.
+    where : what to call them in messages.
+    """
+    suffix = _suffix(files[0])
+    try:
+        if suffix in TEXT:
+            return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
+        dataset = _make_dataset(files, root, DATASETS[suffix])
+        return naming_file(open_dataset(dataset, where))
+    except UNREADABLE as error:
+        raise unreadable(where, error) from None
+
+
+def is_packed(files: list[Path]) -> bool:
+    """Whether files say how many rows they have without being read, unlike text."""
+    return _suffix(files[0]) not in TEXT and DATASETS[_suffix(files[0])] != "json"
+
+
+def unreadable(path: str, error: Exception) -> UnreadableError:
+    """Return the error for a file that is damaged or is not what its name says."""
+    if isinstance(error, PermissionError):
+        return UnreadableError(f"{path}: no permission to read it.")
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = re.sub(r"^Error creating dataset.* input source '.*?': (Invalid: )?", "", text)
+    advice = "It may be truncated, or not be what its name says."
+    if "UTF8" in text or "UTF-8" in text or isinstance(error, UnicodeError):
+        advice = "Its text is in another encoding: name it, such as encoding='latin-1'."
+    elif "Empty CSV" in text:
+        advice = "There is not even a header."
+    elif "CSV parse error: Expected" in text:
+        advice = "A line has more or fewer values than the header; sep=... sets what parts them."
+    elif "JSON parse error: Column" in text:
+        advice = "Make its values all text or all numbers."
+    return UnreadableError(f"{path} cannot be read: {text.rstrip('.')}. {advice}")
+
+
+def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
+    """Return the files of a path, a folder or a pattern, in order.
+
+    Parameters
+    ----------
+    may_be_empty : whether a file of 0 bytes is passed over; it is an error otherwise.
+    """
+    text = str(path)
+    found = Path(path)
+    if not found.exists() and glob.has_magic(text):
+        matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
+        files = sorted(Path(f) for f in matches if Path(f).is_file())
+        if not files:
+            raise DataError(f"{path}: no file matches this pattern.{_query_hint(text)}")
+    elif found.is_dir():
+        if not os.access(found, os.R_OK | os.X_OK):
+            raise PermissionError(f"{path} cannot be listed")
+        files = sorted(
+            f
+            for f in found.rglob("*")
+            if f.is_file() and not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
+        )
+        if not files:
+            raise DataError(f"{path} is a folder without files.")
+    elif found.exists():
+        files = [found]
+    else:
+        raise _not_there(found)
+    _check_files(text, files, may_be_empty=may_be_empty)
+    return files
+
+
+def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
+    """Refuse files of unknown or several kinds, and empty ones."""
+    for file in files:
+        if _suffix(file) not in (*TEXT, *DATASETS):
+            raise _not_a_table(file)
+    kinds = sorted({_suffix(file) for file in files})
+    if len(kinds) > 1:
+        raise DataError(
+            f"{path}: files of several kinds ({', '.join(kinds)}). Name one, such as "
+            f"{Path(path) / ('*' + kinds[0])}."
+        )
+    for file in files:
+        if file.stat().st_size == 0 and not may_be_empty:
+            raise DataError(f"{file} is empty (0 bytes): there is not even a header.")
+
+
+def _not_there(path: Path) -> DataError:
+    hint = _query_hint(str(path))
+    if not hint and path.parent.is_dir():
+        import difflib  # seldom needed
+
+        names = [f.name for f in path.parent.iterdir()]
+        near = difflib.get_close_matches(path.name, names, 1)
+        hint = f" Did you mean {path.parent / near[0]}?" if near else ""
+    return DataError(f"{path}: no such file or folder.{hint}")
+
+
+def _query_hint(text: str) -> str:
+    is_query = " " in text and "select" in text.lower()
+    return " For a query, give its database too: connection=..." if is_query else ""
+
+
+def _not_a_table(path: Path) -> DataError:
+    if _suffix(path) in UNSAFE:
+        return DataError(
+            f"{path} is refused: files of this kind may run code when they are opened. Load it "
+            "yourself if you trust it, and pass the table."
+        )
+    return DataError(f"{path} is not a table that can be read; known are {KNOWN}.")
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [s.lower() for s in path.suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in COMPRESSED:
+        return suffixes[-2]
+    return suffixes[-1] if suffixes else ""
+
+
+def make_dataset(files: list[Path], root: str, where: str) -> Any:
+    """Return files of one kind as a pyarrow dataset; errors name them.
+
+    Text is read by its distinct values, and pages of Parquet that carry a checksum are checked.
+    """
+    try:
+        return _make_dataset(files, root, DATASETS[_suffix(files[0])])
+    except UNREADABLE as error:
+        raise unreadable(where, error) from None
+
+
+def _make_dataset(files: list[Path], root: str, kind: str) -> Any:
+    import pyarrow.dataset as ds
+
+    names = [str(f) for f in files]
+    how: Any = kind
+    if kind == "parquet":
+        schema = ds.dataset(names[0], format="parquet").schema
+        texts = [
+            f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+        ]
+        checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+        how = ds.ParquetFileFormat(dictionary_columns=texts, default_fragment_scan_options=checked)
+    base = _fixed_part(root)
+    keys = _keys_of_folders(files[0], base)
+    if not keys:
+        return ds.dataset(names, format=how)
+    folders = ds.partitioning(pa.schema([(key, pa.string()) for key in keys]), flavor="hive")
+    return ds.dataset(
+        names, format=how, partitioning=folders, partition_base_dir=str(base.absolute())
+    )
+
+
+def _fixed_part(where: str) -> Path:
+    """Return the folder that a path is, or that its pattern starts from."""
+    path = Path(where)
+    if path.is_dir():
+        return path
+    folders = [p for p in path.parents if not glob.has_magic(str(p)) or p.is_dir()]
+    return folders[0]
+
+
+def _keys_of_folders(file: Path, root: Path) -> list[str]:
+    """Return the names of columns that folders such as `year=2024` hold the values of."""
+    return [part.partition("=")[0] for part in file.relative_to(root).parts[:-1] if "=" in part]
+
+
+def naming_file(source: Source) -> Source:
+    """Return the source with errors of reading that name the file."""
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        try:
+            yield from source.read(positions)
+        except UNREADABLE as error:
+            raise unreadable(source.where, error) from None
+
+    return replace(source, read=read)
+
+
+def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) -> Source:
+    """Return the source of text files; every value is text, so that no type is guessed."""
+    headers = [_read_header(file, sep or ",", encoding) for file in files]
+    names = headers[0].names
+    for file, header in zip(files, headers, strict=True):
+        if header.names != names:
+            raise DataError(
+                f"{file}: its columns differ from those of {files[0]}: {header.names[:8]} instead "
+                f"of {names[:8]}."
+            )
+    if len(names) == 1:
+        _complain_of_separator(where, names[0], sep)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        for file, header in zip(files, headers, strict=True):
+            for batch in _text_batches(file, sep or ",", encoding, header, positions):
+                yield from columns_of(batch)
+
+    source = Source(names, len(names), None, "file", where, read, is_text=True)
+    return naming_file(source)
+
+
+def _complain_of_separator(where: str, header: str, sep: str | None) -> None:
+    for other in (";", "\t", "|", ","):
+        if other in header and other != sep:
+            raise DataError(
+                f"{where} has one column, {header[:60]!r}: its columns seem to be separated by "
+                f"{other!r}. Say so with sep={other!r}."
+            )
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The first line of a text file that is not blank.
+
+    Parameters
+    ----------
+    names : of the columns.
+    n_blank : blank lines before it.
+    is_last : whether no line follows.
+    """
+
+    names: tuple[str, ...]
+    n_blank: int
+    is_last: bool
+
+
+def _read_header(file: Path, sep: str, encoding: str) -> _Header:
+    import csv
+
+    with (
+        pa.input_stream(str(file), compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
+    ):
+        lines = csv.reader(text, delimiter=sep, strict=True)
+        try:
+            for n_blank, values in enumerate(lines):
+                if values:
+                    names = tuple(name.removeprefix("\ufeff").strip() for name in values)
+                    return _Header(names, n_blank, next(lines, None) is None)
+        except csv.Error as error:
+            raise DataError(f"{file} cannot be read: its first lines: {error}.") from None
+    raise DataError(f"{file} has no header: all of its lines are blank.")
+
+
+def _text_batches(
+    file: Path, sep: str, encoding: str, header: _Header, positions: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow.csv as pv
+
+    if header.is_last:
+        return
+    n_columns = len(header.names)
+    numbered = [str(k) for k in range(n_columns)]
+    wanted = [str(k) for k in positions]
+    words = pa.dictionary(pa.int32(), pa.string())
+    with pv.open_csv(
+        str(file),
+        read_options=pv.ReadOptions(
+            encoding=encoding,
+            column_names=numbered,
+            skip_rows=header.n_blank,
+            skip_rows_after_names=1,
+            block_size=2**23,
+        ),
+        parse_options=pv.ParseOptions(
+            delimiter=sep,
+            newlines_in_values=True,
+            ignore_empty_lines=n_columns > 1,  # of one column, a blank line is a missing value
+        ),
+        convert_options=pv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, words),
+            include_columns=wanted,
+            strings_can_be_null=False,
+        ),
+    ) as reader:
+        yield from reader

@@ -1,0 +1,58 @@
+"""pandas frames: categories keep their codes, text goes through Arrow, numbers are not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.protocols import Column
+from robustbn._tables.sources import BLOCK_ROWS, Source
+
+
+def open_pandas(frame: Any) -> Source:
+    """Return the source of a `pandas.DataFrame`."""
+    names = tuple(str(name) for name in frame.columns)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        series = [frame.iloc[:, k] for k in positions]
+        whole = [None if _is_arrow(s) else _column_of(s) for s in series]
+        for start in range(0, len(frame), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            yield [
+                _column_of_text(s.iloc[rows]) if column is None else column[rows]
+                for s, column in zip(series, whole, strict=True)
+            ]
+
+    return Source(names, len(names), len(frame), "pandas", "The frame", read)
+
+
+def _is_arrow(series: Any) -> bool:
+    """Whether a series is text or held by Arrow: not numbers, categories or any objects."""
+    name = type(series.dtype).__name__
+    return name in ("ArrowDtype", "StringDtype")
+
+
+def _column_of_text(series: Any) -> Column:
+    import pyarrow as pa
+
+    from robustbn._tables.arrow import column_of
+
+    array = pa.array(series, from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    return column_of(array)
+
+
+def _column_of(series: Any) -> Column:
+    if type(series.dtype).__name__ == "CategoricalDtype":
+        return Column(series.array.codes, series.array.categories.tolist())
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO":
+        return Column(series.to_numpy())
+    if type(series.dtype).__name__ == "SparseDtype":
+        return Column(series.sparse.to_dense().to_numpy())
+    if series.dtype.kind in "biuf":  # numbers that may be missing, with a mask beside them
+        missing = series.isna().to_numpy()
+        return Column(series.to_numpy(dtype=series.dtype.numpy_dtype, na_value=0), None, missing)
+    return Column(series.astype(object).to_numpy())

@@ -1,0 +1,479 @@
+"""From any table to codes: open it, find its columns, look up its values, count what is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.config import TableConfig
+from robustbn._core.protocols import Column, RowVector
+from robustbn._tables.encode import (
+    ColumnCoder,
+    Tally,
+    as_codes,
+    as_numbers,
+    check_weights,
+    count_intervals,
+    distinct_values,
+    find_edges,
+)
+from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
+from robustbn._tables.sources import Source, open_table
+from robustbn.exceptions import DataError
+from robustbn.network import MAX_STATES, BayesianNetwork
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table was read, and what was found in it.
+
+    Parameters
+    ----------
+    n_read : rows that were read, those left out included.
+    n_rows : rows that are left, N.
+    n_missing, n_unknown : values of each node that were missing, or no state of it.
+    ignored : columns that are no node of the network.
+    kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
+    where : its path, or what to call it.
+    config : the settings, with the ends of all intervals.
+    skipped : files that could not be read, and why.
+    """
+
+    n_read: int
+    n_rows: int
+    n_missing: Mapping[str, int]
+    n_unknown: Mapping[str, int]
+    ignored: tuple[str, ...]
+    kind: str
+    where: str
+    config: TableConfig
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that were left out because of a missing or unknown value."""
+        return self.n_read - self.n_rows
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.n_read:,} rows read."]
+        if self.n_dropped:
+            missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
+            lines.append(
+                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
+                f"{unknown:,} unknown values."
+            )
+        if self.ignored:
+            many = len(self.ignored) > 1
+            lines.append(
+                f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
+                f"{_some(self.ignored)}."
+            )
+        if self.skipped:
+            many = len(self.skipped) > 1
+            lines.append(
+                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
+                f"{'were' if many else 'was'} skipped: {_some(list(self.skipped))}."
+            )
+        return " ".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table as codes. Estimators take it in place of the table it was read from.
+
+    Parameters
+    ----------
+    codes : position of each row's state at each node; shape (N, d), uint8.
+    states : those of each node; the keys are what the columns are, in order.
+    kept : numbers of the rows that are left, if any were left out; else None.
+    reading : what was found.
+    """
+
+    codes: NDArray[np.uint8]
+    states: Mapping[str, tuple[Hashable, ...]]
+    kept: NDArray[np.int64] | None
+    reading: Reading
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """What the columns are."""
+        return tuple(self.states)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the rows that are left at their places among all that were read.
+
+        Rows that were left out get NaN.
+        """
+        if self.kept is None:
+            return values
+        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
+        spread[self.kept] = values
+        return spread
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.nodes)} nodes. {self.reading}>"
+
+
+class Kept(Protocol):
+    """A table that was read, wherever its rows are."""
+
+    @property
+    def reading(self) -> Reading:
+        """What was found."""
+
+    @property
+    def kept(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows that are left, if any were left out."""
+
+
+def as_weights(weights: Any, table: Kept) -> RowVector | None:
+    """Return the weights of the rows that are left, given those of all that were read."""
+    checked = check_weights(weights, table.reading.n_read)
+    if checked is None or table.kept is None:
+        return checked
+    left = checked[table.kept]
+    if not left.any():
+        raise DataError(
+            "Every row with a weight above zero was left out because of a missing or unknown "
+            "value: there is nothing to learn from."
+        )
+    return left
+
+
+def read_table(
+    table: Any,
+    network: BayesianNetwork,
+    *,
+    on_unknown: str = "error",
+    on_missing: str = "error",
+    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
+    rename: Mapping[str, str] | None = None,
+    labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    ignore_case: bool = False,
+    codes: bool | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    connection: Any = None,
+) -> Table:
+    """Read the columns of a network's nodes from any table, as codes.
+
+    Only those columns are touched. What a value stands for is decided by documented rules, which
+    never guess: see `docs/tables.md`. Memory: the codes, N d bytes, and one stretch of rows.
+
+    Parameters
+    ----------
+    table : a pandas, polars or pyarrow frame, dataset or reader; a DuckDB relation; a NumPy or
+        SciPy array (columns in the order of the nodes; whole numbers are codes); a mapping of names
+        to columns; a path (`.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.jsonl`; a folder or
+        a pattern too); with `connection`, an SQL query.
+    on_unknown : what to do with a value that is no state of its node: "error", "drop" (leave the
+        row out and count it) or "missing" (as if there were no value).
+    on_missing : what to do with a missing value: "error" or "drop".
+    bins : how to cut numbers into intervals, for each node: a list of inner edges, where a value
+        equal to an edge is above it; a number of intervals of equal width; or "q5" for five with
+        equally many rows. Without names, for all columns.
+    rename : node of each column whose name differs from it.
+    labels : for each node, the state that each value stands for, where the names differ; None
+        among the values names a state for those that are missing.
+    ignore_case : whether "Yes" stands for the state "yes".
+    codes : whether whole numbers are positions of states. By default they are in arrays only.
+    sep, encoding : of a text file.
+    connection : a DuckDB connection, or one of any database with cursors.
+    """
+    config = TableConfig(
+        on_unknown,
+        on_missing,
+        bins,
+        {} if rename is None else rename,
+        {} if labels is None else labels,
+        ignore_case,
+        codes,
+        sep,
+        encoding,
+    )
+    source = open_table(table, sep=sep, encoding=encoding, connection=connection)
+    return encode_source(source, network, config)
+
+
+def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> Table:
+    """Return a table as codes; one that is read already, or an array of codes, is not copied."""
+    if isinstance(table, Table):
+        if list(table.states.items()) != list(network.states.items()):
+            raise DataError(
+                "This table was read for a network with other nodes or states; read it again."
+            )
+        return table
+    is_plain = config.bins is None and config.on_unknown == "error" and not config.labels
+    is_plain = is_plain and config.codes is not False
+    if type(table) is np.ndarray and table.dtype == np.uint8 and is_plain:
+        codes = as_codes(table, network)
+        n = len(codes)
+        reading = Reading(n, n, {}, {}, (), "numpy", "The array", config)
+        return Table(codes, network.states, None, reading)
+    source = open_table(table, sep=config.sep, encoding=config.encoding)
+    return encode_source(source, network, config)
+
+
+def encode_source(source: Source, network: BayesianNetwork, config: TableConfig) -> Table:
+    """Return the codes of a source, and what was found in it."""
+    positions = find_columns(source, network, config)
+    config = fix_edges(source, network, positions, config)
+    coders = make_coders(source, network, config)
+    out = allocate((source.n_rows or 0, network.n_nodes), np.uint8, "Reading the table")
+    dropped: list[NDArray[np.int64]] = []
+    tally, n_read, n_kept = Tally(), 0, 0
+    space = np.empty((network.n_nodes, 0), np.uint8)
+    for columns in source.read(positions):
+        n = len(columns[0].values)
+        if n > space.shape[1]:
+            space = np.empty((network.n_nodes, n), np.uint8)
+        codes = space[:, :n]
+        bad = code_block(coders, columns, codes, tally, n_read)
+        n_left = n - len(bad)
+        if n_kept + n_left > len(out):
+            _resize(out, max(n_kept + n_left, len(out) * 3 // 2))
+        rows = codes.T if not len(bad) else np.delete(codes.T, bad, axis=0)
+        np.copyto(out[n_kept : n_kept + n_left], rows)
+        dropped.append(n_read + bad)
+        n_read, n_kept = n_read + n, n_kept + n_left
+    _resize(out, n_kept)
+    tally.complain(network, source.where, n_read, config, coders)
+    kept = None
+    if n_kept < n_read:
+        kept = np.delete(np.arange(n_read), np.concatenate(dropped))
+    used = set(positions)
+    reading = Reading(
+        n_read=n_read,
+        n_rows=n_kept,
+        n_missing=dict(tally.missing),
+        n_unknown=dict(tally.unknown),
+        ignored=tuple(n for k, n in enumerate(source.names or ()) if k not in used),
+        kind=source.kind,
+        where=source.where,
+        config=config,
+    )
+    return Table(out, network.states, kept, reading)
+
+
+def _resize(array: NDArray[np.uint8], n_rows: int) -> None:
+    """Make an array that nobody else has seen longer or shorter, in place if the system can."""
+    if n_rows != len(array):
+        try:
+            array.resize((n_rows, array.shape[1]), refcheck=False)
+        except MemoryError:
+            raise insufficient_memory(n_rows * array.shape[1], "Reading the table") from None
+
+
+def code_block(
+    coders: Sequence[ColumnCoder],
+    columns: Sequence[Column],
+    codes: NDArray[np.uint8],
+    tally: Tally,
+    start: int,
+) -> NDArray[np.int64]:
+    """Write the codes of a stretch of rows, shape (d, n); return which rows to leave out."""
+    is_bad = np.zeros(codes.shape[1], bool)
+    for coder, column, out in zip(coders, columns, codes, strict=True):
+        found = coder.code(column, out)
+        if found is not None:
+            tally.add(coder.node, column, found, start)
+            is_bad |= found < 0
+    return np.flatnonzero(is_bad)
+
+
+def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) -> list[int]:
+    """Return the position of each node's column."""
+    if source.names is None:
+        if source.n_columns != network.n_nodes:
+            raise DataError(
+                f"{source.where} has {source.n_columns} columns; the network has "
+                f"{network.n_nodes} nodes. Column k belongs to network.nodes[k]: "
+                f"{_some(network.nodes)}. A frame with named columns may have more."
+            )
+        return list(range(source.n_columns))
+    for column, node in config.rename.items():
+        if column not in source.names or node not in network.nodes:
+            what = f"no column {column!r}" if column not in source.names else f"no node {node!r}"
+            raise DataError(f"rename={{{column!r}: {node!r}}}: there is {what}.")
+    renamed = [config.rename.get(name, name) for name in source.names]
+    place: dict[str, int] = {}
+    wanted = set(network.nodes)
+    for k, name in enumerate(renamed):
+        if name in place and name in wanted:
+            raise DataError(
+                f"{source.where} has two columns for node {name!r}: number {place[name]} and "
+                f"number {k}. Leave one out, or rename it."
+            )
+        place[name] = k
+    missing = [node for node in network.nodes if node not in place]
+    if missing:
+        raise _missing_columns(source, missing, [n for n in renamed if n not in wanted])
+    return [place[node] for node in network.nodes]
+
+
+def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> DataError:
+    import difflib  # seldom needed
+
+    folded = {name.strip().casefold(): name for name in spare}
+    hints = {}
+    for node in missing[:8]:
+        near = folded.get(node.strip().casefold())
+        close = [near] if near else difflib.get_close_matches(node, spare, 1)
+        if close:
+            hints[close[0]] = node
+    advice = "Add the column, or say which one it is with rename={column: node}."
+    if hints:
+        advice = f"Did you mean rename={hints!r}?"
+    found = f"It has {_some(source.names or ())}."
+    return DataError(
+        f"{source.where} lacks {len(missing)} of the network's columns: {_some(missing)}. {found} "
+        f"{advice}"
+    )
+
+
+def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
+    """Return what turns each node's column into codes."""
+    wrong_nodes = [node for node in config.labels if node not in network.states]
+    if wrong_nodes:
+        raise DataError(f"labels names {_some(wrong_nodes)}, which the network does not have.")
+    coders = []
+    for node in network.nodes:
+        states = network.states[node]
+        said = config.labels.get(node, {})
+        wrong = [state for state in said.values() if state not in states]
+        if wrong:
+            raise DataError(
+                f"labels[{node!r}] leads to {_some(wrong)}, no state of the node; states: "
+                f"{_some(states)}."
+            )
+        finder = StateFinder(states, said, config.ignore_case, source.is_text)
+        edges = None
+        if isinstance(config.bins, Mapping) and node in config.bins:
+            edges = np.asarray(config.bins[node], np.float64)
+            if len(edges) + 1 != len(states):
+                raise DataError(
+                    f"bins[{node!r}] cuts into {len(edges) + 1} intervals at {edges.tolist()}; the "
+                    f"node has {len(states)} states: {_some(states)}."
+                )
+            if said:
+                raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
+        is_codes = source.is_codes if config.codes is None else config.codes
+        is_codes = is_codes and not said and edges is None
+        if is_codes and source.may_be_labels and config.codes is None:
+            _refuse_doubtful_codes(source, node, states, finder)
+        coders.append(ColumnCoder(node, finder, len(states), edges, is_codes))
+    return coders
+
+
+def _refuse_doubtful_codes(
+    source: Source, node: str, states: Sequence[Hashable], finder: StateFinder
+) -> None:
+    """Refuse numbers that are states in one reading and positions of other states in another."""
+    for code in range(len(states)):
+        as_state = finder.find(code)
+        if as_state not in (code, MISSING, UNKNOWN):
+            raise DataError(
+                f"{source.where}, column {node!r}: {code} could be the state "
+                f"{states[as_state]!r}, or the position of {states[code]!r}. States: "
+                f"{_some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
+                "with named columns; for positions, codes=True or an array of uint8."
+            )
+
+
+def fix_edges(
+    source: Source, network: BayesianNetwork, positions: Sequence[int], config: TableConfig
+) -> TableConfig:
+    """Return the settings with every cut spelled out, which may take a pass over the columns."""
+    bins = config.bins
+    if bins is None:
+        return config
+    if not isinstance(bins, Mapping):
+        bins = dict.fromkeys(network.nodes, bins)
+    place = dict(zip(network.nodes, positions, strict=True))
+    open_ones = [n for n, cut in bins.items() if isinstance(cut, Integral | str) and n in place]
+    edges = {n: list(cut) for n, cut in bins.items() if not isinstance(cut, int | Integral | str)}
+    wrong = [n for n in bins if n not in place]
+    if wrong:
+        raise DataError(f"bins names {_some(wrong)}, which the network does not have.")
+    if open_ones:
+        if source.is_once:
+            raise DataError(
+                f"{source.where} can be read once only, so the intervals of {_some(open_ones)} "
+                "cannot be found first: give their edges."
+            )
+        stretches = list(source.read([place[n] for n in open_ones]))
+        for k, node in enumerate(open_ones):
+            values = [as_numbers(columns[k]) for columns in stretches]
+            whole = np.concatenate(values) if values else np.empty(0)
+            edges[node] = find_edges(bins[node], whole).tolist()
+    return replace(config, bins=edges)
+
+
+def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:
+    """Return a network without edges: a node a column, its states the values that occur."""
+    if isinstance(table, Table):
+        return BayesianNetwork(dict.fromkeys(table.nodes, ()), dict(table.states))
+    source = open_table(table, sep=config.sep, encoding=config.encoding)
+    names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
+    if config.bins is not None and not isinstance(config.bins, Mapping):
+        intervals = range(count_intervals(config.bins))
+        return BayesianNetwork(dict.fromkeys(names, ()), dict.fromkeys(names, intervals))
+    if source.is_once:
+        raise DataError(
+            f"{source.where} can be read once only, so its states cannot be found first: give a "
+            "network, or a table that can be read twice."
+        )
+    return BayesianNetwork(dict.fromkeys(names, ()), _find_states(source, names, config))
+
+
+def _find_states(
+    source: Source, names: Sequence[str], config: TableConfig
+) -> dict[str, Sequence[Hashable]]:
+    """Return the values that occur in each column, in order; positions if it is to be cut."""
+    bins = config.bins if isinstance(config.bins, Mapping) else {}
+    open_ones = [k for k, name in enumerate(names) if name not in bins]
+    found: dict[str, set[Any]] = {names[k]: set() for k in open_ones}
+    for columns in source.read(open_ones) if open_ones else ():
+        for name, column in zip(found, columns, strict=True):
+            found[name] |= distinct_values(column, source.is_text)
+            if len(found[name]) > MAX_STATES:
+                raise DataError(
+                    f"{source.where}, column {name!r}: {len(found[name]):,} different values or "
+                    f"more are too many for states ({MAX_STATES} at most). If it is continuous, "
+                    f"cut it: bins='q5', or bins={{{name!r}: [...]}}."
+                )
+    states: dict[str, Sequence[Hashable]] = {}
+    for name in names:
+        if name in bins:
+            states[name] = range(count_intervals(bins[name]))
+        elif source.is_codes:
+            largest = int(max(found[name], default=0))
+            if largest >= MAX_STATES:
+                raise DataError(
+                    f"{source.where}, column {name!r}: the number {largest:,} is no position of a "
+                    f"state, of which there are at most {MAX_STATES}. If the column is "
+                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
+                )
+            states[name] = range(largest + 1)
+        elif not found[name]:
+            raise DataError(
+                f"{source.where}, column {name!r} has no values, so its states are not known. "
+                "Leave it out, or give a network."
+            )
+        else:
+            states[name] = sorted(found[name], key=lambda v: (str(type(v)), v))
+    return states
+
+
+def _some(names: Sequence[object], limit: int = 8) -> str:
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown + (f", ... ({len(names) - limit} more)" if len(names) > limit else "")

@@ -1,0 +1,231 @@
+"""What the estimators share: settings, tables in, priors, likelihoods, files."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Hashable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import TableConfig
+from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
+from robustbn._core.protocols import Rows, Vector
+from robustbn._rows.memory import load_rows
+from robustbn._show.words import find_constants, find_unseen
+from robustbn._tables.encode import require_rows
+from robustbn._tables.table import Reading, Table, encode_table, infer_network
+from robustbn.estimator.settings import Settings, not_fitted
+from robustbn.exceptions import (
+    ConstantColumnWarning,
+    DataError,
+    ModelFileError,
+    UnseenConfigurationWarning,
+)
+from robustbn.network import BayesianNetwork
+
+PRIORS = ("none", "laplace", "bdeu")
+
+
+class TableEstimator(Settings):
+    """What the estimators share: tables in, priors, likelihoods."""
+
+    network: BayesianNetwork | None
+    prior: str | None
+    pseudo_count: float
+    equivalent_sample_size: float
+    on_unknown: str
+    on_missing: str
+    bins: Any
+    n_threads: int | None
+    backend: str | None
+    network_: BayesianNetwork
+    counts_: Vector
+    unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
+    reading_: Reading
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def log_likelihood(self, X: Any) -> float:
+        """Return the log-likelihood of all rows together: `sum over cells of C[j] log q[j]`.
+
+        Minus infinity when a row has a state to which the tables give probability zero.
+        """
+        return self._log_likelihood(self._encode(X))
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Return the mean log-likelihood of a row, for model selection."""
+        table = self._encode(X)
+        require_rows(len(table))
+        return self._log_likelihood(table) / len(table)
+
+    def _log_likelihood(self, table: Table) -> float:
+        q = self._fitted().probabilities
+        counts = self._load(table).count()
+        touched = counts > 0
+        return float(counts[touched] @ log_probabilities(q[touched]))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
+
+        Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
+        with those rows, and `weights(X)` gives it again.
+        """
+        from robustbn.estimator.model_file import describe_network, describe_reading, write_model
+
+        network = self._fitted()
+        settings = {
+            name: str(value) if isinstance(value, PathLike) else value
+            for name, value in self.get_params().items()
+            if name != "network"
+        }
+        if not isinstance(settings.get("random_state"), int | np.integer | None):
+            settings["random_state"] = None  # a generator has moved on
+        document = {
+            "estimator": type(self).__name__,
+            "settings": settings,
+            "network": describe_network(network),
+            "reading": describe_reading(self.reading_),
+            "fit": self._describe_fit(),
+        }
+        write_model(path, document)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return a fitted estimator from a file written by `save`. Runs no code from the file."""
+        from robustbn.estimator.model_file import build_model_network, build_reading, read_model
+
+        document = read_model(path)
+        if document.get("estimator") != cls.__name__:
+            raise ModelFileError(
+                f"{path} holds a {document.get('estimator')}; read it with that class's load()."
+            )
+        network = build_model_network(document["network"], path)
+        settings = document["settings"]
+        unknown = [name for name in settings if name not in inspect.signature(cls).parameters]
+        if unknown:
+            raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
+        self = cls()
+        self.set_params(network=network.with_cpts(None), **settings)
+        self.reading_ = build_reading(document["reading"])
+        self.n_features_in_ = network.n_nodes
+        self._restore(network, document["fit"])
+        return self
+
+    def _repr_html_(self) -> str:
+        """Show the settings, and the network, in a notebook."""
+        from robustbn._show.fitted import settings_html  # its room is not on the light path
+
+        return settings_html(repr(self), getattr(self, "network_", self.network))
+
+    def _describe_fit(self) -> dict[str, Any]:
+        return {"counts": self.counts_.tolist()}
+
+    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
+        from robustbn.estimator.model_file import as_cells
+
+        self.network_ = network
+        self.counts_ = as_cells(document.get("counts"), network, "counts")
+        self.unseen_configurations_ = find_unseen(network, self.counts_)
+
+    def _fitted(self) -> BayesianNetwork:
+        if not hasattr(self, "network_"):
+            raise not_fitted(f"This {type(self).__name__} is not fitted yet: call fit(X) first.")
+        return self.network_
+
+    def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
+        """Return the structure and the rows to fit."""
+        config = TableConfig(self.on_unknown, self.on_missing, self.bins)
+        network = self._given_network()
+        if network is None:
+            network = infer_network(X, config)
+        table = encode_table(X, network, config)
+        require_rows(len(table))
+        return network, table
+
+    def _given_network(self) -> BayesianNetwork | None:
+        """Return the structure to fit, if one was given; refuse what is none."""
+        if self.network is None or isinstance(self.network, BayesianNetwork):
+            return self.network
+        raise TypeError(
+            f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
+            "use read_network(path), or robustbn.fit(path, table)."
+        )
+
+    def _note_table(self, X: Any, network: BayesianNetwork, reading: Reading) -> None:
+        """Set how the table was read, and what scikit-learn asks about its columns."""
+        self.reading_ = reading
+        self.n_features_in_ = network.n_nodes
+        if hasattr(type(X), "columns"):
+            self.feature_names_in_ = np.array(network.nodes, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _encode(self, X: Any) -> Table:
+        """Return rows as codes, read as those in `fit` were."""
+        network = self._fitted()
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(type(X), "columns"):
+            raise DataError(
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting "
+                f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
+            )
+        return encode_table(X, network, self.reading_.config)
+
+    @property
+    def _kernels(self) -> str | None:
+        """The backend that works on rows once they are in memory."""
+        return None if self.backend in ("stream", "dask") else self.backend
+
+    def _load(self, table: Table) -> Rows:
+        return load_rows(self.network_, table.codes, self._kernels, self.n_threads)
+
+    def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
+        prior = "none" if self.prior is None else str(self.prior).lower()
+        if prior not in PRIORS:
+            raise ValueError(f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}.")
+        for name in ("pseudo_count", "equivalent_sample_size"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and not negative; found {value!r}.")
+        if prior == "laplace":
+            return self.pseudo_count
+        if prior == "bdeu":
+            return bdeu_pseudo_counts(network.layout, self.equivalent_sample_size)
+        return 0.0
+
+    def _set_tables(
+        self, network: BayesianNetwork, probabilities: Vector, counts: Vector, has_prior: bool
+    ) -> None:
+        """Store what was learned, and warn of columns and configurations that tell nothing."""
+        self.counts_ = counts
+        self.network_ = network.with_cpts(probabilities)
+        self._warn_of_constants()
+        self.unseen_configurations_ = find_unseen(network, counts)
+        if self.unseen_configurations_:
+            node, parents = self.unseen_configurations_[0]
+            given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
+            warnings.warn(
+                f"{len(self.unseen_configurations_)} of {network.n_configurations} parent "
+                "configurations occur in no row; their tables "
+                f"{'are the prior alone' if has_prior else 'are set to uniform'}. The first: node "
+                f"{node!r} given {given}. All are in unseen_configurations_.",
+                UnseenConfigurationWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_constants(self) -> None:
+        constant = find_constants(self.network_, self.counts_)
+        if constant:
+            node, state = constant[0]
+            warnings.warn(
+                f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
+                "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
+                "Check how the table was made.",
+                ConstantColumnWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,72 @@
+"""One call from files to a fitted estimator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from robustbn._core.config import TableConfig
+from robustbn._networks import read_network
+from robustbn._tables.table import Table, read_table
+from robustbn.estimator.robust import RobustEstimator
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+
+def fit(
+    network: BayesianNetwork | str | Path,
+    table: Any,
+    contamination: float | str = "auto",
+    **settings: Any,
+) -> RobustEstimator:
+    """Learn the tables of a network from a table whose rows cannot all be trusted.
+
+    Parameters
+    ----------
+    network : a `BayesianNetwork`, or the path of one in any format that `read_network` knows; its
+        tables, if it has any, are ignored.
+    table : any table that `read_table` takes: a frame, an array, a path, a query.
+    contamination : largest share of bad rows to expect, or "auto".
+    settings : those of `RobustEstimator` and of `read_table`.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> alarm = robustbn.example_network("alarm")
+    >>> rows = robustbn.sample(alarm, 100_000, random_state=0)
+    >>> fitted = robustbn.fit(alarm, rows, random_state=0)
+    >>> fitted.contamination_
+    0.0
+    """
+    if not isinstance(network, BayesianNetwork):
+        network = read_network(network, tables=False)
+    reading, learning = _names(read_table), _names(RobustEstimator)
+    unknown = [name for name in settings if name not in (*reading, *learning)]
+    if unknown:
+        known = ", ".join(sorted({*reading, *learning} - {"network", "table", "contamination"}))
+        raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
+    of_reading = {
+        name: value
+        for name, value in settings.items()
+        if name in reading and not (value is None and name in ("rename", "labels"))
+    }
+    of_learning = {name: value for name, value in settings.items() if name in learning}
+    estimator = RobustEstimator(network, contamination, **of_learning)
+    connection = of_reading.pop("connection", None)
+    if isinstance(table, Table):
+        if connection is not None or of_reading:
+            said = ", ".join(["connection"] if connection is not None else of_reading)
+            raise DataError(
+                f"This table was read already, so {said} cannot change how: read it again."
+            )
+        return estimator.fit(table)
+    if connection is None and estimator._lives(table) != "here":
+        estimator._table_config = TableConfig(**of_reading)
+        return estimator.fit(table)
+    return estimator.fit(read_table(table, network, connection=connection, **of_reading))
+
+
+def _names(what: Any) -> Iterable[str]:
+    return inspect.signature(what).parameters
