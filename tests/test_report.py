@@ -212,7 +212,7 @@ def contrast(a, b):
 
 
 def test_colours_are_ordered_by_lightness_and_their_labels_can_be_read():
-    style = (files("robustbn") / "_report" / "page.css").read_text(encoding="utf-8")
+    style = (files("robustbn") / "_show" / "page" / "page.css").read_text(encoding="utf-8")
     light, dark = style.split("@media")[0], style.split('[data-theme="dark"] {')[1].split("}")[0]
     schemes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in (light, dark)]
     for scheme in schemes:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._core.version import __version__
 
 if TYPE_CHECKING:
+    from robustbn._core.config import Streaming
     from robustbn._networks import example_network, read_network, write_network
     from robustbn._tables.table import Table, read_table
     from robustbn.distance import total_variation
@@ -18,6 +19,7 @@ __all__ = [
     "BayesianNetwork",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
+    "Streaming",
     "Table",
     "__version__",
     "example_network",
@@ -35,6 +37,7 @@ _ROOM_OF = {
     "BayesianNetwork": "network",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
+    "Streaming": "_core.config",
     "Table": "_tables.table",
     "example_network": "_networks",
     "fit": "estimator",

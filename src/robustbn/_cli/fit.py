@@ -70,11 +70,13 @@ METHODS = (
 )  # fmt: skip
 @click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
 @click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
+@click.option("--kernels", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
 @click.option(
-    "--backend",
-    type=click.Choice(["native", "numpy", "stream"]),
-    help="Which kernels to use; or stream: read the table in stretches, as large ones always are.",
+    "--place",
+    type=click.Choice(["memory", "stream"]),
+    help="Hold the rows, or read the table in stretches, as large ones always are.",
 )
+@click.option("--backend", type=click.Choice(["native", "numpy", "stream"]), hidden=True)
 @click.option("--cache", type=click.Path(), help="Folder for packed rows of a table in stretches.")
 @click.option("--checkpoint", type=click.Path(), help="Folder from which an ended run goes on.")
 @click.option(
@@ -242,6 +244,7 @@ def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
 
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
     """Fit to the table: read at once, or in stretches if it is large."""
+    from robustbn._learn.places import Watch
     from robustbn.estimator import RobustEstimator
     from robustbn.exceptions import RobustBNError
 
@@ -256,27 +259,30 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         equivalent_sample_size=options["sample_size"],
         random_state=options["seed"],
         n_threads=options["jobs"],
-        backend=options["backend"],
-        cache=options["cache"],
-        checkpoint=options["checkpoint"],
-        on_error=options["on_error"],
+        kernels=options["kernels"],
+        place=options["place"],
+        streaming=Streaming(
+            on_error=options["on_error"], cache=options["cache"], checkpoint=options["checkpoint"]
+        ),
     )
+    if options["backend"] is not None:  # an earlier spelling
+        estimator.set_params(backend=options["backend"])
 
     def tell(done: Round) -> None:
         steps.tell(f"fitting: round {done.number}, {done.removed:.1%} distrusted")
 
-    estimator._on_round = tell
+    def tell_part(what: str, done: int, of: int) -> None:
+        steps.tell(f"{what}: {done} of {of} parts")
+
     table: Any = job.table_path
-    if estimator._lives(table) == "here":
+    doing = f"fitting {job.table_path}, read in stretches"
+    if estimator._find_place(table) == "memory":
         table = read_rows(job.table_path, job.network, job.config, steps)
         doing = f"fitting {len(table):,} rows"
-    else:
-        estimator._table_config = job.config
-        doing = f"fitting {job.table_path}, read in stretches"
-        estimator._on_progress = lambda what, done, of: steps.tell(f"{what}: {done} of {of} parts")
     with steps.step("fit", doing):
         try:
-            return estimator.fit(table)
+            watch = Watch(tell, tell_part)
+            return estimator._learn_from(table, reading=job.config, watch=watch)
         except RobustBNError:
             raise
         except ValueError as error:  # settings that do not go together

@@ -122,7 +122,7 @@ def _judge_by_likelihood(
     options: dict[str, Any],
     steps: Steps,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from robustbn._learn.conductor import log_likelihood_of_rows
+    from robustbn._learn.counting import log_likelihood_of_rows
     from robustbn._rows.memory import load_rows
 
     table = read_rows(path, network, build_config(reading, network), steps)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import codecs
 import math
+import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
+
+from robustbn._core.layout import Layout
+from robustbn._core.tuning import TUNING, Tuning
 
 CEILING = 0.45  # more than this cannot be told from a majority
 
@@ -26,7 +32,8 @@ class RobustConfig:
     verify: bool = False
     seed: int = 0
     n_threads: int | None = None
-    backend: str | None = None
+    kernels: str | None = None
+    tuning: Tuning = TUNING
 
     def __post_init__(self) -> None:
         check_contamination(self.contamination)
@@ -45,6 +52,43 @@ class RobustConfig:
         if isinstance(self.contamination, str):
             return CEILING
         return min(CEILING, 2 * float(self.contamination))
+
+    def sample_size(self, layout: Layout) -> int:
+        """Return how many rows to learn the verdict from."""
+        if self.sample_rows is not None:
+            return self.sample_rows
+        tuning = self.tuning
+        return max(tuning.sample_least, tuning.sample_per_parameter * layout.n_free)
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """What a table that is read in stretches keeps and writes.
+
+    Parameters
+    ----------
+    on_error : "raise", or "skip" to leave out a file that cannot be read, which is told in
+        `reading_`.
+    cache : a folder for packed rows, a few bytes each, so that a large table is parsed once only.
+    checkpoint : a folder from which a run that was ended goes on.
+    weights_to : a file or folder to which the trust in each row is written.
+
+    Examples
+    --------
+    >>> from robustbn import RobustEstimator, Streaming
+    >>> estimator = RobustEstimator(streaming=Streaming(cache="packed"))
+    >>> estimator.get_params()["streaming__cache"]
+    'packed'
+    """
+
+    on_error: str = "raise"
+    cache: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    weights_to: str | os.PathLike[str] | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name, as scikit-learn asks for them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -135,3 +179,10 @@ def check_contamination(value: float | str) -> None:
             "contamination is the share of bad rows: above 0, below 0.5 (a majority of the rows "
             f"must be good), or 'auto'; found {value!r}.{hint}"
         )
+
+
+def is_same(value: Any, default: Any) -> bool:
+    """Whether a setting is its default; never compares an array element by element."""
+    return value is default or (
+        type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
+    )

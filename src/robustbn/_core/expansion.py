@@ -80,7 +80,7 @@ class Expansion:
 
     Parameters
     ----------
-    rows : the rows, in any backend.
+    rows : the rows, wherever they are.
     q : current tables, each configuration summing to 1; shape (M,).
     pi : probability of each configuration; shape (m,).
     scale : s; shape (M,).

@@ -43,6 +43,9 @@ class Column:
         return Column(self.values[rows], self.labels, missing)
 
 
+LoadCodes = Callable[[NDArray[np.uint8]], "Rows"]  # encode codes of shape (n, d)
+
+
 class Rows(Protocol):
     """Encoded rows. Row n touches d cells, one a node; `cells(n)` below is that set."""
 
@@ -147,13 +150,13 @@ class Vectors(Protocol):
         """Return the covariance that good vectors should have, times V: `V` itself for I."""
 
 
-class Backend(Protocol):
-    """A module that holds rows somewhere and works on them."""
+class Kernels(Protocol):
+    """A module that holds rows and passes over them."""
 
     def encode(
         self, layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = None
     ) -> Rows:
-        """Check that every code is in range and return the rows in the backend's own form.
+        """Check that every code is in range and return the rows in a form of its own.
 
         Raises `CodeRangeError` with the first offending row and column.
         """
@@ -172,4 +175,4 @@ class Backend(Protocol):
         key: int,
         n_threads: int | None = None,
     ) -> NDArray[np.uint8]:
-        """Draw rows; the same `key` gives the same rows in every backend; shape (N, d)."""
+        """Draw rows; the same `key` gives the same rows in all kernels; shape (N, d)."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.row_model import RowModel
 
 
 class Status(StrEnum):
@@ -70,9 +71,10 @@ class Round:
     action : what was done before looking.
     eigenvalues : the largest of the weighted, scaled covariance; good rows have about 1.
     threshold : what rows drawn from the current tables have, plus an allowance.
-    removed : share of the rows' weight distrusted so far.
+    removed : share of the rows' weight distrusted so far, repeated rows included.
     n_kinds : kinds of bad rows in the model so far.
     wall_s : seconds since the round before.
+    is_accepted : False if it left more in excess than there was: then it was undone.
     """
 
     number: int
@@ -82,6 +84,66 @@ class Round:
     removed: float
     n_kinds: int
     wall_s: float
+    is_accepted: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """How rows are to be judged, learned from some of them.
+
+    Parameters
+    ----------
+    model : what rows look like; it judges any row.
+    kind_counts : weight of each kind of bad rows on each cell, scaled to all rows; shape (M, K).
+    rounds : what happened.
+    top, threshold : the certificate: largest eigenvalue left, and what clean rows would have.
+    stopped : why the rounds ended, in a few words; empty when the rows look clean.
+    """
+
+    model: RowModel
+    kind_counts: Vector
+    rounds: tuple[Round, ...]
+    top: float
+    threshold: float
+    stopped: str
+
+
+@dataclass(frozen=True, eq=False)
+class RobustFit:
+    """What a robust fit found.
+
+    Parameters
+    ----------
+    counts : weight of the trusted rows that touch each cell; shape (M,).
+    plain_counts : the same with every row trusted.
+    weights : trust in each row, from 0 to 1; shape (N,), or None if nobody holds it.
+    n_rows, n_trusted : weight of all rows, and of the trusted ones.
+    model : how any row is judged.
+    kind_counts : weight of each kind of bad rows on each cell; shape (M, K).
+    rounds, converged, status : what happened, whether it settled, and why it stopped.
+    """
+
+    counts: Vector
+    plain_counts: Vector
+    weights: RowVector | None
+    n_rows: float
+    n_trusted: float
+    model: RowModel
+    kind_counts: Vector
+    rounds: tuple[Round, ...]
+    converged: bool
+    status: str
+
+    @property
+    def removed(self) -> float:
+        """Share of the rows' weight that is distrusted."""
+        return max(0.0, 1 - self.n_trusted / self.n_rows)
+
+    def with_numbers(self, first: NDArray[np.int64]) -> RobustFit:
+        """Return the fit with other numbers for the rows that are repeated."""
+        return replace(
+            self, model=replace(self.model, repeats=replace(self.model.repeats, first=first))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +269,7 @@ class Shift:
 
 
 TRUST_EDGES = np.linspace(0, 1, 21)
+DOUBT = 0.5  # a row with less trust is distrusted
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +294,7 @@ class Trust:
         counts, _ = np.histogram(weights, TRUST_EDGES)
         return cls(
             counts=counts.astype(np.float64),
-            n_distrusted=int(np.count_nonzero(weights < 0.5)),
+            n_distrusted=int(np.count_nonzero(weights < DOUBT)),
             total=float(weights.sum(dtype=np.float64)),
             squares=float(np.square(weights, dtype=np.float64).sum()),
         )
@@ -268,3 +331,31 @@ class JudgedRows:
     numbers: NDArray[np.int64]
     codes: NDArray[np.uint8]
     doubts: RowVector
+
+    @classmethod
+    def of(
+        cls,
+        trust: RowVector,
+        n_rows: int,
+        numbers_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+        codes_of: Callable[[NDArray[np.int64]], NDArray[np.uint8]],
+        *,
+        weights: RowVector | None,
+        most: int | None = None,
+    ) -> JudgedRows:
+        """Return what is known of a table's rows from the trust in some or all of them.
+
+        Parameters
+        ----------
+        trust : in the rows that are at hand; shape (n,).
+        n_rows : of the table; where there are more than n, those at hand stand for all.
+        numbers_of, codes_of : which rows of the table they are, and their codes.
+        weights : trust in each row that was read; None if nobody holds it.
+        most : distrusted rows to keep.
+        """
+        doubtful = np.flatnonzero(trust < DOUBT)[:most]
+        if weights is not None:
+            spread = Trust.of(weights[~np.isnan(weights)])
+        else:
+            spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
+        return cls(weights, spread, numbers_of(doubtful), codes_of(doubtful), trust[doubtful])

@@ -8,42 +8,17 @@ eps, and rare configurations or heavy tails are in the comparison already.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.row_model import Filter
+from robustbn._core.tuning import Tuning
 
-N_BINS = 64
-DEEPEST_TAIL = 2e-5
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`.
-
-    Parameters
-    ----------
-    table : shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`.
-    edges : ends of the bins, increasing.
-    factors : one more than edges, from 1 downwards: a larger score never gets a larger factor.
-    """
-
-    table: Vector
-    edges: Vector
-    factors: Vector
-
-    def weigh(self, rows: Rows) -> RowVector:
-        """Return the factor of each row; shape (N,). One pass."""
-        return self._factor(rows.score(self.table))
-
-    def _factor(self, scores: RowVector) -> RowVector:
-        factor: RowVector = self.factors[np.searchsorted(self.edges, scores, side="right")]
-        return factor
+QUANTILE_ROWS = 20_000  # scores that the edges of the bins are read off: a thinning, for time
 
 
 def build_filter(
-    table: Vector, rows: Rows, weights: RowVector, clean: Rows
+    table: Vector, rows: Rows, weights: RowVector, clean: Rows, tuning: Tuning
 ) -> tuple[Filter, RowVector]:
     """Return the filter that brings the scores' density down to that of clean rows, and factors.
 
@@ -51,17 +26,17 @@ def build_filter(
     bad rows are, is resolved even when only a few rows are there.
     """
     observed, drawn = rows.score(table), clean.score(table)
-    tails = 1 - np.geomspace(0.5, DEEPEST_TAIL, N_BINS)
-    both = (observed[:: 1 + len(observed) // 20_000], drawn[:: 1 + len(drawn) // 20_000])
+    tails = 1 - np.geomspace(0.5, tuning.filter_tail, tuning.filter_bins)
+    both = (scores[:: 1 + len(scores) // QUANTILE_ROWS] for scores in (observed, drawn))
     edges = np.unique(np.concatenate([np.quantile(scores, tails) for scores in both]))
     share_observed = _shares(observed, edges, weights)
     share_drawn = _shares(drawn, edges, None) + 0.5 / clean.n_rows
-    factors = _falling(share_drawn, np.maximum(share_observed, 1e-12))
+    factors = falling_ratios(share_drawn, np.maximum(share_observed, 1e-12))
     built = Filter(table, edges.astype(np.float64), np.minimum(1.0, factors))
-    return built, built._factor(observed)
+    return built, built.factor(observed)
 
 
-def _falling(above: Vector, below: Vector) -> Vector:
+def falling_ratios(above: Vector, below: Vector) -> Vector:
     """Return the ratios `above / below`, neighbours pooled until they nowhere rise.
 
     Pooling, unlike a running minimum, keeps the ratios right on average: noise in the bins alone

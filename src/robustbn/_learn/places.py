@@ -1,4 +1,4 @@
-"""Robust fits of tables that are not held in memory: which they are, and one such run."""
+"""Robust fits wherever the rows are: in memory, read in stretches, on a cluster."""
 
 from __future__ import annotations
 
@@ -11,73 +11,87 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._core.allocate import physical_bytes
-from robustbn._core.config import RobustConfig, TableConfig
-from robustbn._core.protocols import Data, Survey
-from robustbn._core.result import JudgedRows, Round, Trust
+from robustbn._core.config import RobustConfig, Streaming, TableConfig
+from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.protocols import RowVector, Survey
+from robustbn._core.result import JudgedRows, RobustFit, Round
 from robustbn._core.version import __version__
-from robustbn._learn.conductor import RobustFit, fit_robustly
+from robustbn._learn.conductor import fit_robustly
 from robustbn._networks.json import to_text
-from robustbn._rows.memory import load_rows
+from robustbn._rows.memory import RowsInMemory, fingerprint_codes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.checkpoint import Checkpoint
-from robustbn._rows.stream.data import Progress, RowsInStream
-from robustbn._rows.stream.find import find_parts, is_relation
+from robustbn._rows.stream.data import RowsInStream
+from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import CodeStream, open_stream
 from robustbn._rows.stream.weights import WeightFiles, refuse_among_rows
 from robustbn._tables.encode import Tally
-from robustbn._tables.table import Reading, as_weights
-from robustbn.estimator.model_file import build_verdict, describe_verdict
+from robustbn._tables.table import Reading, Table, as_weights
 from robustbn.exceptions import CheckpointError, DataError, ModelFileError
 from robustbn.network import BayesianNetwork
 
 MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
-MEMORY_SHARE = 0.25  # codes of rows that take more than this of the memory are not held
-
-
-COMPRESSION = 16  # a compressed text file may hold this many times as much text
-
-PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class StreamConfig:
-    """Where a long run keeps and writes things; see `RobustEstimator`.
+class Watch:
+    """Who is told how a fit goes on.
 
     Parameters
     ----------
-    is_seeded : whether the seed was given; otherwise a checkpoint goes on with its own.
+    round : is told of every round.
+    part : is told what is done with a table's parts, how many are done, and how many there are.
     """
 
-    on_error: str = "raise"
-    cache: PathLike | None = None
-    checkpoint: PathLike | None = None
-    weights_to: PathLike | None = None
-    is_seeded: bool = True
+    round: Callable[[Round], None] = lambda _: None
+    part: Callable[[str, int, int], None] = lambda *_: None
 
 
-Found = tuple[RobustFit, Reading, JudgedRows]
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A robust fit, how its table was read, and what is known of its rows."""
+
+    fit: RobustFit
+    reading: Reading
+    judged: JudgedRows
 
 
-def is_large(table: Any, network: BayesianNetwork) -> bool:
-    """Whether a table lies in files or a database, and its codes would take much of the memory."""
-    limit = MEMORY_SHARE * physical_bytes()
-    if isinstance(table, str | os.PathLike):
-        from robustbn._tables.files import COMPRESSED, find_files, is_packed, open_file
+def fit_in_memory(
+    network: BayesianNetwork,
+    table: Table,
+    weights: RowVector | None,
+    config: RobustConfig,
+    watch: Watch,
+    fit_codes: Callable[..., RobustFit] | None = None,
+) -> Fitted:
+    """Fit robustly to rows in memory; those without weight are judged as rows never seen.
 
-        files = find_files(os.fspath(table))
-        if not is_packed(files):  # text: a value takes two bytes or more
-            sizes = [
-                f.stat().st_size * (COMPRESSION if f.suffix in COMPRESSED else 1) for f in files
-            ]
-            return sum(sizes) / 2 > limit
-        source = open_file(os.fspath(table), sep=None, encoding="utf-8")
-        return (source.n_rows or 0) * network.n_nodes > limit
-    if type(table).__module__.startswith("pyarrow") and hasattr(table, "count_rows"):
-        return bool(table.count_rows() * network.n_nodes > limit)
-    if is_relation(table):
-        return bool(table.aggregate("count(*)").fetchall()[0][0] * network.n_nodes > limit)
-    return callable(table)
+    Parameters
+    ----------
+    fit_codes : another method than the default one, which takes no weights.
+    """
+    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads)
+    if fit_codes is not None:
+        fit = fit_codes(network, table.codes, config, watch.round)
+    elif weights is None or weights.all():
+        fit, _ = fit_robustly(network, data, weights, config, watch.round)
+    else:
+        has_weight = np.flatnonzero(weights)
+        some = replace(data, codes=table.codes[has_weight])
+        fit, _ = fit_robustly(network, some, weights[has_weight], config, watch.round)
+        fit = replace(fit, weights=fit.model.weigh(data.all_rows()))
+        fit = fit.with_numbers(has_weight[fit.model.repeats.first])
+    trust = np.ones(len(table), np.float32) if fit.weights is None else fit.weights
+    number = np.arange(len(table)) if table.kept is None else table.kept
+    fit = fit.with_numbers(number[fit.model.repeats.first])
+    judged = JudgedRows.of(
+        trust,
+        len(table),
+        lambda rows: number[rows],
+        lambda rows: table.codes[rows],
+        weights=table.spread(trust),
+    )
+    return Fitted(fit, table.reading, judged)
 
 
 def fit_stream(
@@ -85,22 +99,23 @@ def fit_stream(
     table: Any,
     config: RobustConfig,
     reading: TableConfig,
-    where: StreamConfig,
-    tell: Callable[[Round], None],
-    progress: Progress = lambda *_: None,
-) -> Found:
+    streaming: Streaming,
+    watch: Watch,
+    *,
+    is_seeded: bool,
+) -> Fitted:
     """Fit robustly to rows that are read in stretches: the same answer as in memory.
 
     Two passes over the files, one with a cache; memory O(sample).
+
+    Parameters
+    ----------
+    is_seeded : whether the seed was given; otherwise a checkpoint goes on with its own.
     """
-    backend = None if config.backend == "stream" else config.backend
-    config = replace(config, backend=backend)
-    stream = open_stream(*find_parts(table, where.on_error, reading), network, reading)
-    data, config = _prepare(stream, table, config, where)
-    data.progress = progress
-    kept = _Keeping(data)
+    stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
+    data, config = _prepare(stream, table, config, streaming, watch, is_seeded)
     try:
-        fit = fit_robustly(network, kept, None, config, tell)
+        fit, survey = fit_robustly(network, data, None, config, watch.round)
         if data.weight_files:
             data.weight_files.finish()
     finally:
@@ -109,9 +124,6 @@ def fit_stream(
         data.cache.clear()
     if data.checkpoint:
         data.checkpoint.clear()
-    survey = kept.surveyed
-    trust = fit.weigh(load_rows(network, survey.codes, backend, config.n_threads))
-    doubtful = np.flatnonzero(trust < 0.5)
     found = Reading(
         n_read=data.surveyed.n_read,
         n_rows=survey.n_rows,
@@ -123,14 +135,19 @@ def fit_stream(
         config=stream.config,
         skipped=dict(stream.skipped),
     )
-    known = fit.weights
-    spread = Trust.of(trust).scaled(survey.n_rows / len(trust))
-    if known is not None:
-        spread = Trust.of(known[~np.isnan(known)])
-    judged = JudgedRows(
-        known, spread, survey.numbers[doubtful], survey.codes[doubtful], trust[doubtful]
+    rows = load_rows(network, survey.codes, config.kernels, config.n_threads)
+    return Fitted(fit, found, _judge_sample(fit, survey, fit.model.weigh(rows)))
+
+
+def _judge_sample(fit: RobustFit, survey: Survey, trust: RowVector) -> JudgedRows:
+    """Return what the surveyed rows say of all."""
+    return JudgedRows.of(
+        trust,
+        survey.n_rows,
+        lambda rows: survey.numbers[rows],
+        lambda rows: survey.codes[rows],
+        weights=fit.weights,
     )
-    return fit, found, judged
 
 
 def fit_on_dask(
@@ -139,9 +156,8 @@ def fit_on_dask(
     sample_weight: Any,
     config: RobustConfig,
     reading: TableConfig,
-    tell: Callable[[Round], None],
-    progress: Progress = lambda *_: None,
-) -> Found:
+    watch: Watch,
+) -> Fitted:
     """Fit robustly to rows that live on a Dask cluster: the same answer as in memory."""
     from robustbn._rows.dask import load_on_dask
 
@@ -149,87 +165,82 @@ def fit_on_dask(
         network,
         table,
         reading,
-        backend=config.backend,
+        kernels=config.kernels,
         n_threads=config.n_threads,
-        progress=lambda done, total, what: progress(what, done, total),
+        progress=lambda done, total, what: watch.part(what, done, total),
     )
     weights = as_weights(sample_weight, data)
     if weights is not None and not weights.all():
         raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
-    config = replace(config, backend=data.backend)  # hashes of rows are a backend's own
-    kept = _Keeping(data)
-    fit = fit_robustly(network, kept, weights, config, tell)
-    first = data.numbers_read(fit.repeats.first)
-    fit = replace(fit, repeats=replace(fit.repeats, first=first))
+    config = replace(config, kernels=data.kernels)  # hashes of rows are the kernels' own
+    fit, survey = fit_robustly(network, data, weights, config, watch.round)
+    fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))
     if fit.weights is None:  # what the rows that were drawn say stands for all
-        survey = kept.surveyed
-        trust = fit.weigh(survey.rows)
-        doubtful = np.flatnonzero(trust < 0.5)
-        numbers = data.numbers_read(survey.numbers[doubtful])
-        spread = Trust.of(trust).scaled(survey.n_rows / len(trust))
-        judged = JudgedRows(None, spread, numbers, survey.codes[doubtful], trust[doubtful])
-        return fit, data.reading, judged
-    doubtful = np.flatnonzero(fit.weights < 0.5)[:MOST_DOUBTFUL]
-    judged = JudgedRows(
-        data.spread(fit.weights),
-        Trust.of(fit.weights),
-        data.numbers_read(doubtful),
-        data.fetch(doubtful),
-        fit.weights[doubtful],
+        judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
+        judged = replace(judged, numbers=data.numbers_read(judged.numbers))
+        return Fitted(fit, data.reading, judged)
+    judged = JudgedRows.of(
+        fit.weights,
+        survey.n_rows,
+        data.numbers_read,
+        data.fetch,
+        weights=data.spread(fit.weights),
+        most=MOST_DOUBTFUL,
     )
-    return fit, data.reading, judged
+    return Fitted(fit, data.reading, judged)
+
+
+# --- streams --------------------------------------------------------------------------------------
 
 
 def _prepare(
-    stream: CodeStream, table: Any, config: RobustConfig, where: StreamConfig
+    stream: CodeStream,
+    table: Any,
+    config: RobustConfig,
+    streaming: Streaming,
+    watch: Watch,
+    is_seeded: bool,
 ) -> tuple[RowsInStream, RobustConfig]:
     """Return the rows of a stream with whatever they are to keep, and settings with the seed."""
-    network, backend = stream.network, config.backend
-    weight_files, checkpoint = None, None
-    if where.weights_to is not None:
-        refuse_among_rows(where.weights_to, table)
-        weight_files = WeightFiles(where.weights_to, list(stream.files))
-    if where.checkpoint is not None:
-        named = replace(config, n_threads=None, seed=config.seed if where.is_seeded else -1)
-        checkpoint = Checkpoint(where.checkpoint, _identity(stream, named))
-        if not where.is_seeded:
-            stored = checkpoint.load_document("seed")
-            if stored is None:
-                checkpoint.save_document("seed", {"seed": config.seed})
-            else:
-                config = replace(config, seed=stored["seed"])
+    network, weight_files, checkpoint = stream.network, None, None
+    if streaming.weights_to is not None:
+        refuse_among_rows(streaming.weights_to, table)
+        weight_files = WeightFiles(streaming.weights_to, list(stream.files))
+    if streaming.checkpoint is not None:
+        named = replace(config, n_threads=None, seed=config.seed if is_seeded else -1)
+        checkpoint = Checkpoint(streaming.checkpoint, _identity(stream, named))
+        if not is_seeded:
+            config = replace(config, seed=_kept_seed(checkpoint, config.seed))
 
     def unpack(document: dict[str, Any]) -> Any:
         try:
-            return build_verdict(document, network, backend)
+            return build_verdict(document, network.layout, fingerprint_codes(network, kernels))
         except ModelFileError as error:
-            raise CheckpointError(f"{where.checkpoint} is damaged: {error}") from None
+            raise CheckpointError(f"{streaming.checkpoint} is damaged: {error}") from None
 
+    kernels = config.kernels
     data = RowsInStream(
         stream,
-        CodeCache(network.layout, backend, where.cache),
-        on_error=where.on_error,
-        backend=backend,
+        CodeCache(network.layout, kernels, streaming.cache),
+        on_error=streaming.on_error,
+        kernels=kernels,
         n_threads=config.n_threads,
         weight_files=weight_files,
         checkpoint=checkpoint,
         pack=describe_verdict,
         unpack=unpack,
+        progress=watch.part,
     )
     return data, config
 
 
-class _Keeping:
-    """Rows that are not held in memory, with the survey kept for whoever asks later."""
-
-    def __init__(self, data: Data) -> None:
-        self._data = data
-        self.judge, self.remember, self.all_rows = data.judge, data.remember, data.all_rows
-        self.surveyed: Survey
-
-    def survey(self, weights: Any, n_most: int, seed: int) -> Survey:
-        self.surveyed = self._data.survey(weights, n_most, seed)
-        return self.surveyed
+def _kept_seed(checkpoint: Checkpoint, seed: int) -> int:
+    """Return the seed that a checkpoint goes on with, or keep this one there."""
+    stored = checkpoint.load_document("seed")
+    if stored is None:
+        checkpoint.save_document("seed", {"seed": seed})
+        return seed
+    return int(stored["seed"])
 
 
 def _identity(stream: CodeStream, config: RobustConfig) -> dict[str, str]:

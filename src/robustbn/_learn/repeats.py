@@ -6,125 +6,68 @@ few typical rows copied many times hardly move any spectrum, but no honest table
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import log_probabilities, normalise_counts, sum_over_rows
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
+from robustbn._core.row_model import Repeats, locate_prints
+from robustbn._core.tuning import Tuning
 
-MAX_STEPS = 12
-RUNAWAY = 2.0  # growth of the surplus; copies made by adversaries stay below 1.7
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Copies:
     """Distinct rows that appear at least three times.
 
     Parameters
     ----------
-    fingerprints : of each, increasing; as the backend that holds the rows computes them.
+    fingerprints : of each, increasing; as the kernels that hold the rows compute them.
     first : a row number at which each appears.
     seen, weight : how often each appears, and what all its copies weigh.
-    rows : one copy of each.
+    codes, rows : one copy of each.
     """
 
     fingerprints: NDArray[np.uint64]
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     weight: Vector
+    codes: NDArray[np.uint8]
     rows: Rows
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Which rows appear too often, and the share of its weight that each copy keeps.
-
-    Parameters
-    ----------
-    fingerprints : of those rows, increasing.
-    factors : so that all copies together weigh as much as is expected.
-    first, seen, expected : where each appears, how often, and how often it should.
-    """
-
-    fingerprints: NDArray[np.uint64]
-    factors: Vector
-    first: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    expected: Vector
-
-    def weigh(self, rows: Rows) -> RowVector:
-        """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""
-        return self.weigh_prints(rows.fingerprints()) if len(self.factors) else _ones(rows.n_rows)
-
-    def weigh_prints(self, prints: NDArray[np.uint64]) -> RowVector:
-        """Return the factor of each row from its fingerprint; shape (N,)."""
-        factor = _ones(len(prints))
-        if len(self.factors):
-            found, place = _locate(prints, self.fingerprints)
-            factor[found] = self.factors[place]
-        return factor
-
-
-NO_REPEATS = Repeats(
-    np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-)
 
 
 def find_copies(
     prints: NDArray[np.uint64],
     weights: RowVector,
-    pick: Callable[[NDArray[np.int64]], Rows],
+    codes: NDArray[np.uint8],
+    load: LoadCodes,
+    tuning: Tuning,
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
     Parameters
     ----------
-    prints, weights : fingerprints of the rows, and their weights; shape (N,).
-    pick : returns the rows of given numbers.
+    prints, weights, codes : fingerprints of the rows, their weights and their codes.
+    load : encodes some of the codes.
     """
     ordered = np.sort(prints)
     is_start = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_start[1:])
     starts = np.flatnonzero(is_start)
     seen = np.diff(starts, append=len(ordered))
-    often = seen > 2
+    often = seen >= tuning.copies_seen
     repeated, seen = ordered[starts[often]], seen[often]
-    found, place = _locate(prints, repeated)
+    found, place = locate_prints(prints, repeated)
     first = np.empty(len(repeated), np.int64)
     first[place[::-1]] = found[::-1]  # the last one written is the first that appears
     weight = np.zeros(len(repeated))
     np.add.at(weight, place, weights[found])
-    return Copies(repeated, first, seen, weight, pick(first))
-
-
-def _locate(
-    prints: NDArray[np.uint64], wanted: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which of `prints` are among `wanted`, which increases, and their places in it.
-
-    A table of the low bits passes over most of the others without a search.
-    """
-    mask = np.uint64(2**18 - 1)
-    might_be = np.zeros(2**18, bool)
-    might_be[wanted & mask] = True
-    candidates = np.flatnonzero(might_be[prints & mask])
-    place = np.searchsorted(wanted, prints[candidates])
-    place[place == len(wanted)] = 0
-    is_there = (
-        wanted[place] == prints[candidates] if len(wanted) else np.zeros(len(candidates), bool)
-    )
-    return candidates[is_there], place[is_there]
-
-
-def _ones(n: int) -> RowVector:
-    return np.ones(n, np.float32)
+    return Copies(repeated, first, seen, weight, codes[first], load(codes[first]))
 
 
 def find_repeats(
-    copies: Copies, counts: Vector, trust: RowVector, slack: float = 1.02
+    copies: Copies, counts: Vector, trust: RowVector, tuning: Tuning, *, slack: float
 ) -> Repeats | None:
     """Find the rows whose number of copies cannot be chance.
 
@@ -144,20 +87,20 @@ def find_repeats(
     n_rows = float(sum_over_rows(layout, counts))
     seen = np.maximum(copies.weight, 1e-12)
     factors, expected = np.ones(len(seen)), seen.copy()
-    surplus: list[float] = []
-    for _ in range(MAX_STEPS if len(seen) else 0):
+    most = 0.0
+    for step in range(tuning.copies_steps if len(seen) else 0):
         kept = counts - copies.rows.count((1 - factors) * seen * trust)
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
         expected = float(sum_over_rows(layout, kept)) * np.exp(log_q)
-        lam = slack * np.maximum(expected, 1e-12)
-        surprise = seen * np.log(seen / lam) - seen + lam
-        too_many = (seen > lam) & (surprise > 1.2 * np.log(max(n_rows, 2.0)))
+        too_many = _is_no_chance(seen, slack * np.maximum(expected, 1e-12), n_rows, tuning)
         before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
-        surplus.append(float((seen * (1 - factors)).sum()))
-        if surplus[-1] > RUNAWAY * max(surplus[0], 0.01 * n_rows):
+        surplus = float((seen * (1 - factors)).sum())
+        if step == 0:
+            most = tuning.copies_runaway * max(surplus, tuning.copies_few * n_rows)
+        if surplus > most:
             return None
-        if np.abs((factors - before) * seen).sum() < 1e-4 * n_rows:
+        if np.abs((factors - before) * seen).sum() < tuning.copies_settled * n_rows:
             break
     found = factors < 1
     return Repeats(
@@ -166,4 +109,12 @@ def find_repeats(
         copies.first[found],
         copies.seen[found],
         expected[found],
+        copies.codes[found],
     )
+
+
+def _is_no_chance(seen: Vector, lam: Vector, n_rows: float, tuning: Tuning) -> NDArray[np.bool_]:
+    """Return which counts are too large for their Poisson means."""
+    surprise = seen * np.log(seen / lam) - seen + lam
+    is_rare: NDArray[np.bool_] = surprise > tuning.copies_surprise * np.log(max(n_rows, 2.0))
+    return (seen > lam) & is_rare

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._rows.kernels import load_backend
+from robustbn._core.protocols import Rows, Vector
+from robustbn._core.row_model import Draw
+from robustbn._rows.kernels import load_kernels
 from robustbn.network import BayesianNetwork
 
 
@@ -17,11 +20,11 @@ def sample(
     random_state: Any = None,
     *,
     n_threads: int | None = None,
-    backend: str | None = None,
+    kernels: str | None = None,
 ) -> NDArray[np.uint8]:
     """Draw `n` rows; integer codes of shape (n, d), columns in the order of `network.nodes`.
 
-    The same seed gives the same rows, whatever the backend and the number of threads. O(n d) time.
+    The same seed gives the same rows, whichever the kernels and the number of threads. O(n d) time.
 
     Parameters
     ----------
@@ -38,12 +41,31 @@ def sample(
     if n < 0 or int(n) != n:
         raise ValueError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     rng = np.random.default_rng(random_state)
-    column = {node: i for i, node in enumerate(network.nodes)}
-    return load_backend(backend).sample(
-        network.layout,
-        [column[node] for node in network.topological_order],
-        network.probabilities,
-        int(n),
-        int(rng.integers(2**63)),
-        n_threads,
+    key, order = int(rng.integers(2**63)), _order(network)
+    return load_kernels(kernels).sample(
+        network.layout, order, network.probabilities, int(n), key, n_threads
     )
+
+
+def drawing(
+    network: BayesianNetwork, kernels: str | None, n_threads: int | None, seed: int
+) -> Draw:
+    """Return a function that draws rows from some tables, new ones at every call."""
+    native, order = load_kernels(kernels), _order(network)
+    rng = np.random.default_rng(seed)
+
+    def draw(parts: Sequence[tuple[Vector, int]]) -> Rows:
+        drawn = []
+        for q, n in parts:
+            key = int(rng.integers(2**63))
+            drawn.append(native.sample(network.layout, order, q, n, key, n_threads))
+        codes = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+        return native.encode(network.layout, codes, n_threads)
+
+    return draw
+
+
+def _order(network: BayesianNetwork) -> list[int]:
+    """Return the columns, parents before children."""
+    column = {node: i for i, node in enumerate(network.nodes)}
+    return [column[node] for node in network.topological_order]

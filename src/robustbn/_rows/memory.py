@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes
 from robustbn.exceptions import CodeRangeError
 from robustbn.network import BayesianNetwork
@@ -20,16 +20,23 @@ T = TypeVar("T")
 
 
 def load_rows(
-    network: BayesianNetwork, X: ArrayLike, backend: str | None = None, n_threads: int | None = None
+    network: BayesianNetwork, X: ArrayLike, kernels: str | None = None, n_threads: int | None = None
 ) -> Rows:
-    """Check the rows and hand them to a backend."""
+    """Check the rows and hand them to kernels."""
     codes = as_codes(X, network)
     try:
-        return load_backend(backend).encode(network.layout, codes, n_threads)
+        return load_kernels(kernels).encode(network.layout, codes, n_threads)
     except CodeRangeError as wrong:
         raise CodeRangeError(
             wrong.row, wrong.column, wrong.value, wrong.n_states, network.nodes[wrong.column]
         ) from None
+
+
+def fingerprint_codes(
+    network: BayesianNetwork, kernels: str | None = None
+) -> Callable[[NDArray[np.uint8]], NDArray[np.uint64]]:
+    """Return a function that gives rows of codes the fingerprints that these kernels give them."""
+    return lambda codes: load_rows(network, codes, kernels).fingerprints()
 
 
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
@@ -44,12 +51,12 @@ class RowsInMemory:
 
     network: BayesianNetwork
     codes: NDArray[np.uint8]
-    backend: str | None = None
+    kernels: str | None = None
     n_threads: int | None = None
 
     @cached_property
     def _rows(self) -> Rows:
-        return load_rows(self.network, self.codes, self.backend, self.n_threads)
+        return load_rows(self.network, self.codes, self.kernels, self.n_threads)
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
@@ -59,7 +66,7 @@ class RowsInMemory:
             return Survey(n, counts, self.codes, np.arange(n), self._rows)
         chosen = draw_evenly(n, n_most, seed)
         codes = self.codes[chosen]
-        drawn = load_rows(self.network, codes, self.backend, self.n_threads)
+        drawn = load_rows(self.network, codes, self.kernels, self.n_threads)
         return Survey(n, counts, codes, chosen, drawn)
 
     def judge(

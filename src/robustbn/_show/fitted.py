@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from robustbn._core.config import is_same
 from robustbn._core.protocols import Vector
 from robustbn._core.result import TRUST_EDGES, BadKind, JudgedRows, RepeatedRow, Round
 from robustbn._core.version import __version__
@@ -22,7 +23,6 @@ from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
 from robustbn._show.reasons import Explainer
 from robustbn._tables.table import Reading
-from robustbn.estimator.settings import is_same
 from robustbn.exceptions import NotFittedError
 from robustbn.network import BayesianNetwork
 
@@ -33,7 +33,7 @@ MAX_ROWS = 2_000
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
 
 
-class Fitted(Protocol):
+class FittedEstimator(Protocol):
     """What a report asks of an estimator: the attributes of a fitted `RobustEstimator`."""
 
     network_: BayesianNetwork
@@ -62,7 +62,7 @@ class Fitted(Protocol):
 
 
 def build_report(
-    fit: Fitted,
+    fit: FittedEstimator,
     *,
     title: str | None = None,
     command: str | None = None,
@@ -114,12 +114,12 @@ def build_report(
     )
 
 
-def report_page(fit: Fitted, **settings: Any) -> str:
+def report_page(fit: FittedEstimator, **settings: Any) -> str:
     """Return the page of a fit; settings are those of `build_report`."""
     return render_page(build_report(fit, **settings))
 
 
-def explain_rows(fit: Fitted, max_rows: int) -> list[ExplainedRow]:
+def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:
     """Return the least trusted rows, worst first, each with its states and why. O(max_rows d)."""
     weights = fit._judged.doubts
     worst = np.argsort(weights, kind="stable")[:max_rows]
@@ -153,7 +153,7 @@ def strongest_cell(report: Report, node: str) -> int:
     return cells.start + int(np.argmax(rows * apart))
 
 
-def summary_columns(fit: Fitted) -> dict[str, Sequence[Any]]:
+def summary_columns(fit: FittedEstimator) -> dict[str, Sequence[Any]]:
     """Return the headline figures: their names, their values, and what they mean.
 
     A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
@@ -203,7 +203,7 @@ class Plots:
     Each method returns a `matplotlib.figure.Figure` of its own. Needs `robustbn[plots]`.
     """
 
-    def __init__(self, fit: Fitted) -> None:
+    def __init__(self, fit: FittedEstimator) -> None:
         self._report = build_report(fit, rows=False)
 
     def network(self) -> Figure:
@@ -231,7 +231,7 @@ class Plots:
         return plot_rows(self._report)
 
 
-def fitted_html(fit: Fitted) -> str:
+def fitted_html(fit: FittedEstimator) -> str:
     """Return a fitted robust estimator as a fragment for a notebook."""
     if hasattr(fit, "_judged"):
         return estimator_html(build_report(fit, rows=False))
@@ -265,19 +265,19 @@ def versions() -> dict[str, str]:
     }
 
 
-def _moves_of(fit: Fitted) -> Any:
+def _moves_of(fit: FittedEstimator) -> Any:
     from robustbn._show.page.content import measure_moves
 
     q, plain = fit.network_.probabilities, fit.plain_network_.probabilities
     return measure_moves(fit.network_.layout, q, plain, fit.counts_, fit._fit.plain_counts)
 
 
-def _settings(fit: Fitted) -> dict[str, str]:
+def _settings(fit: FittedEstimator) -> dict[str, str]:
     """Return the settings that matter always, and all that differ from the usual, as text."""
     defaults = inspect.signature(type(fit)).parameters
     chosen = {
         name: value
-        for name, value in fit.get_params().items()
+        for name, value in fit.get_params(deep=False).items()
         if name not in ("network", "on_unknown", "on_missing", "bins", "verbose")
         and (name in ALWAYS_SHOWN or not is_same(value, defaults[name].default))
     }
@@ -295,12 +295,12 @@ def _settings(fit: Fitted) -> dict[str, str]:
     return {name: str(value) for name, value in chosen.items()}
 
 
-def _call(fit: Fitted) -> str:
+def _call(fit: FittedEstimator) -> str:
     """Return the call that repeats a fit, given `network` and `table`."""
     defaults = inspect.signature(type(fit)).parameters
     given = [
         f"{name}={value!r}"
-        for name, value in fit.get_params().items()
+        for name, value in fit.get_params(deep=False).items()
         if name not in ("network", "verbose") and not is_same(value, defaults[name].default)
     ]
     return f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)"

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Layout
-from robustbn._core.protocols import Vector
-from robustbn._learn.density_filter import Filter
-from robustbn._learn.population import Mixture
-from robustbn._learn.repeats import Repeats
+from robustbn._core.row_model import RowModel
 from robustbn.network import BayesianNetwork
 
-PART_ROWS = 2**14
+ROWS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
@@ -48,30 +45,22 @@ def touched_cells(layout: Layout, codes: NDArray[np.uint8]) -> NDArray[np.int64]
 class Explainer:
     """Explains rows by what a fit knows of good and bad ones.
 
-    A cell j of a row speaks against it by `log B[j] / q[j]`, with B the tables of the kind of bad
-    rows that it most resembles; or, where filters alone decide, by its part of the score.
-
     Parameters
     ----------
     network : with the learned tables.
-    mixture, filters : how rows are judged.
-    repeats : rows that appear too often.
-    repeated : their codes, in the same order; shape (n, d).
+    model : how rows are judged.
     """
 
     network: BayesianNetwork
-    mixture: Mixture | None
-    filters: tuple[Filter, ...]
-    repeats: Repeats
-    repeated: NDArray[np.uint8]
+    model: RowModel
 
     def explain(self, codes: NDArray[np.uint8], n_cells: int = 3) -> list[Reason]:
         """Return why each row is distrusted. O(n d) time."""
         reasons: list[Reason] = []
-        for start in range(0, len(codes), PART_ROWS):
-            part = codes[start : start + PART_ROWS]
+        for start in range(0, len(codes), ROWS_AT_ONCE):
+            part = codes[start : start + ROWS_AT_ONCE]
             cells = touched_cells(self.network.layout, part)
-            against = self._against(cells)
+            against = self.model.speak_against(cells)
             order = np.argsort(-against, axis=1)[:, :n_cells]
             picked = np.take_along_axis(cells, order, axis=1)
             tells = np.take_along_axis(against, order, axis=1) > 0
@@ -79,27 +68,6 @@ class Explainer:
                 chosen = tuple(j for j, speaks in zip(top, telling, strict=True) if speaks)
                 reasons.append(self._reason(chosen, row))
         return reasons
-
-    def _against(self, cells: NDArray[np.int64]) -> Vector:
-        """Return how much each cell of each row speaks against it; shape (n, d)."""
-        if self.mixture is not None:
-            table = np.log(self.mixture.bad) - np.log(self.mixture.q)[:, None]
-            by_kind = np.stack([column[cells] for column in table.T])
-            odds = by_kind.sum(axis=2) + np.log(np.maximum(self.mixture.shares, 1e-12))[:, None]
-            kind = odds.argmax(axis=0)
-            chosen: Vector = np.take_along_axis(by_kind, kind[None, :, None], axis=0)[0]
-            return chosen
-        against = np.zeros(cells.shape)
-        lowest = np.ones(len(cells))
-        for each in self.filters:
-            lines = each.table[cells]
-            total = lines.sum(axis=1)
-            score = (total**2).sum(axis=1)
-            factor = each.factors[np.searchsorted(each.edges, score, side="right")]
-            is_lower = factor < lowest
-            parts = np.einsum("nir,nr->ni", lines[is_lower], total[is_lower])
-            against[is_lower], lowest[is_lower] = parts, factor[is_lower]
-        return against
 
     def _reason(self, cells: tuple[int, ...], row: NDArray[np.uint8]) -> Reason:
         texts = [self._texts[j] for j in cells]
@@ -120,11 +88,11 @@ class Explainer:
 
     @cached_property
     def _copies(self) -> dict[bytes, str]:
-        repeats = self.repeats
+        repeats = self.model.repeats
         return {
             row.tobytes(): f"appears {seen:,} times, {_rounded(expected)} expected"
             for row, seen, expected in zip(
-                self.repeated, repeats.seen.tolist(), repeats.expected.tolist(), strict=True
+                repeats.codes, repeats.seen.tolist(), repeats.expected.tolist(), strict=True
             )
         }
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.protocols import Vector
 from robustbn._core.result import BadKind, RepeatedRow, UnusualCell
-from robustbn._learn.repeats import Repeats
+from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
 
 
@@ -68,18 +67,13 @@ def describe_kinds(
 
 
 def describe_repeats(
-    network: BayesianNetwork, codes: NDArray[np.uint8], repeats: Repeats, limit: int = 100
+    network: BayesianNetwork, repeats: Repeats, limit: int = 100
 ) -> list[RepeatedRow]:
-    """Describe the rows that appear too often, those with the largest surplus first.
-
-    Parameters
-    ----------
-    codes : of those rows, one copy each, in the order of `repeats`.
-    """
+    """Describe the rows that appear too often, those with the largest surplus first."""
     worst = np.argsort(repeats.expected - repeats.seen)[:limit]
     labels = [network.states[node] for node in network.nodes]
     described = []
-    for i, row in zip(worst, codes[worst].tolist(), strict=True):
+    for i, row in zip(worst, repeats.codes[worst].tolist(), strict=True):
         states = [of_node[code] for of_node, code in zip(labels, row, strict=True)]
         described.append(
             RepeatedRow(
@@ -90,28 +84,3 @@ def describe_repeats(
             )
         )
     return described
-
-
-def describe_status(
-    removed: float, ceiling: float, top: float, threshold: float, stopped: str
-) -> tuple[bool, str]:
-    """Return whether the trusted rows look clean, and the sentence that says so."""
-    values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
-    if top > threshold:
-        return False, (
-            f"Stopped {stopped} with {removed:.2%} of the rows' weight distrusted, but the trusted "
-            f"rows still vary more than good rows do ({values}). Either more rows are bad than "
-            "contamination allows (raise it), or the network does not describe the good rows: an "
-            "edge that is missing looks like bad rows."
-        )
-    if removed > ceiling:
-        return False, (
-            f"{removed:.2%} of the rows' weight is distrusted, more than the {ceiling:.0%} that "
-            "contamination leads to expect. Raise contamination, or look at repeats_ and kinds_: "
-            "rows that good data repeats may be missing from the network's point of view."
-        )
-    if removed < 1e-6:
-        return True, f"The rows look clean ({values}): every row is trusted."
-    return True, (
-        f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Hashable
 from os import PathLike
@@ -42,7 +41,7 @@ class TableEstimator(Settings):
     on_missing: str
     bins: Any
     n_threads: int | None
-    backend: str | None
+    kernels: str | None
     network_: BayesianNetwork
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
@@ -81,7 +80,7 @@ class TableEstimator(Settings):
         settings = {
             name: str(value) if isinstance(value, PathLike) else value
             for name, value in self.get_params().items()
-            if name != "network"
+            if name != "network" and name not in self._GROUPS
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
             settings["random_state"] = None  # a generator has moved on
@@ -106,7 +105,7 @@ class TableEstimator(Settings):
             )
         network = build_model_network(document["network"], path)
         settings = document["settings"]
-        unknown = [name for name in settings if name not in inspect.signature(cls).parameters]
+        unknown = [name for name in settings if not cls._is_setting(name)]
         if unknown:
             raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
         self = cls()
@@ -176,13 +175,8 @@ class TableEstimator(Settings):
             )
         return encode_table(X, network, self.reading_.config)
 
-    @property
-    def _kernels(self) -> str | None:
-        """The backend that works on rows once they are in memory."""
-        return None if self.backend in ("stream", "dask") else self.backend
-
     def _load(self, table: Table) -> Rows:
-        return load_rows(self.network_, table.codes, self._kernels, self.n_threads)
+        return load_rows(self.network_, table.codes, self.kernels, self.n_threads)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         prior = "none" if self.prior is None else str(self.prior).lower()

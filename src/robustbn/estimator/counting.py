@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._core.protocols import RowVector
-from robustbn._learn.conductor import fit_by_counting, log_likelihood_of_rows
+from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
 from robustbn._rows.memory import load_rows
 from robustbn._tables.table import as_weights
 from robustbn.estimator.base import TableEstimator
@@ -31,7 +31,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
         read; see `read_table`, which can do more. Estimators take its result too.
     n_threads : threads to use; by default all that the process may use. Does not change results.
-    backend : "native" or "numpy"; by default the fastest that is there.
+    kernels : "native" or "numpy"; by default the fastest that is there.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
         on_missing: str = "error",
         bins: Any = None,
         n_threads: int | None = None,
-        backend: str | None = None,
+        kernels: str | None = None,
+        **earlier: Any,
     ) -> None:
         self.network = network
         self.prior = prior
@@ -70,7 +71,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.on_missing = on_missing
         self.bins = bins
         self.n_threads = n_threads
-        self.backend = backend
+        self.kernels = kernels
+        self._take_earlier(earlier)
 
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of a table and set `network_`.
@@ -80,15 +82,10 @@ class MaximumLikelihoodEstimator(TableEstimator):
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
-        if self._kernels != self.backend:
-            raise ValueError(
-                f"backend={self.backend!r} is for RobustEstimator: counting works on rows in "
-                "memory."
-            )
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)
-        rows = load_rows(network, table.codes, self._kernels, self.n_threads)
+        rows = load_rows(network, table.codes, self.kernels, self.n_threads)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
         self._note_table(X, network, table.reading)
         self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +41,19 @@ def fit(
     """
     if not isinstance(network, BayesianNetwork):
         network = read_network(network, tables=False)
-    reading, learning = _names(read_table), _names(RobustEstimator)
-    unknown = [name for name in settings if name not in (*reading, *learning)]
+    reading = inspect.signature(read_table).parameters
+    is_setting = RobustEstimator._is_setting
+    unknown = [name for name in settings if name not in reading and not is_setting(name)]
     if unknown:
-        known = ", ".join(sorted({*reading, *learning} - {"network", "table", "contamination"}))
+        names = {*reading, *RobustEstimator._names()} - {"network", "table", "contamination"}
+        known = ", ".join(sorted(names))
         raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
     of_reading = {
         name: value
         for name, value in settings.items()
         if name in reading and not (value is None and name in ("rename", "labels"))
     }
-    of_learning = {name: value for name, value in settings.items() if name in learning}
+    of_learning = {name: value for name, value in settings.items() if is_setting(name)}
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
     if isinstance(table, Table):
@@ -62,11 +63,6 @@ def fit(
                 f"This table was read already, so {said} cannot change how: read it again."
             )
         return estimator.fit(table)
-    if connection is None and estimator._lives(table) != "here":
-        estimator._table_config = TableConfig(**of_reading)
-        return estimator.fit(table)
+    if connection is None and estimator._find_place(table) != "memory":
+        return estimator._learn_from(table, reading=TableConfig(**of_reading))
     return estimator.fit(read_table(table, network, connection=connection, **of_reading))
-
-
-def _names(what: Any) -> Iterable[str]:
-    return inspect.signature(what).parameters

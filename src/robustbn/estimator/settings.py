@@ -4,43 +4,83 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
+from robustbn._core.config import is_same
 from robustbn.exceptions import NotFittedError
 
 
 class Settings:
     """Settings by name, as `clone`, pipelines and searches expect."""
 
+    _EARLIER: ClassVar[Mapping[str, str]] = {"backend": "kernels"}  # spelling -> setting
+    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that hold others, by their class
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """Return the names of the settings."""
+        parameters = inspect.signature(cls).parameters.values()
+        return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+    @classmethod
+    def _is_setting(cls, name: str) -> bool:
+        """Whether there is a setting of this name, or of an earlier spelling."""
+        return name.partition("__")[0] in cls._names() or name in cls._EARLIER
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        """Return the settings by name; with `deep`, those inside a group as `group__name` too."""
+        settings = {name: getattr(self, name) for name in self._names()}
+        if deep:
+            for group, value in list(settings.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    inner = value.get_params()
+                    settings.update({f"{group}__{name}": of for name, of in inner.items()})
+        return settings
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings by name."""
-        known = self.get_params()
+        """Change settings by name; those inside a group as `group__name`."""
         for name, value in settings.items():
-            if name not in known:
+            if not self._is_setting(name):
                 raise ValueError(
-                    f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known)}."
+                    f"{type(self).__name__} has no setting {name!r}; it has "
+                    f"{', '.join(self._names())}."
                 )
-            setattr(self, name, value)
+            self._set(name, value)
         return self
+
+    def _set(self, name: str, value: Any) -> None:
+        """Change one setting, by its name, by a name inside a group, or by an earlier spelling."""
+        group, _, inner = self._EARLIER.get(name, name).partition("__")
+        if inner:
+            before = getattr(self, group)
+            kind = type(before) if before is not None else self._GROUPS[group]
+            known = {} if before is None else before.get_params()
+            value = kind(**{**known, inner: value})
+        setattr(self, group, value)
+
+    def _take_earlier(self, earlier: Mapping[str, Any]) -> None:
+        """Take settings by their earlier spellings; refuse any other."""
+        for name, value in earlier.items():
+            if name not in self._EARLIER:
+                raise TypeError(
+                    f"{type(self).__name__} has no setting {name!r}; it has "
+                    f"{', '.join(self._names())}."
+                )
+            self._set(name, value)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         shown = [
             f"{name}={value!r}"
-            for name, value in self.get_params().items()
+            for name, value in self.get_params(deep=False).items()
             if not is_same(value, defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_clone__(self) -> Self:
         """Return a copy with the same settings; they are values, and need no copy themselves."""
-        copy = type(self)(**self.get_params())
+        copy = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_metadata_request"):
             copy._metadata_request = self._metadata_request
         return copy
@@ -86,10 +126,3 @@ def not_fitted(message: str) -> NotFittedError:
     both = type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {})
     error: NotFittedError = both(message)
     return error
-
-
-def is_same(value: Any, default: Any) -> bool:
-    """Whether a setting is its default; never compares an array element by element."""
-    return value is default or (
-        type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
-    )

@@ -22,7 +22,7 @@ from robustbn._rows.dask.partition import (
 )
 from robustbn._rows.dask.questions import describe
 from robustbn._rows.dask.rows import RowsOnDask
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import require_rows
 from robustbn._tables.sources import Source
 from robustbn._tables.table import Reading, find_columns
@@ -42,7 +42,7 @@ def load_on_dask(
     table: Any,
     config: TableConfig,
     *,
-    backend: str | None = None,
+    kernels: str | None = None,
     n_threads: int | None = None,
     progress: Progress | None = None,
 ) -> RowsOnDask:
@@ -57,13 +57,13 @@ def load_on_dask(
         path of files that the workers can read, a folder or a pattern: a partition a file, or
         several if it is a Parquet file with many rows.
     config : how it is read. Intervals need their edges.
-    backend : that the workers use, "native" or "numpy".
+    kernels : that the workers use, "native" or "numpy".
     n_threads : of the host; workers use as many as they have.
     progress : is told (done, of how many, what).
     """
     client = _find_client()
     _require_edges(config)
-    name = load_backend(backend).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
+    name = load_kernels(kernels).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
     tell = progress or (lambda done, n, what: None)
     reader = Reader(network.with_cpts(None), config, name)
     tasks, reading = _plan(network, table, reader)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.table import Table, encode_source, encode_table
 from robustbn.exceptions import DataError
@@ -27,7 +27,7 @@ class Reader:
 
     network: BayesianNetwork
     config: TableConfig
-    backend: str
+    kernels: str
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Partition:
     """
 
     layout: Layout
-    backend: str
+    kernels: str
     codes: NDArray[np.uint8]
     found: Found
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows as the backend holds them."""
-        return load_backend(self.backend).encode(self.layout, self.codes, _n_threads())
+        """The rows as the kernels holds them."""
+        return load_kernels(self.kernels).encode(self.layout, self.codes, _n_threads())
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -165,7 +165,7 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
     found_here = Found(n_read, missing, unknown, ignored, np.concatenate(dropped))
     layout = reader.network.layout
-    partition = Partition(layout, reader.backend, codes, found_here)
+    partition = Partition(layout, reader.kernels, codes, found_here)
     try:
         partition.rows  # noqa: B018 - packs them
     except DataError as error:  # a plain one, because it has to travel

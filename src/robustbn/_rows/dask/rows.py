@@ -95,7 +95,7 @@ class RowsOnDask:
     partitions : the rows.
     reading : what was found in all of them.
     dropped : numbers of the rows that were left out, among all that were read.
-    backend : that the workers use, and the host has to use too: "native" or "numpy".
+    kernels : that the workers use, and the host has to use too: "native" or "numpy".
     n_threads : of the host.
     """
 
@@ -103,7 +103,7 @@ class RowsOnDask:
     partitions: Partitions
     reading: Reading
     dropped: NDArray[np.int64]
-    backend: str
+    kernels: str
     n_threads: int | None = None
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class RowsOnDask:
         if n > n_most:
             chosen = draw_evenly(n, n_most, seed)
         codes = self.fetch(chosen)
-        rows = load_rows(self.network, codes, self.backend, self.n_threads)
+        rows = load_rows(self.network, codes, self.kernels, self.n_threads)
         return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
 
     def judge(

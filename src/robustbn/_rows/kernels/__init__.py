@@ -1,4 +1,4 @@
-"""Where rows live. One file a backend; `numpy` is the specification, the others are held to it."""
+"""Passes over rows in memory. One file a set of kernels; `numpy` is the specification."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import warnings
 from functools import cache
 from typing import cast
 
-from robustbn._core.protocols import Backend
+from robustbn._core.protocols import Kernels
 from robustbn.exceptions import SlowBackendWarning
 
 NAMES = ("native", "numpy")
 
 
-def load_backend(name: str | None = None) -> Backend:
-    """Return a backend by name; by default the native one, or NumPy where it was not built."""
+def load_kernels(name: str | None = None) -> Kernels:
+    """Return kernels by name; by default the native ones, or NumPy's where they were not built."""
     if name is None:
-        name = os.environ.get("ROBUSTBN_BACKEND") or _default_name()
+        asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
+        name = asked or _default_name()
     if name not in NAMES:
-        raise ValueError(f"Unknown backend {name!r}; choose one of {', '.join(NAMES)}.")
-    return cast("Backend", importlib.import_module(f"robustbn._rows.kernels.{name}"))
+        raise ValueError(f"Unknown kernels {name!r}; choose one of {', '.join(NAMES)}.")
+    return cast("Kernels", importlib.import_module(f"robustbn._rows.kernels.{name}"))
 
 
 def has_native() -> bool:

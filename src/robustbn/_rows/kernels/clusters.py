@@ -1,4 +1,4 @@
-"""Choose which columns the native backend fuses into one code.
+"""Choose which columns the native kernels fuses into one code.
 
 A pass costs one look-up for each code of a row. Families that share columns can share a code, as
 long as their joint states fit into a byte; the tables are then expanded to joint states before the

@@ -153,7 +153,7 @@ def sample(
     key: int,
     n_threads: int | None = None,
 ) -> NDArray[np.uint8]:
-    """Draw rows; the same ones as the NumPy backend draws from the same key."""
+    """Draw rows; the same ones as the NumPy kernels draws from the same key."""
     codes: NDArray[np.uint8] = allocate((n_rows, layout.n_nodes), np.uint8, "Drawing rows")
     thresholds = sampling_thresholds(layout, probabilities)
     _native.sample(

@@ -1,4 +1,4 @@
-"""Integer thresholds for drawing states, shared by the backends so that they draw the same rows."""
+"""Integer thresholds for drawing states, shared by the kernels so that they draw the same rows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from robustbn._core.allocate import physical_bytes
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn._rows.stream.parts import Span
 from robustbn.exceptions import CheckpointError
 
@@ -36,16 +36,16 @@ class CodeCache:
     Parameters
     ----------
     layout : of the network.
-    backend : that packs the rows; NumPy's has no packed form and is not cached.
+    kernels : that packs the rows; NumPy's has no packed form and is not cached.
     folder : made if it is not there; for one run at a time. None: in memory.
     """
 
     def __init__(
-        self, layout: Layout, backend: str | None, folder: str | os.PathLike[str] | None = None
+        self, layout: Layout, kernels: str | None, folder: str | os.PathLike[str] | None = None
     ) -> None:
         self.folder = None if folder is None else Path(folder)
         self._layout = layout
-        self._backend = load_backend(backend)
+        self._kernels = load_kernels(kernels)
         self._stretches: dict[int, list[_Stretch]] = {}
         self._room = min(MOST_BYTES, int(MEMORY_SHARE * physical_bytes()))
         if self.folder is not None:
@@ -96,7 +96,7 @@ class CodeCache:
             rows = stretch.rows
             if rows is None:
                 packed = self._map(part, start, stretch)
-                rows = self._backend.restore(self._layout, packed, stretch.n_rows, n_threads)
+                rows = self._kernels.restore(self._layout, packed, stretch.n_rows, n_threads)
             yield stretch.span, rows
             start += stretch.n_bytes
 

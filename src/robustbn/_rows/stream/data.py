@@ -57,7 +57,7 @@ class RowsInStream:
     stream : the parts of the table.
     cache : where packed rows are kept for the next pass.
     on_error : "raise", or "skip" to leave out a file that turns out to be damaged.
-    backend, n_threads : how rows are worked on. Most threads are left to those who decode: a
+    kernels, n_threads : how rows are worked on. Most threads are left to those who decode: a
         stretch is so short that handing it to several costs more than it saves.
     weight_files : where the trust in each row is written, if anywhere.
     checkpoint : where finished stages are kept, if anywhere.
@@ -72,7 +72,7 @@ class RowsInStream:
     stream: CodeStream
     cache: CodeCache
     on_error: str = "raise"
-    backend: str | None = None
+    kernels: str | None = None
     n_threads: int | None = None
     weight_files: WeightFiles | None = None
     checkpoint: Checkpoint | None = None
@@ -344,10 +344,10 @@ class RowsInStream:
         return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
 
     def _load_few(self, codes: NDArray[np.uint8]) -> Rows:
-        return load_rows(self.stream.network, codes, self.backend, self._few_threads)
+        return load_rows(self.stream.network, codes, self.kernels, self._few_threads)
 
     def _load(self, codes: NDArray[np.uint8]) -> Rows:
-        return load_rows(self.stream.network, codes, self.backend, self.n_threads)
+        return load_rows(self.stream.network, codes, self.kernels, self.n_threads)
 
     def _first_names(self) -> str:
         names = list(self.stream.files)

@@ -1,0 +1,350 @@
+"""What rows look like: one value that judges any row, seen or not.
+
+Good rows come from a population: a main class with tables of its own, and perhaps further classes.
+Bad rows are of a few kinds, each with tables of the same structure. A row's log-odds of being bad
+are `log of the sum of its kinds' e[k] T[k](x), over that of its classes`. Filters and a list of
+repeated rows multiply the trust that follows from them. All of it is a function of the row alone,
+so that streams and clusters need no state, and new rows are judged like old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Rows, RowVector, Vector
+
+Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
+PART_ROWS = 2**18  # rows judged at a time: bounds memory, changes nothing
+SMALLEST_SHARE = 1e-12  # of a component: its logarithm is taken
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`.
+
+    Parameters
+    ----------
+    table : shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`.
+    edges : ends of the bins, increasing.
+    factors : one more than edges, from 1 downwards: a larger score never gets a larger factor.
+    """
+
+    table: Vector
+    edges: Vector
+    factors: Vector
+
+    def weigh(self, rows: Rows) -> RowVector:
+        """Return the factor of each row; shape (N,). One pass."""
+        return self.factor(rows.score(self.table))
+
+    def factor(self, scores: RowVector) -> RowVector:
+        """Return the factor that goes with each score."""
+        factor: RowVector = self.factors[np.searchsorted(self.edges, scores, side="right")]
+        return factor
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Which rows appear too often, and the share of its weight that each copy keeps.
+
+    Parameters
+    ----------
+    fingerprints : of those rows, increasing; as the kernels that hold the rows compute them.
+    factors : so that all copies together weigh as much as is expected.
+    first, seen, expected : where each appears, how often, and how often it should.
+    codes : of those rows, one copy each; shape (n, d).
+    """
+
+    fingerprints: NDArray[np.uint64]
+    factors: Vector
+    first: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    expected: Vector
+    codes: NDArray[np.uint8]
+
+    def weigh(self, rows: Rows) -> RowVector:
+        """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""
+        if not len(self.factors):
+            return np.ones(rows.n_rows, np.float32)
+        return self.weigh_prints(rows.fingerprints())
+
+    def weigh_prints(self, prints: NDArray[np.uint64]) -> RowVector:
+        """Return the factor of each row from its fingerprint; shape (N,)."""
+        factor = np.ones(len(prints), np.float32)
+        if len(self.factors):
+            found, place = locate_prints(prints, self.fingerprints)
+            factor[found] = self.factors[place]
+        return factor
+
+
+NO_REPEATS = Repeats(
+    fingerprints=np.empty(0, np.uint64),
+    factors=np.empty(0),
+    first=np.empty(0, np.int64),
+    seen=np.empty(0, np.int64),
+    expected=np.empty(0),
+    codes=np.empty((0, 0), np.uint8),
+)
+
+
+def locate_prints(
+    prints: NDArray[np.uint64], wanted: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which of `prints` are among `wanted`, which increases, and their places in it.
+
+    A table of the low bits passes over most of the others without a search.
+    """
+    mask = np.uint64(2**18 - 1)
+    might_be = np.zeros(2**18, bool)
+    might_be[wanted & mask] = True
+    candidates = np.flatnonzero(might_be[prints & mask])
+    place = np.searchsorted(wanted, prints[candidates])
+    place[place == len(wanted)] = 0
+    is_there = (
+        wanted[place] == prints[candidates] if len(wanted) else np.zeros(len(candidates), bool)
+    )
+    return candidates[is_there], place[is_there]
+
+
+@dataclass(frozen=True, eq=False)
+class RowModel:
+    """What good and bad rows look like, and how many there are of each.
+
+    Parameters
+    ----------
+    good : tables of the main class of the good population; shape (M,).
+    others : tables of the other components, classes and kinds; shape (M, K).
+    shares : share of each of them among all rows; shape (K,).
+    is_bad : which of them are kinds of bad rows; shape (K,). The rest are classes of the good
+        population.
+    intercept, slope : calibration; the log-odds used are `intercept + slope * log-odds`.
+    filters : applied on top.
+    repeats : rows that appear too often.
+    """
+
+    good: Vector
+    others: Vector
+    shares: Vector
+    is_bad: NDArray[np.bool_]
+    intercept: float = 0.0
+    slope: float = 1.0
+    filters: tuple[Filter, ...] = ()
+    repeats: Repeats = NO_REPEATS
+
+    @classmethod
+    def of_good_rows(cls, good: Vector) -> RowModel:
+        """Return a model in which every row is good: one class, no kinds."""
+        return cls(good, np.empty((len(good), 0)), np.empty(0), np.empty(0, bool))
+
+    @property
+    def n_others(self) -> int:
+        """Number of components beside the main class, K."""
+        return len(self.shares)
+
+    @property
+    def n_kinds(self) -> int:
+        """Number of kinds of bad rows."""
+        return int(np.count_nonzero(self.is_bad))
+
+    @property
+    def share_bad(self) -> float:
+        """Share of the rows that are bad."""
+        return float(self.shares[self.is_bad].sum())
+
+    @property
+    def trusts_all(self) -> bool:
+        """Whether it trusts every row there could be."""
+        return not (self.n_kinds or self.filters or len(self.repeats.factors))
+
+    def with_component(self, tables: Vector, share: float, *, is_bad: bool = True) -> RowModel:
+        """Return the model with one more component; the calibration no longer holds."""
+        return replace(
+            self,
+            others=np.hstack([self.others, tables[:, None]]),
+            shares=np.append(self.shares, share),
+            is_bad=np.append(self.is_bad, is_bad),
+            intercept=0.0,
+            slope=1.0,
+        )
+
+    def without_component(self, k: int) -> RowModel:
+        """Return the model without its component k; the calibration no longer holds."""
+        keep = np.arange(self.n_others) != k
+        return replace(
+            self,
+            others=self.others[:, keep],
+            shares=self.shares[keep],
+            is_bad=self.is_bad[keep],
+            intercept=0.0,
+            slope=1.0,
+        )
+
+    # --- one row's odds ---------------------------------------------------------------------------
+
+    @cached_property
+    def evidence(self) -> Vector:
+        """What each cell says for each component and against the main class; shape (M, K)."""
+        evidence: Vector = np.log(self.others) - np.log(self.good)[:, None]
+        return evidence
+
+    def log_odds_by_component(self, rows: Rows) -> RowVector:
+        """Return `log e[k] T[k](x) / (e[0] T[0](x))`, 0 the main class; shape (N, K). One pass."""
+        prior = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - np.log1p(-self.shares.sum())
+        return rows.project(self.evidence, -prior)  # an offset is subtracted
+
+    def log_odds(self, rows: Rows) -> RowVector:
+        """Return the log-odds of each row to be bad, not calibrated; shape (N,). One pass."""
+        return self._bad_against_good(self.log_odds_by_component(rows))
+
+    def _bad_against_good(self, by_component: RowVector) -> RowVector:
+        if not self.n_kinds:
+            return np.full(len(by_component), -np.inf, by_component.dtype)
+        if self.is_bad.all():
+            return log_sum_exp(by_component)
+        bad, classes = by_component[:, self.is_bad], by_component[:, ~self.is_bad]
+        return log_sum_exp(bad) - softplus(log_sum_exp(classes))
+
+    def sort(self, rows: Rows) -> tuple[RowVector, RowVector]:
+        """Return the probability of each row to be of each component, not calibrated.
+
+        Shape (N, 1 + K), the main class first; and the log-odds not to be of the main class, shape
+        (N,). What an expectation step needs: it does not matter which components are bad. One pass.
+        """
+        by_component = self.log_odds_by_component(rows)
+        log_odds = log_sum_exp(by_component)
+        return _divide(by_component, log_odds, logistic(-log_odds)), log_odds
+
+    def judge(self, rows: Rows) -> tuple[RowVector, RowVector]:
+        """Return the probability of each row to be of each component, and its log-odds to be bad.
+
+        Shapes (N, 1 + K), the main class first, and (N,). The trust in a row, calibrated, is the
+        sum over the classes. One pass.
+        """
+        by_component = self.log_odds_by_component(rows)
+        log_odds = self._bad_against_good(by_component)
+        good = logistic(-self.intercept - self.slope * log_odds)
+        if self.is_bad.all() and self.n_kinds:
+            return _divide(by_component, log_odds, good), log_odds
+        shares = np.hstack([np.zeros_like(good)[:, None], by_component])
+        of_good = np.append(True, ~self.is_bad)
+        for side, total in ((of_good, good), (~of_good, 1 - good)):
+            if side.any():
+                among = shares[:, side] - log_sum_exp(shares[:, side])[:, None]
+                shares[:, side] = np.exp(among) * total[:, None]
+        return shares, log_odds
+
+    # --- any rows ---------------------------------------------------------------------------------
+
+    def weigh(self, rows: Rows) -> RowVector:
+        """Return the trust in each row, from 0 to 1; shape (N,). In parts."""
+        weights = np.ones(rows.n_rows, np.float32)
+        if self.n_kinds or self.filters:
+            for where, part in rows.parts(PART_ROWS):
+                if self.n_kinds:
+                    odds = self.log_odds(part)
+                    weights[where] = logistic(-self.intercept - self.slope * odds)
+                for each in self.filters:
+                    weights[where] *= each.weigh(part)
+        return weights * self.repeats.weigh(rows) if len(self.repeats.factors) else weights
+
+    def log_weigh(self, rows: Rows) -> RowVector:
+        """Return the log of the trust in each row, precise where it is tiny; shape (N,)."""
+        trust = self.repeats.weigh(rows)
+        for each in self.filters:
+            trust = trust * each.weigh(rows)
+        with np.errstate(divide="ignore"):
+            log_trust: RowVector = np.log(trust)
+        if not self.n_kinds:
+            return log_trust
+        return log_trust - softplus(self.intercept + self.slope * self.log_odds(rows))
+
+    def count(self, rows: Rows, base: RowVector) -> Vector:
+        """Return the weight of each component's rows on each cell; shape (M, 1 + K). One pass."""
+        return rows.count(self.judge(rows)[0] * base[:, None])
+
+    def draw_good(self, draw: Draw, n_rows: int) -> Rows:
+        """Return rows drawn from the good population, each class by its share.
+
+        Their covariance is the one that good rows should have.
+        """
+        is_class = ~self.is_bad
+        shares = np.append(1 - self.shares.sum(), self.shares[is_class])
+        sizes = np.diff(np.rint(np.cumsum(shares / shares.sum()) * n_rows), prepend=0)
+        tables = [self.good, *self.others[:, is_class].T]
+        return draw([(q, int(n)) for q, n in zip(tables, sizes, strict=True)])
+
+    def speak_against(self, cells: NDArray[np.int64]) -> Vector:
+        """Return how much each of a row's cells speaks against it; shape (n, d).
+
+        By `log T[j] / good[j]` with the tables of the kind of bad rows that the row most resembles;
+        or, where filters alone decide, by its part of the score.
+
+        Parameters
+        ----------
+        cells : the cell of each node that each row touches; shape (n, d).
+        """
+        if self.n_kinds:
+            by_kind = np.stack([column[cells] for column in self.evidence[:, self.is_bad].T])
+            shares = np.maximum(self.shares[self.is_bad], SMALLEST_SHARE)
+            kind = (by_kind.sum(axis=2) + np.log(shares)[:, None]).argmax(axis=0)
+            chosen: Vector = np.take_along_axis(by_kind, kind[None, :, None], axis=0)[0]
+            return chosen
+        against, lowest = np.zeros(cells.shape), np.ones(len(cells))
+        for each in self.filters:
+            lines = each.table[cells]
+            total = lines.sum(axis=1)
+            factor = each.factor((total**2).sum(axis=1))
+            is_lower = factor < lowest
+            against[is_lower] = np.einsum("nir,nr->ni", lines[is_lower], total[is_lower])
+            lowest[is_lower] = factor[is_lower]
+        return against
+
+
+def _divide(by_component: RowVector, log_odds: RowVector, main: RowVector) -> RowVector:
+    """Return `[main, ...]`: what is left of 1 is divided among the other components.
+
+    Parameters
+    ----------
+    by_component : log-odds of each against the main class; used up. Shape (N, K).
+    log_odds : of all of them together; shape (N,).
+    main : probability of the main class; shape (N,).
+    """
+    shares = np.empty((len(main), 1 + by_component.shape[1]), by_component.dtype)
+    shares[:, 0] = main
+    if by_component.shape[1] == 1:
+        np.subtract(1, main, out=shares[:, 1])
+    else:
+        by_component -= log_odds[:, None]
+        np.exp(by_component, out=by_component)
+        np.multiply(by_component, 1 - shares[:, :1], out=shares[:, 1:])
+    return shares
+
+
+def log_sum_exp(values: RowVector) -> RowVector:
+    """Return `log of the sum of exp(values[n, k]) over k`, column by column: K is small."""
+    largest = values[:, 0].copy()
+    for column in values.T[1:]:
+        np.maximum(largest, column, out=largest)
+    if values.shape[1] == 1:
+        return largest
+    total = np.zeros_like(largest)
+    for column in values.T:
+        total += np.exp(column - largest)
+    return largest + np.log(total)
+
+
+def softplus(values: RowVector) -> RowVector:
+    """Return `log(1 + exp(x))` without overflow."""
+    softplus: RowVector = np.maximum(values, 0) + np.log1p(np.exp(-np.abs(values)))
+    return softplus
+
+
+def logistic(values: RowVector) -> RowVector:
+    """Return `1 / (1 + exp(-x))` without overflow."""
+    logistic: RowVector = 0.5 * (1 + np.tanh(values * np.float32(0.5)))
+    return logistic

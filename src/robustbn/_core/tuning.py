@@ -1,0 +1,136 @@
+"""Every number that decides accuracy or stops a loop, in one place.
+
+`python -m benchmarks sensitivity` halves and doubles each one, on networks and adversaries that
+were not used to choose it, and writes which of them matter (`benchmarks/results/sensitivity.md`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+def _number(value: Any, unit: str, reason: str) -> Any:
+    return field(default=value, metadata={"unit": unit, "reason": reason})
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The numbers, each with its unit and its reason: see `describe`.
+
+    A name says the stage that it belongs to: `spectrum_`, `sample_`, `kind_`, `split_`, `settle_`,
+    `filter_`, `copies_` are of the default method.
+    """
+
+    # --- the spectrum -----------------------------------------------------------------------------
+    spectrum_damping: float = _number(
+        30.0, "rows", "cells that fewer rows touch are scaled down, or a handful decides the top"
+    )
+    spectrum_width: int = _number(8, "columns", "a pass costs the same for 1 to 8 columns")
+    spectrum_depth: int = _number(4, "passes", "enough for a top well above the rest")
+    spectrum_obvious: float = _number(
+        2.0, "eigenvalue", "a top above this need not be known more precisely"
+    )
+    spectrum_allowance: float = _number(
+        0.02, "eigenvalue", "above what drawn rows have: more is in excess, and is filtered"
+    )
+    spectrum_suspicion: float = _number(
+        0.005, "eigenvalue", "more is looked into: an explanation has to earn its place anyway"
+    )
+    spectrum_quiet: float = _number(
+        0.15, "sampling noise", "good rows of any network may have this: none are drawn to compare"
+    )
+    spectrum_directions: int = _number(8, "directions", "that a filter scores together at most")
+
+    # --- how many rows ----------------------------------------------------------------------------
+    sample_per_parameter: int = _number(
+        200, "rows a free parameter", "O(m / eps^2) rows tell good from bad; more only cost time"
+    )
+    sample_least: int = _number(50_000, "rows", "small networks: more rows cost next to nothing")
+    sample_surveyed: int = _number(
+        1_000_000, "rows", "enough to count copies in, and to refit the verdict on"
+    )
+    sample_drawn: int = _number(50_000, "rows", "drawn from the tables, for thresholds and filters")
+    sample_calibrated: int = _number(200_000, "rows", "drawn to calibrate the odds")
+
+    # --- kinds of bad rows ------------------------------------------------------------------------
+    kind_rounds: int = _number(12, "rounds", "ends a search that goes on earning")
+    kind_most: int = _number(12, "kinds", "memory and time a row grow with them")
+    kind_least_rows: float = _number(20.0, "rows", "fewer marked rows describe nothing")
+    kind_gain: float = _number(
+        3.0, "nats a free parameter", "log-likelihood that a new kind must bring"
+    )
+    kind_clarity: float = _number(
+        0.35,
+        "mean probability",
+        "of being bad, over the distrusted weight: 0.2 to 0.3 for rows from one tail of the "
+        "network itself, 0.4 to 1 for all that can be undone",
+    )
+    kind_prior: float = _number(
+        1.0, "rows a configuration", "where a kind has few rows it says what all rows say"
+    )
+    kind_steps: int = _number(50, "steps", "of expectation-maximisation, at most")
+    kind_tolerance: float = _number(5e-6, "nats a row", "a step that gains less is the last")
+
+    # --- kinds that are not like networks ---------------------------------------------------------
+    split_unsure: float = _number(
+        0.02, "sampling noise", "share of rows not judged clearly that matters to the tables"
+    )
+    split_sure: float = _number(
+        10.0, "times", "less unsure by this factor: nothing to split; more: any kind may be split"
+    )
+    split_edge: float = _number(
+        1.1, "times a network's top", "a kind below it looks like rows of a network"
+    )
+    split_rows: float = _number(200.0, "rows", "a smaller kind has no spectrum to speak of")
+    split_depth: int = _number(3, "passes", "of the spectrum of a kind")
+    split_steps: int = _number(8, "steps", "after which a split must show that it gains")
+    split_gain: float = _number(1.0, "nats a free parameter", "that a split must bring")
+    split_moved: float = _number(0.001, "sampling noise", "of trust that a split must move")
+    split_growth: float = _number(
+        1.5, "times", "a finer picture shows up to 1.25 times the rows; more are good ones"
+    )
+
+    # --- the last refit, calibrated ---------------------------------------------------------------
+    settle_steps: int = _number(8, "steps", "at most")
+    settle_least: int = _number(4, "steps", "at least: the calibration starts at none")
+    settle_moved: float = _number(0.05, "sampling noise", "of the tables: they have settled")
+    settle_bins: int = _number(120, "bins", "of the log-odds")
+    settle_bin_rows: float = _number(10.0, "drawn rows", "a bin with fewer says nothing")
+    settle_intercept_pull: float = _number(4.0, "nats^-2", "prior precision of the intercept at 0")
+    settle_slope_pull: float = _number(25.0, "slope^-2", "prior precision of the slope at 1")
+
+    # --- filters ----------------------------------------------------------------------------------
+    filter_most: int = _number(20, "filters", "each is one more pass over all rows")
+    filter_bins: int = _number(64, "bins", "of the scores' upper half")
+    filter_tail: float = _number(2e-5, "share of rows", "deepest tail that has a bin of its own")
+    filter_least: float = _number(1e-4, "share of rows", "a filter that takes less is the last")
+
+    # --- copies -----------------------------------------------------------------------------------
+    copies_seen: int = _number(3, "times", "rows seen less often are not looked at")
+    copies_surprise: float = _number(
+        1.2, "nats a log N", "a copy count is no chance when its tail bound is below N^-1.2"
+    )
+    copies_slack_first: float = _number(
+        1.5, "times expected", "while the tables still hold the bad rows"
+    )
+    copies_slack: float = _number(1.02, "times expected", "once they do not: tables are estimates")
+    copies_steps: int = _number(12, "steps", "taking copies away changes what is expected")
+    copies_settled: float = _number(1e-4, "share of rows", "a step that moves less is the last")
+    copies_runaway: float = _number(
+        2.0, "times the first surplus", "copies made by adversaries stay below 1.7"
+    )
+    copies_few: float = _number(0.01, "share of rows", "a surplus up to this never runs away")
+    copies_anew: float = _number(
+        2e-3, "share of rows", "newly found to be copies: the verdict is learned again"
+    )
+
+    def describe(self) -> list[tuple[str, Any, str, str]]:
+        """Return (name, value, unit, reason) of every number."""
+        return [
+            (f.name, getattr(self, f.name), f.metadata["unit"], f.metadata["reason"])
+            for f in fields(self)
+        ]
+
+
+TUNING = Tuning()

@@ -1,0 +1,64 @@
+"""What weighted rows look like from their own tables: the top of their covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustbn._core.expansion import Expansion
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.spectrum import top_eigenpairs
+from robustbn._core.tuning import Tuning
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpectrum:
+    """Tables of weighted rows, and the top of their covariance.
+
+    Parameters
+    ----------
+    q : weighted tables; shape (M,).
+    values : top eigenvalues, largest first.
+    table : for each, the table whose sum over a row's cells is its score along it; shape (M, k).
+    """
+
+    q: Vector
+    values: Vector
+    table: Vector
+
+    @property
+    def top(self) -> float:
+        """The largest eigenvalue: about 1 for good rows."""
+        return float(self.values[0]) if len(self.values) else 0.0
+
+
+def find_spectrum(
+    rows: Rows, weights: RowVector, tuning: Tuning, damping: float | None = None
+) -> RowSpectrum:
+    """Centre and scale rows at their own weighted counts and find the top of the covariance."""
+    damping = tuning.spectrum_damping if damping is None else damping
+    expansion = Expansion.at_counts(rows, rows.count(weights), damping=damping)
+    spectrum = top_eigenpairs(
+        expansion,
+        weights,
+        np.zeros(expansion.dim),
+        float(weights.sum(dtype=np.float64)),
+        width=tuning.spectrum_width,
+        depth=tuning.spectrum_depth,
+        enough=tuning.spectrum_obvious,
+    )
+    directions = spectrum.vectors[:, : tuning.spectrum_directions]
+    return RowSpectrum(expansion.q, spectrum.values, expansion.table(directions))
+
+
+def clean_top(clean: Rows, n_rows: float, tuning: Tuning) -> float:
+    """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones.
+
+    With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
+    `sqrt(n' / n)`.
+    """
+    ratio = clean.n_rows / n_rows
+    ones = np.ones(clean.n_rows, np.float32)
+    top = find_spectrum(clean, ones, tuning, tuning.spectrum_damping * ratio).top
+    return 1.0 + max(0.0, top - 1.0) * float(np.sqrt(ratio))

@@ -1,0 +1,163 @@
+"""The rows of a survey, and what is asked of them while a verdict is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import RobustConfig
+from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
+from robustbn._core.result import Round
+from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
+from robustbn._learn.proposals import Sample
+from robustbn._learn.repeats import Copies, find_copies, find_repeats
+from robustbn._learn.rounds import State
+from robustbn._learn.spectrum import find_spectrum
+from robustbn._rows.draw import drawing
+from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn.network import BayesianNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some of the surveyed rows: which they are, and the rows."""
+
+    which: NDArray[np.int64]
+    rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Rows of a survey with their weights.
+
+    Parameters
+    ----------
+    survey : the rows.
+    given : weight of each, 1 on average over all rows of the table; shape (n,).
+    unit : what a weight of 1 stands for.
+    prints : fingerprint of each; shape (n,).
+    load, draw : encode codes, and draw rows from tables.
+    config : the caller's.
+    tell : is told of every round.
+    """
+
+    survey: Survey
+    given: RowVector
+    unit: float
+    prints: NDArray[np.uint64]
+    load: LoadCodes
+    draw: Draw
+    config: RobustConfig
+    tell: Callable[[Round], None]
+
+    @classmethod
+    def of(
+        cls,
+        network: BayesianNetwork,
+        survey: Survey,
+        sample_weight: RowVector | None,
+        config: RobustConfig,
+        tell: Callable[[Round], None],
+    ) -> Study:
+        """Take up the rows of a survey; one pass for their fingerprints."""
+        unit, n = mean_weight(sample_weight), len(survey.numbers)
+        return cls(
+            survey=survey,
+            given=(
+                np.ones(n, np.float32)
+                if sample_weight is None
+                else sample_weight[survey.numbers] / unit
+            ),
+            unit=unit,
+            prints=survey.rows.fingerprints(),
+            load=lambda codes: load_rows(network, codes, config.kernels, config.n_threads),
+            draw=drawing(network, config.kernels, config.n_threads, config.seed),
+            config=config,
+            tell=tell,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of surveyed rows."""
+        return len(self.survey.numbers)
+
+    @property
+    def scale(self) -> float:
+        """How many rows of the table each of them stands for."""
+        return self.survey.n_rows / self.n_rows
+
+    def choose(self, n: int) -> Chosen:
+        """Return at most n of the rows, evenly drawn."""
+        if n >= self.n_rows:
+            return Chosen(np.arange(self.n_rows), self.survey.rows)
+        which = draw_evenly(self.n_rows, n, self.config.seed)
+        return Chosen(which, self.load(self.survey.codes[which]))
+
+    def weigh(self, repeats: Repeats) -> RowVector:
+        """Return the weight of each row once repeated ones are lowered; shape (n,)."""
+        return self.given * repeats.weigh_prints(self.prints)
+
+    def sample(self, chosen: Chosen, repeats: Repeats) -> Sample:
+        """Return rows to learn from."""
+        return Sample(
+            rows=chosen.rows,
+            base=self.weigh(repeats)[chosen.which],
+            n_given=float(self.given[chosen.which].sum(dtype=np.float64)),
+            draw=self.draw,
+            ceiling=self.config.ceiling,
+            tuning=self.config.tuning,
+            tell=self.tell,
+        )
+
+    # --- copies -----------------------------------------------------------------------------------
+
+    def find_copies(self) -> Copies:
+        """Return the rows that appear several times."""
+        tuning = self.config.tuning
+        return find_copies(self.prints, self.given, self.survey.codes, self.load, tuning)
+
+    def first_repeats(self, copies: Copies, chosen: Chosen) -> Repeats:
+        """Return the rows that appear too often whatever the tables are, if the rest looks good."""
+        tuning = self.config.tuning
+        counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
+        slack = tuning.copies_slack_first
+        found = find_repeats(copies, counts, everywhere, tuning, slack=slack) or NO_REPEATS
+        if len(found.factors):
+            kept = self.weigh(found)[chosen.which]
+            if find_spectrum(chosen.rows, kept, tuning).top > tuning.spectrum_obvious:
+                return NO_REPEATS
+        return found
+
+    def last_repeats(
+        self, copies: Copies, chosen: Chosen, state: State, before: Repeats
+    ) -> Repeats:
+        """Return the rows that appear too often by the tables of the rows that are trusted."""
+        tuning = self.config.tuning
+        if state.spectrum.top > tuning.spectrum_obvious:
+            return before
+        trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
+        counts = chosen.rows.count(trust) * (self.n_rows / chosen.rows.n_rows)
+        judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
+        return find_repeats(copies, counts, judged, tuning, slack=slack) or before
+
+    def is_anew(self, before: Repeats, after: Repeats) -> bool:
+        """Whether so many more rows are found to be repeated that all is to be judged again."""
+        lost = np.maximum(self.weigh(before) - self.weigh(after), 0).sum(dtype=np.float64)
+        return float(lost) > self.config.tuning.copies_anew * self.n_rows
+
+    def scale_to_all(self, repeats: Repeats) -> Repeats:
+        """Return repeats among all rows of the table, by their numbers there."""
+        return replace(
+            repeats,
+            first=self.survey.numbers[repeats.first],
+            seen=np.rint(repeats.seen * self.scale).astype(np.int64),
+            expected=repeats.expected * self.scale,
+        )
+
+
+def mean_weight(sample_weight: RowVector | None) -> float:
+    """Return the mean weight of a row; 1 where none are given."""
+    return 1.0 if sample_weight is None else float(sample_weight.mean(dtype=np.float64))

@@ -1,0 +1,80 @@
+"""Tables by one of the named oracles, through Algorithm 1 or jointly, on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import RobustConfig
+from robustbn._core.expansion import normalise_counts, uniform_tables
+from robustbn._core.protocols import Rows
+from robustbn._core.result import RobustFit, Round
+from robustbn._core.row_model import RowModel
+from robustbn._means import METHODS, NEED_SHARE
+from robustbn._means.algorithm1 import Refined, follow_jointly, follow_paper, trim_by_likelihood
+from robustbn._rows.memory import load_rows
+from robustbn.network import BayesianNetwork
+
+
+def fit_with_oracle(
+    network: BayesianNetwork,
+    codes: NDArray[np.uint8],
+    config: RobustConfig,
+    tell: Callable[[Round], None],
+) -> RobustFit:
+    """Learn with one of the named oracles.
+
+    Rows that were not seen are judged by two networks: that of the trusted rows, and that of the
+    others.
+    """
+    rows = load_rows(network, codes, config.kernels, config.n_threads)
+    layout = rows.layout
+    refined = _refine_with(rows, config, tell)
+    plain_counts, distrust = rows.count(), np.asarray(1 - refined.weights)
+    counts, kind_counts = rows.count(refined.weights), np.zeros((layout.n_cells, 0))
+    prior = normalise_counts(layout, plain_counts, uniform_tables(layout))
+    model = RowModel.of_good_rows(normalise_counts(layout, counts, prior))
+    if distrust.sum() > 1:
+        kind_counts = rows.count(distrust)[:, None]
+        bad = normalise_counts(layout, kind_counts[:, 0], config.tuning.kind_prior * prior)
+        model = model.with_component(bad, float(distrust.sum(dtype=np.float64)) / rows.n_rows)
+    pi = layout.sum_configurations(counts)[layout.config_of_cell]
+    return RobustFit(
+        counts=pi * refined.q,
+        plain_counts=plain_counts,
+        weights=refined.weights,
+        n_rows=float(rows.n_rows),
+        n_trusted=float(refined.weights.sum()),
+        model=model,
+        kind_counts=kind_counts,
+        rounds=refined.rounds,
+        converged=refined.converged,
+        status=refined.status,
+    )
+
+
+def _refine_with(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]) -> Refined:
+    known = (*METHODS, "trimmed")
+    if config.method not in known:
+        raise ValueError(f"Unknown method {config.method!r}; choose one of {', '.join(known)}.")
+    is_auto = isinstance(config.contamination, str)
+    if is_auto and (config.schedule == "paper" or config.method in (*NEED_SHARE, "trimmed")):
+        raise ValueError(
+            f"method={config.method!r} with schedule={config.schedule!r} has to be told the share "
+            "of bad rows: give contamination a number, or use method='filter' with "
+            "schedule='joint', which finds it."
+        )
+    if config.method == "trimmed":
+        return trim_by_likelihood(rows, float(config.contamination), tell)
+    follow = follow_paper if config.schedule == "paper" else follow_jointly
+    settings = {"trim": False} if config.method in ("filter", "que", "descent") else {}
+    shares = [config.ceiling / 2] if is_auto else [float(config.contamination)]
+    if is_auto and config.method == "descent":
+        shares = [0.01, 0.03, 0.1, 0.2, 0.3, config.ceiling]
+    for eps in shares:
+        refined = follow(rows, METHODS[config.method], eps, tell, **settings)
+        if refined.converged:
+            break
+    return refined

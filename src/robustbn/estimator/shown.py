@@ -1,0 +1,185 @@
+"""What a fitted robust estimator shows: rows and tables as frames, figures, a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from robustbn._core.protocols import RowVector
+from robustbn._core.result import (
+    DOUBT,
+    BadKind,
+    JudgedRows,
+    RepeatedRow,
+    RobustFit,
+    Round,
+    Shift,
+)
+from robustbn._show.diagnosis import Diagnosis, diagnose
+from robustbn._show.reasons import Explainer
+from robustbn._tables.frames import build_frame
+from robustbn.estimator.base import TableEstimator
+from robustbn.exceptions import NotFittedError
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn._show.fitted import Plots
+
+
+class ShownEstimator(TableEstimator):
+    """A robust estimator once it is fitted."""
+
+    contamination: float | str
+    contamination_: float
+    row_weights_: RowVector
+    kinds_: list[BadKind]
+    repeats_: list[RepeatedRow]
+    plain_network_: BayesianNetwork
+    shift_: Shift
+    history_: list[Round]
+    converged_: bool
+    status_: str
+    offset_: float
+    fit_seconds_: float
+    _fit: RobustFit
+    _judged: JudgedRows
+
+    def rows(self, X: Any = None) -> Any:
+        """Return a frame with a line a row: row, weight, is_suspicious, why.
+
+        The frame is of the kind that the table was. `why` names the cells that speak most against
+        a row; it is empty for rows that are trusted, and of a table read in stretches for those
+        that were not drawn. Rows that were left out have weight NaN.
+
+        Parameters
+        ----------
+        X : rows to judge; by default those of `fit`.
+        """
+        return build_frame(*self._judge(X))
+
+    def _judge(self, X: Any) -> tuple[dict[str, Any], str]:
+        """Return the columns of `rows`, and the kind of frame to make of them."""
+        self._fitted()
+        if X is None and not hasattr(self, "row_weights_"):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to, nor does one of too "
+                "many rows: call rows(X), or fit with weights_to='...'."
+            )
+        if X is None:
+            weights, kind = self.row_weights_, self.reading_.kind
+            doubtful, codes = self._judged.numbers, self._judged.codes
+        else:
+            table = self._encode(X)
+            judged = self._fit.model.weigh(self._load(table))
+            is_bad = np.flatnonzero(judged < DOUBT)
+            weights, codes, kind = table.spread(judged), table.codes[is_bad], table.reading.kind
+            doubtful = is_bad if table.kept is None else table.kept[is_bad]
+        why = np.full(len(weights), "", object)
+        why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
+        why[np.isnan(weights)] = "left out: a value is missing or unknown"
+        columns = {
+            "row": np.arange(len(weights)),
+            "weight": weights,
+            "is_suspicious": weights < DOUBT,
+            "why": why,
+        }
+        return columns, kind
+
+    def moved(self) -> Any:
+        """Return a frame with a line a node: how far its table moved from counting, most first.
+
+        `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
+        which the node would have another state. `error` is what sampling alone would make of it,
+        and `n_eff` the weight of the trusted rows there are for a configuration on average.
+        The frame is of the kind that the table was.
+        """
+        from robustbn._show.page.content import measure_moves  # its room is not on the light path
+
+        self._fitted()
+        moves = measure_moves(
+            self.network_.layout,
+            self.network_.probabilities,
+            self.plain_network_.probabilities,
+            self.counts_,
+            self._fit.plain_counts,
+        )
+        order = np.argsort(-moves.moved, kind="stable")
+        return build_frame(
+            {
+                "node": [self.network_.nodes[i] for i in order],
+                "moved": moves.moved[order],
+                "error": moves.error[order],
+                "is_significant": moves.is_significant[order],
+                "n_eff": moves.rows_per_configuration[order],
+            },
+            self.reading_.kind,
+        )
+
+    def summary(self) -> Any:
+        """Return a frame with a line a headline figure: figure, value, meaning.
+
+        The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
+        largest_move, tables_moved, kinds, repeated_rows, rounds, converged (1 or 0) and seconds.
+        The frame is of the kind that the table was. `moved()` has a line a node, `rows()` a line a
+        row.
+        """
+        from robustbn._show.fitted import summary_columns  # its room is not on the light path
+
+        self._fitted()
+        return build_frame(summary_columns(self), self.reading_.kind)
+
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        rows: bool = True,
+        max_rows: int = 2000,
+    ) -> str | None:
+        """Write the report, one HTML page that needs nothing else; without a path, return it.
+
+        Parameters
+        ----------
+        path : the file; it is there as a whole or not at all.
+        title : of the page; by default the name of the table and how many rows it has.
+        command : what repeats the fit; by default the call in Python.
+        rows : whether single rows may be shown; False for private data.
+        max_rows : how many of them at the most, least trusted first.
+        """
+        from robustbn._networks.files import encode, write_bytes
+        from robustbn._show.fitted import report_page
+
+        self._fitted()
+        page = report_page(self, title=title, command=command, rows=rows, max_rows=max_rows)
+        if path is None:
+            return page
+        write_bytes(encode(page, str(path)), Path(path))
+        return None
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fit: `network()`, `tables(node)`, `rounds()`, `rows()`."""
+        from robustbn._show.fitted import Plots
+
+        self._fitted()
+        return Plots(self)
+
+    def _repr_html_(self) -> str:
+        from robustbn._show.fitted import fitted_html
+
+        return fitted_html(self) if hasattr(self, "network_") else super()._repr_html_()
+
+    def diagnose(self) -> Diagnosis:
+        """Return what the paper asks of network and rows and whether it holds; print the result."""
+        network = self._fitted()
+        is_auto = isinstance(self.contamination, str)
+        eps = self.contamination_ if is_auto else float(self.contamination)
+        return diagnose(network.layout, self.counts_, eps)
+
+    @property
+    def explainer_(self) -> Explainer:
+        """What says why a row is distrusted."""
+        return Explainer(self._fitted(), self._fit.model)
