@@ -32,7 +32,8 @@ from benchmarks.measure import (
 from robustbn import BayesianNetwork, random_network, read_table, sample
 from robustbn._core.config import RobustConfig, TableConfig
 from robustbn._core.protocols import Data
-from robustbn._learn.conductor import RobustFit, fit_robustly
+from robustbn._core.result import RobustFit
+from robustbn._learn.conductor import fit_robustly
 from robustbn._rows.dask import load_on_dask
 from robustbn._rows.memory import RowsInMemory
 
@@ -112,13 +113,13 @@ def _in_memory(network: BayesianNetwork, frame: Any) -> RowsInMemory:
 
 
 def _on_dask(network: BayesianNetwork, frames: Any) -> Data:
-    return load_on_dask(network, frames, TableConfig(), backend="native", n_threads=N_WORKERS)
+    return load_on_dask(network, frames, TableConfig(), kernels="native", n_threads=N_WORKERS)
 
 
 def _fit(network: BayesianNetwork, data: Data) -> RobustFit:
-    config = RobustConfig(seed=0, backend="native", n_threads=N_WORKERS)
+    config = RobustConfig(seed=0, kernels="native", n_threads=N_WORKERS)
     with threadpool_limits(limits=1, user_api="blas"):
-        return fit_robustly(network, data, None, config, lambda done: None)
+        return fit_robustly(network, data, None, config, lambda done: None)[0]
 
 
 def _compare(network: BayesianNetwork, encoded: dict[str, Any]) -> float:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.layout import Layout
-from robustbn._rows.kernels import _native, has_native, load_backend
+from robustbn._rows.kernels import _native, has_native, load_kernels
 from robustbn._rows.kernels.clusters import cells_of_states, fuse_families
 from robustbn.exceptions import InsufficientMemoryError
 from tests.strategies import networks, networks_with_rows
 
 assert has_native(), "the test environment must have the native kernels: run make setup"
-native, numpy = load_backend("native"), load_backend("numpy")
+native, numpy = load_kernels("native"), load_kernels("numpy")
 WIDTHS = (1, 3, 4, 7, 8, 16, 21)
 
 
@@ -217,5 +217,5 @@ def test_memory_that_cannot_be_had_is_named():
 
 
 def test_an_unknown_backend_is_refused():
-    with pytest.raises(ValueError, match="Unknown backend 'abacus'; choose one of native, numpy"):
-        load_backend("abacus")
+    with pytest.raises(ValueError, match="Unknown kernels 'abacus'; choose one of native, numpy"):
+        load_kernels("abacus")

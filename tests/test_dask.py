@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
-from robustbn._learn.conductor import _verify, fit_robustly, learn
+from robustbn._learn.conductor import fit_robustly, learn, verify
 from robustbn._rows.dask import is_on_dask, load_on_dask
 from robustbn._rows.dask import load as loading
 from robustbn._rows.dask.questions import add
@@ -60,14 +60,14 @@ FRAME = frame_of(CODES)
 
 
 def fit(data, config=CONFIG, weights=None):
-    return fit_robustly(NETWORK, data, weights, config, lambda done: None)
+    return fit_robustly(NETWORK, data, weights, config, lambda done: None)[0]
 
 
 @pytest.fixture(scope="module")
 def in_memory():
     found = fit(RowsInMemory(NETWORK, CODES))
     assert found.removed > 0.05
-    assert len(found.repeats.first)
+    assert len(found.model.repeats.first)
     return found
 
 
@@ -101,7 +101,7 @@ def assert_same(found, expected):
     np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(found.plain_counts, expected.plain_counts)
     np.testing.assert_array_equal(found.weights, expected.weights)
-    np.testing.assert_array_equal(found.repeated, expected.repeated)
+    np.testing.assert_array_equal(found.model.repeats.codes, expected.model.repeats.codes)
 
 
 def test_without_a_client_it_is_told_how_to_start_one():
@@ -197,15 +197,15 @@ def test_bad_rows_that_were_not_drawn_are_found_on_the_cluster(cluster):
     good = RowsInMemory(NETWORK, robustbn.sample(NETWORK, 5000, random_state=9))
     config = replace(CONFIG, polish=False)
     verdict = learn(NETWORK, good.survey(None, 5000, 0), None, config, lambda done: None)
-    assert not verdict.learned.filters
+    assert not verdict.model.filters
     rows = {"here": RowsInMemory(NETWORK, CODES), "there": load(split(7))}
     judged = {}
     for where, data in rows.items():
         told: list[str] = []
-        seen = _verify(
+        seen = verify(
             NETWORK, data.all_rows(), verdict, None, config, lambda r, told=told: told.append(r)
         )
-        judged[where] = ([r.action for r in told], *data.judge(seen.weigh, None))
+        judged[where] = ([r.action for r in told], *data.judge(seen.model.weigh, None))
     assert judged["there"][0] == judged["here"][0]
     assert judged["there"][0].count("filtered") > 1
     assert np.abs(judged["there"][2] - judged["here"][2]).mean() < 1e-3

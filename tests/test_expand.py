@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from robustbn import random_network, sample
 from robustbn._core.expansion import Expansion, normalise_counts
 from robustbn._core.spectrum import top_eigenpairs
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn.distance import _joint
 from tests.strategies import networks_with_rows
 
-numpy = load_backend("numpy")
+numpy = load_kernels("numpy")
 
 
 def every_row(network):
@@ -127,7 +127,7 @@ def test_the_top_eigenpairs_are_those_of_the_matrix():
     network = random_network("graph", 12, 60, (2, 3), random_state=0)
     codes = sample(network, 4000, 0)
     codes[:400] = codes[0]
-    rows = load_backend("native").encode(network.layout, codes)
+    rows = load_kernels("native").encode(network.layout, codes)
     expansion = Expansion.at_counts(rows, rows.count())
     center = np.zeros(expansion.dim)
     spectrum = top_eigenpairs(expansion, None, center, len(codes), depth=5)
@@ -140,7 +140,7 @@ def test_the_top_eigenpairs_are_those_of_the_matrix():
 def test_rows_drawn_from_the_tables_have_a_top_eigenvalue_near_one():
     for cards in (2, (2, 5)):
         network = random_network("graph", 20, 120, cards, random_state=1)
-        rows = load_backend("native").encode(network.layout, sample(network, 100_000, 0))
+        rows = load_kernels("native").encode(network.layout, sample(network, 100_000, 0))
         expansion = Expansion.at_counts(rows, rows.count())
         top = top_eigenpairs(expansion, None, np.zeros(expansion.dim), 100_000, depth=8).top
         ratio = network.layout.n_free / 100_000
@@ -153,7 +153,7 @@ def test_a_rare_configuration_cannot_dominate_the_spectrum():
     likely = network.with_cpts(np.tile([1 - 1e-4, 1e-4], network.n_configurations))
     codes = sample(likely, 20_000, 0)
     codes[7] = 1
-    rows = load_backend("native").encode(network.layout, codes)
+    rows = load_kernels("native").encode(network.layout, codes)
     center = np.zeros(network.n_cells)
     free, damped = (
         top_eigenpairs(

@@ -70,7 +70,7 @@ def test_a_model_judges_the_same_on_another_backend(fitted, dirty, tmp_path):
 
 def test_filters_alone_can_be_stored(tree, dirty, tmp_path):
     fitted = RobustEstimator(tree, polish=False, random_state=0).fit(dirty)
-    assert fitted._fit.filters
+    assert fitted._fit.model.filters
     fitted.save(tmp_path / "model.json")
     again = RobustEstimator.load(tmp_path / "model.json")
     np.testing.assert_array_equal(again.weights(dirty), fitted.weights(dirty))

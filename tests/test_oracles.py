@@ -41,7 +41,7 @@ from robustbn._means.weighting import (
     trim_far_rows,
     weighted_median,
 )
-from robustbn._rows.kernels import load_backend
+from robustbn._rows.kernels import load_kernels
 from robustbn.adversary import corrupt
 from robustbn.distance import total_variation
 
@@ -101,7 +101,7 @@ def network_case(n_rows=400, n_steps=4):
     """Three states a node: the expansion has one null direction a configuration."""
     network = random_network("tree", 3, cards=3, random_state=1)
     codes, _ = corrupt(sample(network, n_rows, 0), network, "product", 0.1, 0)
-    rows = load_backend("numpy").encode(network.layout, codes)
+    rows = load_kernels("numpy").encode(network.layout, codes)
     expansion = Expansion.at_counts(rows, rows.count(), damping=0.0)
     X = np.zeros((n_rows, expansion.dim))  # from the definition of f^, not from the code's tables
     for n, code in enumerate(codes):
@@ -189,7 +189,7 @@ def test_native_kernels_are_precise_enough_for_taylor():
     codes, _ = corrupt(sample(network, 3000, 0), network, "product", 0.1, 0)
     found = []
     for backend in ("native", "numpy"):
-        rows = load_backend(backend).encode(network.layout, codes)
+        rows = load_kernels(backend).encode(network.layout, codes)
         expansion = Expansion.at_counts(rows, rows.count())
         past = Past.empty(expansion)
         for _ in range(8):
@@ -341,7 +341,7 @@ def test_a_network_of_twenty_nodes_is_freed_of_half_the_harm_and_more(oracle, ca
     network = random_network("graph", 20, 120, cards=cards, random_state=0)
     clean = sample(network, 40_000, 0)
     codes, is_bad = corrupt(clean, network, "product", 0.1, 0)
-    rows = load_backend("native").encode(network.layout, codes)
+    rows = load_kernels("native").encode(network.layout, codes)
 
     def error(weights):
         q = normalise_counts(network.layout, rows.count(weights), 0.01)
@@ -352,7 +352,7 @@ def test_a_network_of_twenty_nodes_is_freed_of_half_the_harm_and_more(oracle, ca
     assert found.converged
     assert error(found.weights) < 0.5 * error(np.ones(len(codes)))
     assert found.weights[is_bad].mean() < found.weights[~is_bad].mean() - 0.2
-    rows = load_backend("native").encode(network.layout, clean)
+    rows = load_kernels("native").encode(network.layout, clean)
     if oracle in FILTERS:
         expansion = Expansion.at_counts(rows, rows.count())
         assert oracle(expansion, 0.1, trim=False, random_state=0).removed == 0

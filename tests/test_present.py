@@ -12,6 +12,7 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, sample
+from robustbn._learn.places import Watch
 from robustbn._show.fitted import build_report, strongest_cell
 from robustbn._show.page.content import measure_moves
 from robustbn.exceptions import NetworkError, NotFittedError
@@ -233,7 +234,6 @@ def test_rounds_can_be_watched_without_printing(alarm, capsys):
     rows, _ = corrupt(sample(alarm, 20_000, 0), alarm, "product", 0.1, 1)
     seen = []
     estimator = RobustEstimator(alarm, random_state=0, verbose=True)
-    estimator._on_round = seen.append
-    estimator.fit(rows)
+    estimator._learn_from(rows, watch=Watch(round=seen.append))
     assert [r.number for r in seen] == [r.number for r in estimator.history_]
     assert capsys.readouterr().err == ""

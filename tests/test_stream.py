@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -22,6 +23,8 @@ import pytest
 
 import robustbn
 from robustbn import RobustEstimator, random_network, sample
+from robustbn._core.tuning import TUNING
+from robustbn._learn.places import Watch
 from robustbn.adversary import corrupt
 from robustbn.exceptions import CheckpointError, DataError
 
@@ -46,9 +49,20 @@ def write_folder(folder, codes=CODES, n_files=7, order=None, **settings):
     return np.concatenate(pieces)
 
 
-def stream(table, **settings):
-    settings = {"random_state": 0, "backend": "stream"} | settings
-    return RobustEstimator(NETWORK, **settings).fit(table)
+def stream(table, part=None, **settings):
+    """Fit to a table in stretches; `part` is told of every part."""
+    settings = {"random_state": 0, "place": "stream"} | settings
+    watch = None if part is None else Watch(part=part)
+    return RobustEstimator(NETWORK, **settings)._learn_from(table, watch=watch)
+
+
+def tune(monkeypatch, **numbers):
+    """Fit with other numbers."""
+    config = RobustEstimator._config
+    tuning = replace(TUNING, **numbers)
+    monkeypatch.setattr(
+        RobustEstimator, "_config", lambda self: replace(config(self), tuning=tuning)
+    )
 
 
 def in_memory(codes, **settings):
@@ -84,9 +98,7 @@ def no_memory(monkeypatch):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Fewer rows are drawn than there are."""
-    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 9_000)
-    monkeypatch.setattr("robustbn._learn.conductor.LEAST_SAMPLE_ROWS", 6_000)
-    monkeypatch.setattr("robustbn._learn.conductor.SAMPLE_ROWS_PER_PARAMETER", 1)
+    tune(monkeypatch, sample_surveyed=9_000, sample_least=6_000, sample_per_parameter=1)
 
 
 @pytest.fixture
@@ -127,8 +139,11 @@ def test_row_groups_of_a_large_file_are_read_one_by_one(tmp_path, monkeypatch, h
     monkeypatch.setattr("robustbn._rows.stream.find.PART_ROWS", 3_000)
     pq.write_table(as_table(CODES), tmp_path / "rows.parquet", row_group_size=1_700)
     told = []
-    monkeypatch.setattr(RobustEstimator, "_progress", lambda self, *what: told.append(what))
-    fitted = stream(tmp_path / "rows.parquet", weights_to=tmp_path / "w.parquet")
+    fitted = stream(
+        tmp_path / "rows.parquet",
+        lambda *what: told.append(what),
+        weights_to=tmp_path / "w.parquet",
+    )
     assert ("judging rows", 8, 8) in told
     assert_same(fitted, held)
     written = pq.read_table(tmp_path / "w.parquet")
@@ -251,7 +266,7 @@ def test_cuts_are_those_of_all_files(tmp_path):
         )
     settings = {"bins": {"x": "q3"}, "random_state": 0}
     held = RobustEstimator(network, **settings).fit(tmp_path / "rows")
-    streamed = RobustEstimator(network, backend="stream", **settings).fit(tmp_path / "rows")
+    streamed = RobustEstimator(network, place="stream", **settings).fit(tmp_path / "rows")
     assert streamed.reading_.config.bins == held.reading_.config.bins
     assert_same(streamed, held)
 
@@ -279,7 +294,7 @@ def test_negative_numbers_of_a_byte_are_states_too():
 
 
 def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
-    from robustbn._learn.places import is_large
+    from robustbn._rows.place import is_large
 
     write_folder(tmp_path / "rows")
     (tmp_path / "rows.csv").write_text(as_text(CODES))
@@ -288,11 +303,11 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     tables = [tmp_path / "rows", tmp_path / "rows.csv", tmp_path / "rows.csv.gz", relation]
     tables.append(ds.dataset(tmp_path / "rows"))
     assert not any(is_large(table, NETWORK) for table in tables)
-    monkeypatch.setattr("robustbn._learn.places.physical_bytes", lambda: 4 * (CODES.size - 1))
+    monkeypatch.setattr("robustbn._rows.place.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
     estimator = RobustEstimator(NETWORK)
-    assert [estimator._lives(table) for table in tables] == ["stream"] * len(tables)
-    assert estimator._lives(CODES) == "here"
+    assert [estimator._find_place(table) for table in tables] == ["stream"] * len(tables)
+    assert estimator._find_place(CODES) == "memory"
 
 
 def test_settings_of_streams_are_never_passed_over(tmp_path):
@@ -308,7 +323,7 @@ def test_the_one_call_streams_too_with_every_setting_of_reading(tmp_path, held):
     )
     settings = {"rename": dict(zip(names, NETWORK.nodes, strict=True)), "sep": ";"}
     path = tmp_path / "rows.csv"
-    fitted = robustbn.fit(NETWORK, path, backend="stream", random_state=0, **settings)
+    fitted = robustbn.fit(NETWORK, path, place="stream", random_state=0, **settings)
     assert_same(fitted, held)
     with pytest.raises(DataError, match="read into memory already"):
         stream(robustbn.read_table(CODES, NETWORK))
@@ -316,9 +331,7 @@ def test_the_one_call_streams_too_with_every_setting_of_reading(tmp_path, held):
 
 def test_the_one_call_takes_none_for_no_setting_and_a_table_that_was_read(held):
     table = as_table(CODES)
-    fitted = robustbn.fit(
-        NETWORK, table, backend="stream", random_state=0, rename=None, labels=None
-    )
+    fitted = robustbn.fit(NETWORK, table, place="stream", random_state=0, rename=None, labels=None)
     assert_same(fitted, held)
     read = robustbn.read_table(CODES, NETWORK)
     assert_same(robustbn.fit(NETWORK, read, random_state=0), held)
@@ -328,7 +341,7 @@ def test_the_one_call_takes_none_for_no_setting_and_a_table_that_was_read(held):
 
 def test_nothing_of_an_earlier_fit_is_left():
     frame = as_table(CODES[:2000]).to_pandas()
-    fitted = robustbn.fit(NETWORK, frame, backend="stream", on_missing="drop", random_state=0)
+    fitted = robustbn.fit(NETWORK, frame, place="stream", on_missing="drop", random_state=0)
     assert list(fitted.feature_names_in_) == list(NETWORK.nodes)
     fitted.fit(lambda: frame)
     assert not hasattr(fitted, "feature_names_in_")
@@ -340,7 +353,7 @@ def test_nothing_of_an_earlier_fit_is_left():
 def test_weights_are_refused_by_streams(tmp_path):
     write_folder(tmp_path / "rows")
     with pytest.raises(DataError, match="sample_weight"):
-        RobustEstimator(NETWORK, backend="stream").fit(
+        RobustEstimator(NETWORK, place="stream").fit(
             tmp_path / "rows", sample_weight=np.ones(N_ROWS)
         )
 
@@ -551,7 +564,7 @@ def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
     with pytest.raises(robustbn.exceptions.NotFittedError, match="too many"):
         fitted.rows()
     with pytest.raises(DataError, match="too many rows to return a number for each"):
-        RobustEstimator(NETWORK, backend="stream").fit_predict(tmp_path / "rows")
+        RobustEstimator(NETWORK, place="stream").fit_predict(tmp_path / "rows")
     np.testing.assert_array_equal(
         ds.dataset(tmp_path / "w").to_table()["weight"], held.row_weights_
     )
@@ -564,23 +577,22 @@ CHILD = """
 import os, resource, signal, sys
 import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
-from robustbn._networks.json import to_text
+from robustbn._learn.places import Watch
 from robustbn import read_network
 robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0
 folder, settings, when = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3])
 
-def told(self, what, done, total):
+def told(what, done, total):
     if (what, done) == when:
         os.kill(os.getpid(), signal.SIGKILL)
 
-RobustEstimator._progress = told
 if when == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 network = read_network(folder + "/network.json")
-settings = {"backend": "stream", "random_state": 0, **settings}
-RobustEstimator(network, **settings).fit(folder + "/rows")
+settings = {"place": "stream", "random_state": 0, **settings}
+RobustEstimator(network, **settings)._learn_from(folder + "/rows", watch=Watch(part=told))
 """
 
 
@@ -616,8 +628,7 @@ def test_a_run_that_was_killed_goes_on_and_gives_the_same(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (tmp_path / "w").exists()
     told = []
-    monkeypatch.setattr(RobustEstimator, "_progress", lambda self, *what: told.append(what[:2]))
-    resumed = stream(tmp_path / "rows", **settings)
+    resumed = stream(tmp_path / "rows", lambda *what: told.append(what[:2]), **settings)
     done = [k for what, k in told if what == when[0]]
     assert done == [3, 4, 5]  # the third part was read, but not yet stored
     assert_identical(resumed, stream(tmp_path / "rows"))
@@ -647,15 +658,13 @@ def test_a_killed_run_that_draws_by_key_goes_on_and_gives_the_same(
     folder = write_kind("csv", tmp_path / "rows", CODES[:20_000])
     told = []
 
-    def stop(self, what, done, total):
+    def stop(what, done, total):
         told.append((what, done))
         if (what, done) == ("counting rows", 2):
             raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", stop)
-        with pytest.raises(KeyboardInterrupt):
-            stream(folder, checkpoint=tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        stream(folder, checkpoint=tmp_path / "run", part=stop)
     assert [f[:6] for f in everything_in(tmp_path / "run")] == ["run.js", "survey"]
     assert_identical(stream(folder, checkpoint=tmp_path / "run"), stream(folder))
 
@@ -663,19 +672,15 @@ def test_a_killed_run_that_draws_by_key_goes_on_and_gives_the_same(
 def test_without_a_seed_a_run_goes_on_with_the_seed_it_had(tmp_path, often, small_sample):
     write_folder(tmp_path / "rows", n_files=3)
 
-    def stop(self, what, done, total):
+    def stop(what, done, total):
         if what == "judging rows":
             raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", stop)
-        with pytest.raises(KeyboardInterrupt):
-            stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
+    with pytest.raises(KeyboardInterrupt):
+        stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
     verdict = (tmp_path / "run/verdict.json").read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", stop)
-        with pytest.raises(KeyboardInterrupt):
-            stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
+    with pytest.raises(KeyboardInterrupt):
+        stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
     assert (tmp_path / "run/verdict.json").read_bytes() == verdict
     stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
 
@@ -683,14 +688,12 @@ def test_without_a_seed_a_run_goes_on_with_the_seed_it_had(tmp_path, often, smal
 def begin(folder, checkpoint, **settings):
     """Leave a run behind that was ended while rows were judged."""
 
-    def stop(self, what, done, total):
+    def stop(what, done, total):
         if (what, done) == ("judging rows", 2):
             raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", stop)
-        with pytest.raises(KeyboardInterrupt):
-            stream(folder, checkpoint=checkpoint, **settings)
+    with pytest.raises(KeyboardInterrupt):
+        stream(folder, checkpoint=checkpoint, **settings, part=stop)
 
 
 def test_an_interrupt_leaves_nothing_but_the_checkpoint_behind(tmp_path, often):
@@ -728,13 +731,11 @@ def test_a_checkpoint_of_other_batches_is_refused(tmp_path, often):
     table = as_table(CODES)
     begin_on = lambda: iter(table.to_batches(1000))  # noqa: E731
 
-    def stop(self, what, done, total):
+    def stop(what, done, total):
         raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", stop)
-        with pytest.raises(KeyboardInterrupt):
-            stream(begin_on, checkpoint=tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        stream(begin_on, checkpoint=tmp_path / "run", part=stop)
     with pytest.raises(CheckpointError, match="What differs: data"):
         stream(lambda: iter(table.slice(5).to_batches(1000)), checkpoint=tmp_path / "run")
     assert stream(begin_on, checkpoint=tmp_path / "run").reading_.n_rows == N_ROWS
@@ -797,17 +798,15 @@ def test_a_cache_is_read_in_place_of_the_files_and_removed(tmp_path, monkeypatch
 def test_a_cache_that_changed_on_disk_is_refused(how, tmp_path):
     write_folder(tmp_path / "rows", n_files=3)
 
-    def spoil(self, what, done, total):
+    def spoil(what, done, total):
         if (what, done) == ("counting rows", 3):
             file = tmp_path / "cache/rows-000001.packed"
             data = bytearray(file.read_bytes())
             data[len(data) // 2] ^= 1
             file.write_bytes(data if how == "flipped" else data[:-1])
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RobustEstimator, "_progress", spoil)
-        with pytest.raises(CheckpointError, match=r"rows-000001\.packed has changed on disk"):
-            stream(tmp_path / "rows", cache=tmp_path / "cache")
+    with pytest.raises(CheckpointError, match=r"rows-000001\.packed has changed on disk"):
+        stream(tmp_path / "rows", cache=tmp_path / "cache", part=spoil)
     assert everything_in(tmp_path / "cache") == []
 
 
@@ -824,7 +823,7 @@ def test_what_a_killed_run_left_in_the_cache_is_removed(tmp_path, held):
 
 
 def test_verification_finds_bad_rows_that_the_sample_missed(tmp_path, monkeypatch, no_memory):
-    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 300)
+    tune(monkeypatch, sample_surveyed=300)
     dirty = corrupt(TRUTH, NETWORK, "product", eps=0.15, random_state=3)[0]
     write_folder(tmp_path / "rows", dirty)
     hasty = {"sample_rows": 300}
@@ -863,7 +862,7 @@ def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
 
 
 def test_copies_are_counted_among_all_rows_though_some_are_drawn(monkeypatch):
-    monkeypatch.setattr("robustbn._learn.conductor.MANY_ROWS", 4000)
+    tune(monkeypatch, sample_surveyed=4000)
     network = robustbn.random_network("tree", 30, random_state=0)
     codes = robustbn.sample(network, 20_000, random_state=0)
     codes[::20] = codes[3]

@@ -56,7 +56,7 @@ class MaximumLikelihoodEstimator(DiscreteParameterEstimator):  # type: ignore[mi
     state_names : optional mapping of nodes to their states. A node it does not name has the states
         the model knows (from its tables, or from `to_pgmpy`), else the sorted values of its column.
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins, n_threads, \
-backend : as in `robustbn.MaximumLikelihoodEstimator`.
+kernels : as in `robustbn.MaximumLikelihoodEstimator`.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ backend : as in `robustbn.MaximumLikelihoodEstimator`.
         on_missing: str = "error",
         bins: Any = None,
         n_threads: int | None = None,
-        backend: str | None = None,
+        kernels: str | None = None,
     ) -> None:
         self.prior = prior
         self.pseudo_count = pseudo_count
@@ -88,7 +88,7 @@ backend : as in `robustbn.MaximumLikelihoodEstimator`.
         self.on_missing = on_missing
         self.bins = bins
         self.n_threads = n_threads
-        self.backend = backend
+        self.kernels = kernels
         super().__init__(state_names=state_names)
 
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
@@ -107,7 +107,7 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, prior, pseudo_count, equivalent_sample_size, \
-on_unknown, on_missing, bins, sample_rows, verify, random_state, n_threads, backend, \
+on_unknown, on_missing, bins, sample_rows, verify, random_state, n_threads, kernels, \
 verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
@@ -141,7 +141,7 @@ verbose : as in `robustbn.RobustEstimator`.
         verify: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
-        backend: str | None = None,
+        kernels: str | None = None,
         verbose: bool = False,
     ) -> None:
         self.contamination = contamination
@@ -158,7 +158,7 @@ verbose : as in `robustbn.RobustEstimator`.
         self.verify = verify
         self.random_state = random_state
         self.n_threads = n_threads
-        self.backend = backend
+        self.kernels = kernels
         self.verbose = verbose
         super().__init__(state_names=state_names)
 

@@ -244,6 +244,7 @@ def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
 
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
     """Fit to the table: read at once, or in stretches if it is large."""
+    from robustbn._core.config import Streaming
     from robustbn._learn.places import Watch
     from robustbn.estimator import RobustEstimator
     from robustbn.exceptions import RobustBNError

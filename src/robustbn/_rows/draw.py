@@ -21,6 +21,7 @@ def sample(
     *,
     n_threads: int | None = None,
     kernels: str | None = None,
+    backend: str | None = None,
 ) -> NDArray[np.uint8]:
     """Draw `n` rows; integer codes of shape (n, d), columns in the order of `network.nodes`.
 
@@ -29,6 +30,7 @@ def sample(
     Parameters
     ----------
     random_state : seed, `numpy.random.Generator`, or None for fresh randomness.
+    n_threads, kernels : as in the estimators; `backend` is an earlier spelling of `kernels`.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def sample(
         raise ValueError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     rng = np.random.default_rng(random_state)
     key, order = int(rng.integers(2**63)), _order(network)
-    return load_kernels(kernels).sample(
+    return load_kernels(kernels or backend).sample(
         network.layout, order, network.probabilities, int(n), key, n_threads
     )
 

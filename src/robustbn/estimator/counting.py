@@ -12,6 +12,7 @@ from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
 from robustbn._rows.memory import load_rows
 from robustbn._tables.table import as_weights
 from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.settings import understand_earlier
 from robustbn.network import BayesianNetwork
 
 
@@ -49,6 +50,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     array([0.75, 0.25])
     """
 
+    @understand_earlier
     def __init__(
         self,
         network: BayesianNetwork | None = None,
@@ -61,7 +63,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         bins: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
-        **earlier: Any,
     ) -> None:
         self.network = network
         self.prior = prior
@@ -72,7 +73,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.bins = bins
         self.n_threads = n_threads
         self.kernels = kernels
-        self._take_earlier(earlier)
 
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of a table and set `network_`.
@@ -82,6 +82,11 @@ class MaximumLikelihoodEstimator(TableEstimator):
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
+        if self.kernels in ("stream", "dask"):
+            raise ValueError(
+                f"{self.kernels!r} is for RobustEstimator(place=...): counting works on rows in "
+                "memory."
+            )
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)

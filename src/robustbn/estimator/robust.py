@@ -22,6 +22,7 @@ from robustbn._rows.place import find_place
 from robustbn._show.words import describe_kinds, describe_repeats
 from robustbn._tables.table import as_weights
 from robustbn.estimator.shown import ShownEstimator
+from robustbn.estimator.settings import understand_earlier
 from robustbn.exceptions import ConvergenceWarning, DataError, SmallSampleWarning
 from robustbn.network import BayesianNetwork
 
@@ -101,6 +102,7 @@ class RobustEstimator(ShownEstimator):
     }
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
 
+    @understand_earlier
     def __init__(
         self,
         network: BayesianNetwork | None = None,
@@ -123,7 +125,6 @@ class RobustEstimator(ShownEstimator):
         kernels: str | None = None,
         place: str | None = None,
         verbose: bool = False,
-        **earlier: Any,
     ) -> None:
         self.network = network
         self.contamination = contamination
@@ -144,7 +145,6 @@ class RobustEstimator(ShownEstimator):
         self.kernels = kernels
         self.place = place
         self.verbose = verbose
-        self._take_earlier(earlier)
 
     def _set(self, name: str, value: Any) -> None:
         if name == "backend":  # meant both once: which kernels, and where the rows are

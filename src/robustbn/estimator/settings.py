@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, ClassVar, Self
 
 from robustbn._core.config import is_same
 from robustbn.exceptions import NotFittedError
+
+
+def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
+    """Let a constructor take settings by earlier spellings too, which its signature does not show."""
+
+    @wraps(init)
+    def understanding(self: Settings, *values: Any, **settings: Any) -> None:
+        earlier = {name: settings.pop(name) for name in self._EARLIER if name in settings}
+        init(self, *values, **settings)
+        for name, value in earlier.items():
+            self._set(name, value)
+
+    return understanding
 
 
 class Settings:
@@ -20,8 +34,7 @@ class Settings:
     @classmethod
     def _names(cls) -> list[str]:
         """Return the names of the settings."""
-        parameters = inspect.signature(cls).parameters.values()
-        return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+        return list(inspect.signature(cls).parameters)
 
     @classmethod
     def _is_setting(cls, name: str) -> bool:
@@ -58,16 +71,6 @@ class Settings:
             known = {} if before is None else before.get_params()
             value = kind(**{**known, inner: value})
         setattr(self, group, value)
-
-    def _take_earlier(self, earlier: Mapping[str, Any]) -> None:
-        """Take settings by their earlier spellings; refuse any other."""
-        for name, value in earlier.items():
-            if name not in self._EARLIER:
-                raise TypeError(
-                    f"{type(self).__name__} has no setting {name!r}; it has "
-                    f"{', '.join(self._names())}."
-                )
-            self._set(name, value)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
