@@ -21,11 +21,11 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, read_network, write_network
-from robustbn._cli.corrupt import KINDS as OFFERED_KINDS
+from robustbn._cli.corrupt import ADVERSARIES
 from robustbn._cli.exits import say_as_options
-from robustbn._cli.fit import METHODS
+from robustbn._cli.fit import METHOD_NAMES
 from robustbn._cli.fit_files import hash_files
-from robustbn._means import METHODS as ORACLES
+from robustbn._means import ORACLES
 from robustbn.adversary import KINDS
 from robustbn.cli import COMMANDS, main
 from robustbn.simulate import corrupt
@@ -109,8 +109,8 @@ def test_help_lists_every_command_and_every_exit_code():
 
 
 def test_what_the_options_offer_is_what_there_is():
-    assert set(OFFERED_KINDS) == set(KINDS)
-    assert set(METHODS) == {*ORACLES, "trimmed"}
+    assert set(ADVERSARIES) == set(KINDS)
+    assert set(METHOD_NAMES) == {"filter", *ORACLES, "trimmed"}
 
 
 def test_help_loads_no_table_library():
@@ -172,7 +172,7 @@ def test_a_pattern_may_match_folders_too(small):
 
 
 def test_too_many_rows_for_a_file_of_them_cost_no_other_output(small, monkeypatch):
-    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS", 10)
+    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS_HELD", 10)
     (small / "many.csv").write_text("age,smoker\n" + "young,no\nold,yes\n" * 50)
     outputs = ("--output-dir", small / "out", "--weights", small / "w.parquet")
     ran = call("fit", small / "net.json", small / "many.csv", "--backend", "stream", *outputs)

@@ -159,7 +159,7 @@ def test_rows_keep_their_numbers_and_are_counted_even_if_their_trust_stays_behin
     here = robustbn.RobustEstimator(NETWORK, **settings).fit(frame)
     there = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
     assert there.repeats_ == here.repeats_
-    monkeypatch.setattr("robustbn._rows.dask.rows.MOST_WEIGHTS", 100)
+    monkeypatch.setattr("robustbn._rows.dask.rows.MOST_WEIGHTS_FETCHED", 100)
     behind = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
     assert not hasattr(behind, "row_weights_")
     assert behind._judged.trust.n_distrusted == here._judged.trust.n_distrusted > 0

@@ -558,7 +558,7 @@ def test_a_file_without_rows_gets_a_file_without_weights(tmp_path):
 def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
     write_folder(tmp_path / "rows", n_files=2)
     held = stream(tmp_path / "rows")
-    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS", 1000)
+    monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS_HELD", 1000)
     fitted = stream(tmp_path / "rows", weights_to=tmp_path / "w")
     assert not hasattr(fitted, "row_weights_")
     with pytest.raises(robustbn.exceptions.NotFittedError, match="too many"):

@@ -268,15 +268,23 @@ def subtract(scene: Scene) -> NDArray[np.intp]:
 
 
 def starve(scene: Scene) -> NDArray[np.intp]:
-    """Take away the rows that show one configuration: the likeliest the budget can empty."""
+    """Take away the rows that show one configuration: the likeliest the budget can empty.
+
+    Where it can empty none, it thins the rarest one as far as it goes.
+    """
     network, layout = scene.network, scene.network.layout
     counts = layout.sum_configurations(load_rows(network, scene.codes).count())
-    k = int(np.where(counts <= scene.n_bad, counts, -1).argmax())
+    can_empty = (counts > 0) & (counts <= scene.n_bad)
+    if can_empty.any():
+        k = int(np.where(can_empty, counts, -1).argmax())
+    else:
+        k = int(np.where(counts > 0, counts, np.inf).argmin())
     i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
     *parents, _ = layout.families[i]
     codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
     shows = (scene.codes[:, parents] == np.array(codes, np.uint8)).all(axis=1)
-    return np.flatnonzero(~shows)
+    taken = scene.rng.permutation(np.flatnonzero(shows))[: scene.n_bad]
+    return np.delete(np.arange(len(scene.codes)), taken)
 
 
 TAKERS: dict[str, Callable[[Scene], NDArray[np.intp]]] = {"subtract": subtract, "starve": starve}

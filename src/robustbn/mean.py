@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, OracleResult
-from robustbn._means import METHODS, NEED_SHARE
+from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
 
 Oracle = Callable[..., OracleResult]
@@ -25,7 +25,7 @@ GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 def robust_mean(
     X: Any,
     contamination: float | str = "auto",
-    method: str = "filter",
+    method: str = "spectral",
     *,
     scale: str | ArrayLike = "columns",
     max_contamination: float = 0.4,
@@ -45,13 +45,13 @@ def robust_mean(
         in `robustbn._core.protocols.Vectors`, which is taken as it is, `expected` and all.
     contamination : share of bad rows, above 0 and below 0.5; "auto" removes rows until the rest
         looks clean. With a number, at most twice that share is removed.
-    method : "filter" (spectral filter), "que" (quantum-entropy scores, the paper's oracle),
-        "descent" (projected gradient), or a baseline: "none" (plain mean), "coordinate_median",
-        "geometric_median", "one_shot", "ransac".
+    method : "spectral" (spectral filter; "filter" is understood too), "que" (quantum-entropy
+        scores, the paper's oracle), "descent" (projected gradient), or a baseline: "none" (plain
+        mean), "coordinate_median", "geometric_median", "one_shot", "ransac".
     scale : what good rows look like.
         "columns" (default): their covariance is not known. Columns are divided by a robust spread
         (median distance from the median; from the entries that differ, where most are equal),
-        and "filter" also compares each direction with what the middle half of the rows shows, so
+        and "spectral" also compares each direction with what the middle half of the rows shows, so
         that correlated columns and tails that are heavy everywhere are not taken for bad rows.
         "que" and "descent" take the scaled columns as uncorrelated.
         "common": the same with one spread for all columns, the median of theirs.
@@ -90,13 +90,14 @@ def robust_mean(
     >>> 0.09 < found.contamination < 0.13
     True
     """
+    method = "spectral" if method == "filter" else method
     oracle = _find_oracle(method)
     eps = _check_contamination(contamination, max_contamination, method)
     vectors = as_vectors(X)
     scales, known_covariance = _find_scales(vectors, "identity" if method in SCALE_FREE else scale)
     if isinstance(vectors, DenseVectors | SparseVectors):
         vectors = vectors.rescaled(scales)
-    if method == "filter":
+    if method == "spectral":
         oracle = partial(oracle, known_covariance=known_covariance)
     if eps is not None:
         found = oracle(vectors, eps, random_state=random_state)
@@ -127,9 +128,9 @@ def _smallest_clean(
 
 
 def _find_oracle(method: str) -> Oracle:
-    if method not in METHODS:
-        raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(METHODS)}.")
-    return METHODS[method]
+    if method not in ORACLES:
+        raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(ORACLES)}.")
+    return ORACLES[method]
 
 
 def _check_contamination(

@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustbn._core.layout import Layout
+from robustbn._core.structure import (
+    check_parents,
+    check_states,
+    some_of,
+    sort_topologically,
+)
 from robustbn.exceptions import NetworkError
 
 if TYPE_CHECKING:
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-MAX_STATES = 256  # a code is one byte
 SUM_TOLERANCE = 1e-6
 
 
@@ -58,8 +63,8 @@ class BayesianNetwork:
         states: Mapping[str, Sequence[Hashable]],
         cpts: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        checked_parents = _check_parents(parents)
-        checked_states = _check_states(states, checked_parents)
+        checked_parents = check_parents(parents)
+        checked_states = check_states(states, checked_parents)
         column = {node: i for i, node in enumerate(checked_parents)}
         layout = Layout(
             cards=tuple(len(s) for s in checked_states.values()),
@@ -70,7 +75,7 @@ class BayesianNetwork:
         self._parents = MappingProxyType(checked_parents)
         self._states = MappingProxyType(checked_states)
         self._layout = layout
-        self._topological_order = _sort_topologically(checked_parents)
+        self._topological_order = sort_topologically(checked_parents)
         self._probabilities: NDArray[np.float64] | None = None
         self._cpts: Mapping[str, NDArray[np.float64]] | None = None
         if cpts is not None:
@@ -171,7 +176,7 @@ class BayesianNetwork:
         4
         """
         if node not in self._parents:
-            raise NetworkError(f"Unknown node {node!r}. Nodes: {_some(self.nodes)}.")
+            raise NetworkError(f"Unknown node {node!r}. Nodes: {some_of(self.nodes)}.")
         wanted = self._parents[node]
         if set(parent_states) != set(wanted):
             raise NetworkError(
@@ -182,7 +187,7 @@ class BayesianNetwork:
         for name, label in [*((p, parent_states[p]) for p in wanted), (node, state)]:
             if label not in self._code_of[name]:
                 raise NetworkError(
-                    f"Node {name!r} has no state {label!r}. States: {_some(self._states[name])}."
+                    f"Node {name!r} has no state {label!r}. States: {some_of(self._states[name])}."
                 )
             codes.append(self._code_of[name][label])
         i = self.nodes.index(node)
@@ -233,7 +238,7 @@ class BayesianNetwork:
                 if end not in parents:
                     raise NetworkError(
                         f"Edge {parent!r} -> {child!r} names node {end!r}, which has no entry in "
-                        f"`states`. Nodes with states: {_some(parents)}."
+                        f"`states`. Nodes with states: {some_of(parents)}."
                     )
             parents[child].append(parent)
         return cls(parents, states, cpts)
@@ -374,8 +379,8 @@ class BayesianNetwork:
         unknown = [n for n in cpts if n not in self._parents]
         if missing or unknown:
             raise NetworkError(
-                f"`cpts` must have one table a node: missing {_some(missing)}, "
-                f"unknown {_some(unknown)}."
+                f"`cpts` must have one table a node: missing {some_of(missing)}, "
+                f"unknown {some_of(unknown)}."
             )
         start = self._layout.cell_start
         flat = np.empty(self.n_cells)
@@ -449,103 +454,6 @@ class BayesianNetwork:
             f"{_plural(self.n_configurations, 'configuration')}, {_plural(self.n_cells, 'cell')}, "
             f"{'with' if self.has_cpts else 'no'} tables)"
         )
-
-
-def _check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    checked: dict[str, tuple[str, ...]] = {}
-    for node, names in parents.items():
-        if not isinstance(node, str):
-            raise NetworkError(
-                f"Node names are strings; found {node!r} of type {type(node).__name__}."
-            )
-        if isinstance(names, str):
-            raise NetworkError(
-                f"Parents of node {node!r} must be a sequence of names; found the string "
-                f"{names!r}. Write [{names!r}]."
-            )
-        checked[node] = tuple(names)
-    if not checked:
-        raise NetworkError("A network needs at least one node; `parents` is empty.")
-    for node, names in checked.items():
-        for p in names:
-            if p not in checked:
-                raise NetworkError(
-                    f"Node {node!r} has the unknown parent {p!r}. Nodes: {_some(checked)}."
-                )
-        if len(set(names)) != len(names):
-            raise NetworkError(f"Node {node!r} lists a parent twice: {list(names)}.")
-    return checked
-
-
-def _check_states(
-    states: Mapping[str, Sequence[Hashable]], parents: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[Hashable, ...]]:
-    missing = [n for n in parents if n not in states]
-    unknown = [n for n in states if n not in parents]
-    if missing or unknown:
-        raise NetworkError(
-            f"`states` and `parents` must name the same nodes: without states {_some(missing)}, "
-            f"without parents {_some(unknown)}."
-        )
-    checked: dict[str, tuple[Hashable, ...]] = {}
-    for node in parents:
-        labels = states[node]
-        if isinstance(labels, str | int):
-            raise NetworkError(
-                f"States of node {node!r} must be a sequence of labels; found {labels!r}."
-            )
-        labels = tuple(labels)
-        if not 1 <= len(labels) <= MAX_STATES:
-            raise NetworkError(
-                f"Node {node!r} has {len(labels)} states; a node has 1 to {MAX_STATES}."
-            )
-        seen: set[Hashable] = set()
-        for label in labels:
-            if label in seen:
-                raise NetworkError(
-                    f"Node {node!r} has the duplicate state {label!r}: {_some(labels)}."
-                )
-            seen.add(label)
-        checked[node] = labels
-    return checked
-
-
-def _sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    waiting = {node: len(names) for node, names in parents.items()}
-    children: dict[str, list[str]] = {node: [] for node in parents}
-    for node, names in parents.items():
-        for p in names:
-            children[p].append(node)
-    order = [node for node, n in waiting.items() if n == 0]
-    for node in order:  # grows while it is walked
-        for child in children[node]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                order.append(child)
-    if len(order) < len(parents):
-        cycle = _find_cycle(parents, waiting)
-        shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-3:]]
-        raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.")
-    return tuple(order)
-
-
-def _find_cycle(parents: Mapping[str, tuple[str, ...]], waiting: Mapping[str, int]) -> list[str]:
-    """Walk from child to parent among the nodes never freed until one comes back."""
-    node = next(n for n, k in waiting.items() if k > 0)
-    step_of: dict[str, int] = {}
-    while node not in step_of:
-        step_of[node] = len(step_of)
-        node = next(p for p in parents[node] if waiting[p] > 0)
-    cycle = list(step_of)[step_of[node] :]
-    return [node, *reversed(cycle)]
-
-
-def _some(names: Iterable[object], limit: int = 8) -> str:
-    """Show a few names and how many more there are."""
-    listed = list(names)
-    shown = ", ".join(repr(n) for n in listed[:limit])
-    more = f", ... ({len(listed) - limit} more)" if len(listed) > limit else ""
-    return f"[{shown}{more}]"
 
 
 def _plural(n: int, noun: str) -> str:

@@ -10,15 +10,15 @@ from robustbn._cli.files import Outputs
 from robustbn._cli.networks import describe, load_network, network_options
 from robustbn._cli.screen import Screen, print_facts, screen_options
 
-FORMATS = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
+FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 
 
 @click.command
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--from", "from_format", type=click.Choice([*FORMATS, "edges"]),
+@click.option("--from", "from_format", type=click.Choice([*FORMAT_NAMES, "edges"]),
               help="Format of IN, whatever its name.")  # fmt: skip
-@click.option("--format", "--to", "to_format", type=click.Choice(FORMATS),
+@click.option("--format", "--to", "to_format", type=click.Choice(FORMAT_NAMES),
               help="Format of OUT, whatever its name.")  # fmt: skip
 @click.option("--no-tables", is_flag=True, help="Write the structure alone.")
 @click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")

@@ -13,7 +13,7 @@ from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
 
-KINDS = (
+ADVERSARIES = (
     "product", "network", "repeated", "flipped", "shift", "rowflip", "comonotone", "misjoined",
     "blocks", "mixture", "tilt", "clones", "decoy", "flood", "adaptive", "tail", "subtract",
     "starve",
@@ -27,7 +27,7 @@ KINDS = (
               help="The poisoned copy (.csv, .parquet, .arrow).")  # fmt: skip
 @click.option("--bad", type=click.Path(), metavar="FILE",
               help="Which rows are bad.  [default: DIRTY with .bad.csv]")  # fmt: skip
-@click.option("--kind", type=click.Choice(KINDS), default="mixture", show_default=True,
+@click.option("--kind", type=click.Choice(ADVERSARIES), default="mixture", show_default=True,
               help="Who poisons it.")  # fmt: skip
 @click.option("--eps", type=Share(False), default="0.1", help="Share of bad rows.  [default: 0.1]")
 @click.option("--mode", type=click.Choice(["replace", "add"]), default="replace", show_default=True,

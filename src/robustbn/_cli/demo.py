@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.corrupt import KINDS
+from robustbn._cli.corrupt import ADVERSARIES
 from robustbn._cli.files import Outputs
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
               help="How many rows to draw.")  # fmt: skip
 @click.option("--eps", type=click.FloatRange(0, 1, max_open=True), default=0.1, show_default=True,
               help="Share of the rows to poison.")  # fmt: skip
-@click.option("--adversary", type=click.Choice(sorted(KINDS)), default="mixture", show_default=True,
-              help="Who poisons them.")  # fmt: skip
+@click.option("--adversary", type=click.Choice(sorted(ADVERSARIES)), default="mixture",
+              show_default=True, help="Who poisons them.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option("-o", "--output", default="robustbn-demo", show_default=True,
               type=click.Path(file_okay=False, path_type=Path),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork
 
 TABLES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather")
-BLOCK_ROWS = 2**16
+ROWS_TO_WRITE = 2**16
 
 
 class Outputs:
@@ -169,7 +169,7 @@ def write_columns(columns: Mapping[str, Any], path: Path) -> None:
     import pyarrow as pa
 
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    write_batches(table.schema, table.to_batches(BLOCK_ROWS), path)
+    write_batches(table.schema, table.to_batches(ROWS_TO_WRITE), path)
 
 
 def write_codes(
@@ -181,8 +181,8 @@ def write_codes(
     labels = [_label_array(network.states[node]) for node in network.nodes]
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, max(len(codes), 1), BLOCK_ROWS):
-            block = codes[start : start + BLOCK_ROWS]
+        for start in range(0, max(len(codes), 1), ROWS_TO_WRITE):
+            block = codes[start : start + ROWS_TO_WRITE]
             columns = [
                 pa.array(block[:, k])
                 if keep_codes

@@ -15,16 +15,14 @@ from robustbn._cli.networks import EXAMPLE, load_network, network_options
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
     from robustbn._core.result import Round
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
 
-METHODS = (
-    "filter", "que", "descent", "none", "trimmed", "one_shot", "ransac", "geometric_median",
-    "coordinate_median",
-)  # fmt: skip
+METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 
 
 @click.command(context_settings={"show_default": False})
@@ -57,7 +55,7 @@ METHODS = (
     help="Largest share of bad rows to expect: 0.1, 10% or auto.  [default: auto]",
 )
 @click.option(
-    "--method", type=click.Choice(METHODS), default="filter", help="How rows are judged.",
+    "--method", type=click.Choice(METHOD_NAMES), default="filter", help="How rows are judged.",
     show_default=True,
 )  # fmt: skip
 @click.option(

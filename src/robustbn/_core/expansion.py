@@ -8,8 +8,7 @@ import numpy as np
 
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
-
-DAMPING_ROWS = 30.0
+from robustbn._core.tuning import TUNING
 
 
 def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | float = 0.0) -> Vector:
@@ -92,7 +91,9 @@ class Expansion:
     scale: Vector
 
     @classmethod
-    def at_counts(cls, rows: Rows, counts: Vector, damping: float = DAMPING_ROWS) -> Expansion:
+    def at_counts(
+        cls, rows: Rows, counts: Vector, damping: float = TUNING.spectrum_damping
+    ) -> Expansion:
         """Centre and scale at weighted counts: zero mean, variances close to 1.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is

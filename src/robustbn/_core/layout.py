@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MAX_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
+MOST_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ class Layout:
 
     def require_addressable(self) -> None:
         """Refuse, before anything is allocated, a network whose tables cannot be addressed."""
-        if self.n_cells <= MAX_CELLS:
+        if self.n_cells <= MOST_CELLS:
             return
         worst = max(range(self.n_nodes), key=lambda i: self.cells_per_node[i])
         raise InsufficientMemoryError(
             f"The tables have {self.n_cells:.3g} cells ({self.n_cells * 8 / 2**30:.3g} GiB as "
-            f"float64); at most {MAX_CELLS:.3g} can be addressed. The largest belongs to node "
+            f"float64); at most {MOST_CELLS:.3g} can be addressed. The largest belongs to node "
             f"number {worst}: {len(self.families[worst]) - 1} parents, "
             f"{self.cells_per_node[worst]:.3g} cells. Give that node fewer parents or fewer states."
         )

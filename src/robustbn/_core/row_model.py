@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import Rows, RowVector, Vector
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
-PART_ROWS = 2**18  # rows judged at a time: bounds memory, changes nothing
+ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing
 SMALLEST_SHARE = 1e-12  # of a component: its logarithm is taken
 
 
@@ -244,7 +244,7 @@ class RowModel:
         """Return the trust in each row, from 0 to 1; shape (N,). In parts."""
         weights = np.ones(rows.n_rows, np.float32)
         if self.n_kinds or self.filters:
-            for where, part in rows.parts(PART_ROWS):
+            for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
                 if self.n_kinds:
                     odds = self.log_odds(part)
                     weights[where] = logistic(-self.intercept - self.slope * odds)

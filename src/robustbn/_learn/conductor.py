@@ -60,7 +60,7 @@ def fit_robustly(
     n_trusted = float(sum_over_rows(network.layout, counts))
     converged, status = describe_status(
         max(0.0, 1 - n_trusted / n),
-        config.ceiling,
+        config,
         verdict.top,
         verdict.threshold,
         verdict.stopped,

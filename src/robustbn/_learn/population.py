@@ -22,7 +22,7 @@ from robustbn._core.expansion import (
 )
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.row_model import PART_ROWS, Draw, RowModel, logistic, softplus
+from robustbn._core.row_model import ROWS_JUDGED_AT_ONCE, Draw, RowModel, logistic, softplus
 from robustbn._core.tuning import Tuning
 
 CALIBRATION_STEPS = 50  # of least squares, which settles in a handful
@@ -226,7 +226,7 @@ def settle(
         histogram = OddsHistogram.of_drawn(drawn, tuning.settle_bins)
         observed = np.zeros(histogram.n_bins)
         counts = np.zeros((layout.n_cells, 1 + model.n_others))
-        for where, part in rows.parts(PART_ROWS):
+        for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
             shares, log_odds = model.judge(part)
             counts += part.count(shares * base[where, None])
             observed += histogram.count(log_odds, base[where])

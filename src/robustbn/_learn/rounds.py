@@ -189,7 +189,7 @@ def filter_the_rest(sample: Sample, state: State) -> State:
         weights = state.weights * factors
         kept = float(weights.sum(dtype=np.float64))
         if 1 - kept / sample.total > sample.ceiling:
-            why = f"because more than {sample.ceiling:.0%} of the rows would go"
+            why = f"because more than {sample.ceiling:.0%} would go, repeated rows apart"
             return replace(state, stopped=why)
         if kept > (1 - tuning.filter_least) * float(state.weights.sum(dtype=np.float64)):
             return replace(state, stopped="because no row stands out")

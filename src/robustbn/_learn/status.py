@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from robustbn._core.config import CEILING, RobustConfig
+
 
 def describe_status(
-    removed: float, ceiling: float, top: float, threshold: float, stopped: str
+    removed: float, config: RobustConfig, top: float, threshold: float, stopped: str
 ) -> tuple[bool, str]:
-    """Return whether the trusted rows look clean, and the sentence that says so."""
+    """Return whether the trusted rows look clean, and the sentence that says so.
+
+    Parameters
+    ----------
+    removed : share of the rows' weight that is distrusted, repeated rows included.
+    top, threshold : largest eigenvalue left, and what good rows have at most.
+    stopped : why no more was filtered.
+    """
     values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
+    can_be_raised = config.ceiling < CEILING
     if top > threshold:
+        raised = "more rows are bad than contamination allows (raise it)"
+        beyond = "more rows are bad than can be told from a majority"
         return False, (
-            f"Stopped {stopped} with {removed:.2%} of the rows' weight distrusted, but the trusted "
-            f"rows still vary more than good rows do ({values}). Either more rows are bad than "
-            "contamination allows (raise it), or the network does not describe the good rows: an "
-            "edge that is missing looks like bad rows."
+            f"{removed:.2%} of the rows' weight is distrusted, but the trusted rows still vary "
+            f"more than good rows do ({values}); no more was taken away {stopped}. Either "
+            f"{raised if can_be_raised else beyond}, or the network does not describe the good "
+            "rows: an edge that is missing looks like bad rows."
         )
-    if removed > ceiling:
+    if removed > config.ceiling:
+        raised = "Raise contamination, or look" if can_be_raised else "Look"
         return False, (
-            f"{removed:.2%} of the rows' weight is distrusted, more than the {ceiling:.0%} that "
-            "contamination leads to expect. Raise contamination, or look at repeats_ and kinds_: "
-            "rows that good data repeats may be missing from the network's point of view."
+            f"{removed:.2%} of the rows' weight is distrusted, more than the {config.ceiling:.0%} "
+            f"that {'contamination leads' if can_be_raised else 'a majority of good rows leaves'} "
+            f"to expect. {raised} at repeats_ and kinds_: rows that good data repeats may be "
+            "missing from the network's point of view."
         )
     if removed < 1e-6:
         return True, f"The rows look clean ({values}): every row is trusted."

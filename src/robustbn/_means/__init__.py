@@ -16,8 +16,8 @@ from robustbn._means.descent import descent
 from robustbn._means.que import que
 from robustbn._means.spectral import spectral_filter
 
-METHODS: dict[str, Callable[..., OracleResult]] = {
-    "filter": spectral_filter,
+ORACLES: dict[str, Callable[..., OracleResult]] = {
+    "spectral": spectral_filter,
     "que": que,
     "descent": descent,
     "none": plain_mean,

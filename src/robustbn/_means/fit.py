@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from robustbn._core.expansion import normalise_counts, uniform_tables
 from robustbn._core.protocols import Rows
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
-from robustbn._means import METHODS, NEED_SHARE
+from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.algorithm1 import Refined, follow_jointly, follow_paper, trim_by_likelihood
 from robustbn._rows.memory import load_rows
 from robustbn.network import BayesianNetwork
@@ -56,25 +57,27 @@ def fit_with_oracle(
 
 
 def _refine_with(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]) -> Refined:
-    known = (*METHODS, "trimmed")
-    if config.method not in known:
-        raise ValueError(f"Unknown method {config.method!r}; choose one of {', '.join(known)}.")
+    name = "spectral" if config.method == "filter" else config.method  # with the paper's schedule
+    known = ("filter", *ORACLES, "trimmed")
+    if name not in known:
+        raise ValueError(f"Unknown method {name!r}; choose one of {', '.join(known)}.")
     is_auto = isinstance(config.contamination, str)
-    if is_auto and (config.schedule == "paper" or config.method in (*NEED_SHARE, "trimmed")):
+    if is_auto and (config.schedule == "paper" or name in (*NEED_SHARE, "trimmed")):
         raise ValueError(
             f"method={config.method!r} with schedule={config.schedule!r} has to be told the share "
             "of bad rows: give contamination a number, or use method='filter' with "
             "schedule='joint', which finds it."
         )
-    if config.method == "trimmed":
+    if name == "trimmed":
         return trim_by_likelihood(rows, float(config.contamination), tell)
+    oracle = ORACLES[name]
     follow = follow_paper if config.schedule == "paper" else follow_jointly
-    settings = {"trim": False} if config.method in ("filter", "que", "descent") else {}
+    settings = {"trim": False} if "trim" in signature(oracle).parameters else {}
     shares = [config.ceiling / 2] if is_auto else [float(config.contamination)]
-    if is_auto and config.method == "descent":
+    if is_auto and name == "descent":
         shares = [0.01, 0.03, 0.1, 0.2, 0.3, config.ceiling]
     for eps in shares:
-        refined = follow(rows, METHODS[config.method], eps, tell, **settings)
+        refined = follow(rows, oracle, eps, tell, **settings)
         if refined.converged:
             break
     return refined

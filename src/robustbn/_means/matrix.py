@@ -27,11 +27,11 @@ WIDE_BLOCK_ENTRIES = 2**20  # when a few rows exceed the limit already
 BLOCK_COLUMNS = 16  # columns of one product with a sparse matrix
 LARGEST = 1e100  # larger numbers overflow when squared and multiplied
 MAD_TO_SD = 1.4826  # of a normal distribution
-DAMPING_ROWS = 30.0  # a column that fewer rows than this tell about is scaled as if it were so many
+SCALED_ROWS = 30.0  # a column that fewer rows than this tell about is scaled as if it were so many
 
 Locate = Callable[[int, int], tuple[int, int]]
 
-METHODS = ("mean", "gram", "score", "square_norms", "expected")
+VECTOR_METHODS = ("mean", "gram", "score", "square_norms", "expected")
 
 
 def as_vectors(X: Any) -> Vectors:
@@ -39,7 +39,7 @@ def as_vectors(X: Any) -> Vectors:
 
     Raises `DataError` when X is none of these, is empty, or holds NaN or infinity.
     """
-    if all(callable(getattr(X, name, None)) for name in METHODS):
+    if all(callable(getattr(X, name, None)) for name in VECTOR_METHODS):
         vectors: Vectors = X
         _require_shape((vectors.n_rows, vectors.dim))
         return vectors
@@ -342,7 +342,7 @@ def _spread_of_differing(
     counts = np.bincount(column_of, minlength=n_columns)
     a = _segment_medians(values, column_of, counts)
     b = MAD_TO_SD * _segment_medians(np.abs(values - a[column_of]), column_of, counts)
-    p = np.minimum(np.maximum(counts, DAMPING_ROWS) / n_rows, 0.5)
+    p = np.minimum(np.maximum(counts, SCALED_ROWS) / n_rows, 0.5)
     spreads: Vector = np.where(counts > 0, np.sqrt(p * (a**2 + b**2) - (p * a) ** 2), 0.0)
     return spreads
 

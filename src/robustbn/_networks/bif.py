@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._networks.files import decode
-from robustbn._networks.parts import Family, NodePart, Parts, Table, show, wrong_count
+from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, show, wrong_count
 from robustbn._networks.text import (
     ESCAPES,
     Scanner,
@@ -243,9 +243,9 @@ class _TableReader:
         self.line_at: dict[int, int] = {}  # configuration -> position of its line
         self.words: list[str] = []
         self.default: NDArray[np.float64] | None = None
-        self.table: Table | None = None
+        self.table: ReadTable | None = None
 
-    def read(self) -> Table:
+    def read(self) -> ReadTable:
         text, end = self.scan.text, self.block.end
         at = self.block.start
         match_plain = _PLAIN_LINE.match
@@ -346,7 +346,7 @@ class _TableReader:
             return match[1], match.start(1)
         return _REMARK.sub(_keep_lines, match[1]), match.start(1)
 
-    def _read_some(self, numbers: str, at: int, expected: int) -> Table:
+    def _read_some(self, numbers: str, at: int, expected: int) -> ReadTable:
         scan = self.scan
         return read_run(
             numbers, self.node, expected, self.card, scan.source, lambda k: scan.line_of(at + k)
@@ -359,9 +359,9 @@ class _TableReader:
         table = self._read_some(numbers, at, self.n_configurations * self.card)
         values = table.values.reshape(self.card, -1).T.ravel()  # the node's states come slowest
         line = self.scan.line_of
-        self.table = Table(values, lambda k: line(at))
+        self.table = ReadTable(values, lambda k: line(at))
 
-    def _finish(self) -> Table:
+    def _finish(self) -> ReadTable:
         scan, block, n = self.scan, self.block, self.n_configurations
         if self.table is not None:
             if self.line_at or self.default is not None:
@@ -378,7 +378,7 @@ class _TableReader:
         if self.line_at:
             values[list(self.line_at)] = given.reshape(-1, self.card)
         line_at, fallback = self.line_at, block.at
-        return Table(values.ravel(), lambda k: scan.line_of(line_at.get(k, fallback)))
+        return ReadTable(values.ravel(), lambda k: scan.line_of(line_at.get(k, fallback)))
 
     def _first_wrong_number(self) -> Exception:
         card = self.card
@@ -400,7 +400,9 @@ class _TableReader:
         )
 
 
-def _read_table(scan: Scanner, node: str, block: _Block, is_escaped: bool, family: Family) -> Table:
+def _read_table(
+    scan: Scanner, node: str, block: _Block, is_escaped: bool, family: Family
+) -> ReadTable:
     return _TableReader(scan, node, block, is_escaped, family).read()
 
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from robustbn._networks.files import decode
-from robustbn._networks.parts import Family, NodePart, Parts, Table, refuse, show, wrong_count
+from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, refuse, show, wrong_count
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
-FORMAT = "robustbn-network"
-VERSION = 1
+NETWORK_FORMAT = "robustbn-network"
+NETWORK_VERSION = 1
 
 
 def to_text(network: BayesianNetwork) -> str:
@@ -39,7 +39,7 @@ def to_text(network: BayesianNetwork) -> str:
             entry["probabilities"] = network.cpts[node].ravel().tolist()
         lines.append("  " + json.dumps(entry, ensure_ascii=False, allow_nan=False))
     return (
-        f'{{\n "format": "{FORMAT}",\n "version": {VERSION},\n "nodes": [\n'
+        f'{{\n "format": "{NETWORK_FORMAT}",\n "version": {NETWORK_VERSION},\n "nodes": [\n'
         + ",\n".join(lines)
         + "\n ]\n}\n"
     )
@@ -86,15 +86,15 @@ def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a JSON file; their tables are read later."""
     text = decode(data, source)
     document = parse_json(text, source)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise refuse(source, 1, f'this is not a network file: "format" must be "{FORMAT}".')
+    if not isinstance(document, dict) or document.get("format") != NETWORK_FORMAT:
+        raise refuse(source, 1, f'this is not a network file: "format" must be "{NETWORK_FORMAT}".')
     version = document.get("version")
-    if version != VERSION or isinstance(version, bool):
+    if version != NETWORK_VERSION or isinstance(version, bool):
         raise refuse(
             source,
             0,
-            f"the file has version {version!r}; this release reads version {VERSION}. A newer "
-            "release of robustbn may read it.",
+            f"the file has version {version!r}; this release reads version {NETWORK_VERSION}. A "
+            "newer release of robustbn may read it.",
         )
     entries = document.get("nodes")
     if not isinstance(entries, list) or not entries:
@@ -147,7 +147,7 @@ def check_labels(labels: Any, node: str, source: str, line_of: Callable[[], int]
 
 def _read_table(
     numbers: Any, node: str, source: str, line_of: Callable[[], int], family: Family
-) -> Table:
+) -> ReadTable:
     expected = prod(len(labels) for labels in family)
     if not isinstance(numbers, list) or len(numbers) != expected:
         found = len(numbers) if isinstance(numbers, list) else type(numbers).__name__
@@ -160,4 +160,4 @@ def _read_table(
     except OverflowError:
         message = f"table of node {node!r} has a number beyond all bounds."
         raise refuse(source, line_of(), message) from None
-    return Table(values, lambda _: line_of())
+    return ReadTable(values, lambda _: line_of())

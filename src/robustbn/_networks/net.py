@@ -19,7 +19,7 @@ from robustbn._networks.parts import (
     Family,
     NodePart,
     Parts,
-    Table,
+    ReadTable,
     show,
     unknown_parent,
     wrong_count,
@@ -211,7 +211,7 @@ def _read_states(
     return tuple(labels)
 
 
-def _read_table(scan: Scanner, node: str, at: int, value: str, family: Family) -> Table:
+def _read_table(scan: Scanner, node: str, at: int, value: str, family: Family) -> ReadTable:
     """Read `data`, and check that its brackets are those of the parents."""
     shape = [len(labels) for labels in family]
     text = _COMMENT.sub(lambda match: " " * len(match[0]), value)

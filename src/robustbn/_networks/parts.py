@@ -14,8 +14,9 @@ from math import log10, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError
-from robustbn.network import MAX_STATES, SUM_TOLERANCE, BayesianNetwork
+from robustbn.network import SUM_TOLERANCE, BayesianNetwork
 
 MAX_PARENTS = 31  # a table has an axis for each, and one of its own; NumPy 1 has 32 axes
 SKIP_TABLES = (
@@ -27,7 +28,7 @@ Family = Sequence[Labels]  # the states of each parent, then the node's own
 
 
 @dataclass(frozen=True)
-class Table:
+class ReadTable:
     """A node's table: its values in C order, own states innermost, and where they stand.
 
     Parameters
@@ -57,7 +58,7 @@ class NodePart:
     parents: tuple[str, ...]
     at: int
     parents_at: int
-    read_table: Callable[[Family], Table] | None
+    read_table: Callable[[Family], ReadTable] | None
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _require_few_parents(parts: Parts, source: str) -> None:
 
 def _read_tables(
     parts: Parts, structure: BayesianNetwork
-) -> tuple[NDArray[np.float64], list[Table]]:
+) -> tuple[NDArray[np.float64], list[ReadTable]]:
     start = structure.layout.cell_start.tolist()
     flat = np.empty(structure.n_cells)
     states = structure.states
@@ -207,7 +208,7 @@ def _read_tables(
 def _check_tables(
     structure: BayesianNetwork,
     flat: NDArray[np.float64],
-    found: Sequence[Table],
+    found: Sequence[ReadTable],
     source: str,
     *,
     normalize: bool,
@@ -242,7 +243,7 @@ def _check_tables(
 def _wrong_configuration(
     structure: BayesianNetwork,
     flat: NDArray[np.float64],
-    found: Sequence[Table],
+    found: Sequence[ReadTable],
     source: str,
     cell: int,
     what: str,

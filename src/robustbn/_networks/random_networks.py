@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn.network import MAX_STATES, BayesianNetwork
+from robustbn._core.structure import MAX_STATES
+from robustbn.network import BayesianNetwork
 
 STRUCTURES = ("graph", "tree", "empty")
 

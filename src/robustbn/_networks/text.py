@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._networks.parts import Table, refuse, show, wrong_count
+from robustbn._networks.parts import ReadTable, refuse, show, wrong_count
 from robustbn.exceptions import NetworkError, StandInWarning
 from robustbn.network import BayesianNetwork
 
@@ -91,7 +91,7 @@ def has_odd_characters(text: str) -> bool:
 
 def read_run(
     text: str, node: str, expected: int, card: int, source: str, line_at: Callable[[int], int]
-) -> Table:
+) -> ReadTable:
     """Read a table written as one run of numbers in C order.
 
     Parameters
@@ -113,7 +113,7 @@ def read_run(
                 return line_at(match.start())
         return line_at(0)
 
-    return Table(values, line_of)
+    return ReadTable(values, line_of)
 
 
 def wrong_number(text: str, node: str, source: str, line_at: Callable[[int], int]) -> NetworkError:

@@ -15,20 +15,21 @@ from math import prod
 
 import numpy as np
 
+from robustbn._core.structure import MAX_STATES
 from robustbn._networks.files import decode
 from robustbn._networks.parts import (
     Family,
     Labels,
     NodePart,
     Parts,
-    Table,
+    ReadTable,
     refuse,
     show,
     wrong_count,
 )
 from robustbn._networks.text import has_odd_characters, parse_numbers, write_numbers
 from robustbn.exceptions import NetworkError
-from robustbn.network import MAX_STATES, BayesianNetwork
+from robustbn.network import BayesianNetwork
 
 _WORD = re.compile(r"[^\s#]++|#[^\n]*+", re.ASCII)
 
@@ -113,7 +114,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     return Parts(nodes, words.line_of)
 
 
-def _read_table(words: _Words, at: int, size: int, node: int, family: Family) -> Table:
+def _read_table(words: _Words, at: int, size: int, node: int, family: Family) -> ReadTable:
     expected, card = prod(len(labels) for labels in family), len(family[-1])
     if size != expected:
         raise words.error(at, wrong_count(str(node), expected, size))
@@ -127,7 +128,7 @@ def _read_table(words: _Words, at: int, size: int, node: int, family: Family) ->
         )
         message = f"table of node {str(node)!r}: {show(numbers[k])} is not a number."
         raise words.error(at + 1 + k, message)
-    return Table(values, lambda k: words.line_of(at + 1 + k * card))
+    return ReadTable(values, lambda k: words.line_of(at + 1 + k * card))
 
 
 def rename(parts: Parts, states: dict[str, Labels], source: str) -> Parts:

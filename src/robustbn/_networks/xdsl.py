@@ -22,7 +22,7 @@ from robustbn._networks.parts import (
     Family,
     NodePart,
     Parts,
-    Table,
+    ReadTable,
     refuse,
     show,
     unknown_parent,
@@ -123,7 +123,7 @@ def _read_node(
                 raise refuse(source, line, unknown_parent(name, p, true))
         parents = tuple(true[p] for p in found.text.split())
     states = tuple(remark.get("states", ids))
-    reader: Callable[[Family], Table] | None = None
+    reader: Callable[[Family], ReadTable] | None = None
     if element.tag == "cpt" and element.all("probabilities"):
         reader = partial(read_xml_table, element.all("probabilities")[0], name, source)
     elif element.tag == "deterministic" and element.all("resultingstates"):
@@ -134,7 +134,7 @@ def _read_node(
 
 def _read_resulting_states(
     element: Element, node: str, source: str, ids: list[str], family: Family
-) -> Table:
+) -> ReadTable:
     """Read the state that each configuration leads to, as a table of zeros and ones."""
     words = element.text.split()
     expected = prod(len(labels) for labels in family[:-1])
@@ -147,7 +147,7 @@ def _read_resulting_states(
             raise refuse(source, element.line, message)
     values = np.zeros((expected, len(ids)))
     values[np.arange(expected), [code[word] for word in words]] = 1.0
-    return Table(values.ravel(), lambda k: element.line)
+    return ReadTable(values.ravel(), lambda k: element.line)
 
 
 def to_text(network: BayesianNetwork) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
-from robustbn._networks.parts import Family, NodePart, Parts, Table, refuse
+from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, refuse
 from robustbn._networks.text import (
     ESCAPES,
     all_texts,
@@ -72,7 +72,7 @@ def _read_node(
     return NodePart(name, states, parents, variable.line, definition.line, reader)
 
 
-def read_xml_table(element: Element, node: str, source: str, family: Family) -> Table:
+def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:
     """Read the numbers of a tag as a table in C order."""
     shape = [len(labels) for labels in family]
     text, first = element.lined_text()

@@ -11,7 +11,7 @@ from robustbn._rows.stream.find import is_relation
 from robustbn.network import BayesianNetwork
 
 PLACES = ("memory", "stream", "dask")
-MEMORY_SHARE = 0.25  # codes of rows that take more than this of the memory are not held
+HELD_SHARE = 0.25  # codes of rows that take more than this of the memory are not held
 COMPRESSION = 16  # a compressed text file may hold this many times as much text
 
 
@@ -38,7 +38,7 @@ def _is_elsewhere(table: Any) -> bool:
 
 def is_large(table: Any, network: BayesianNetwork) -> bool:
     """Whether the codes of a table in files or a database would take much of the memory."""
-    limit = MEMORY_SHARE * physical_bytes()
+    limit = HELD_SHARE * physical_bytes()
     if isinstance(table, str | os.PathLike):
         from robustbn._tables.files import COMPRESSED, find_files, is_packed, open_file
 

@@ -29,7 +29,7 @@ from robustbn.network import BayesianNetwork
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_ROWS = 2_000
+ROWS_SHOWN = 2_000
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
 
 
@@ -67,7 +67,7 @@ def build_report(
     title: str | None = None,
     command: str | None = None,
     rows: bool = True,
-    max_rows: int = MAX_ROWS,
+    max_rows: int = ROWS_SHOWN,
 ) -> Report:
     """Return all that a page says of a fit. Time grows with `max_rows`, not with the rows read.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.protocols import Column, RowVector
+from robustbn._core.structure import MAX_STATES
 from robustbn._tables.encode import (
     ColumnCoder,
     Tally,
@@ -26,7 +27,7 @@ from robustbn._tables.encode import (
 from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
 from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
-from robustbn.network import MAX_STATES, BayesianNetwork
+from robustbn.network import BayesianNetwork
 
 
 @dataclass(frozen=True)

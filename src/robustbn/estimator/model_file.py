@@ -39,15 +39,15 @@ from robustbn._tables.table import Reading
 from robustbn.exceptions import ModelFileError
 from robustbn.network import BayesianNetwork
 
-FORMAT = "robustbn-model"
-VERSION = 1
+MODEL_FORMAT = "robustbn-model"
+MODEL_VERSION = 1
 
 
 def write_model(path: str | Path, document: Mapping[str, Any]) -> None:
     """Write a model as JSON, under a temporary name first; `.gz` is compressed."""
     head = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": MODEL_FORMAT,
+        "version": MODEL_VERSION,
         "versions": {
             "robustbn": __version__,
             "numpy": np.__version__,
@@ -82,12 +82,12 @@ def read_model(path: str | Path) -> dict[str, Any]:
         document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a model file: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f'{path} is not a model file: "format" must be "{FORMAT}".')
-    if document.get("version") != VERSION:
+    if not isinstance(document, dict) or document.get("format") != MODEL_FORMAT:
+        raise ModelFileError(f'{path} is not a model file: "format" must be "{MODEL_FORMAT}".')
+    if document.get("version") != MODEL_VERSION:
         raise ModelFileError(
             f"{path} has version {document.get('version')!r}; this release reads version "
-            f"{VERSION}. A newer release of robustbn may read it."
+            f"{MODEL_VERSION}. A newer release of robustbn may read it."
         )
     for name in ("settings", "network", "reading", "fit"):
         if not isinstance(document.get(name), dict):

@@ -21,8 +21,8 @@ from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_kinds, describe_repeats
 from robustbn._tables.table import as_weights
-from robustbn.estimator.shown import ShownEstimator
 from robustbn.estimator.settings import understand_earlier
+from robustbn.estimator.shown import ShownEstimator
 from robustbn.exceptions import ConvergenceWarning, DataError, SmallSampleWarning
 from robustbn.network import BayesianNetwork
 
@@ -43,10 +43,10 @@ class RobustEstimator(ShownEstimator):
         no edges, states as found.
     contamination : largest share of bad rows to expect (eps, below 0.5); twice as much may be
         distrusted. "auto" finds it.
-    method : how rows are judged: "filter" (the default), the oracles "que" (the paper's
-        quantum-entropy scores) and "descent" (projected gradient), or a baseline to compare with:
-        "none" (counting), "trimmed" (by likelihood), "one_shot", "ransac", "geometric_median",
-        "coordinate_median".
+    method : how rows are judged: "filter" (the default: filters, and a model of the bad rows); the
+        oracles "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
+        "descent" (projected gradient); or a baseline to compare with: "none" (counting), "trimmed"
+        (by likelihood), "one_shot", "ransac", "geometric_median", "coordinate_median".
     schedule : "joint" (tables, scale and weights are updated together) or "paper" (Algorithm 1
         with its fixed scale and its schedule of thresholds; needs `contamination`).
     polish : whether bad rows are explained by networks of their own; otherwise filters alone judge.

@@ -13,7 +13,7 @@ from robustbn.exceptions import NotFittedError
 
 
 def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor take settings by earlier spellings too, which its signature does not show."""
+    """Let a constructor take earlier spellings too, which its signature does not show."""
 
     @wraps(init)
     def understanding(self: Settings, *values: Any, **settings: Any) -> None:

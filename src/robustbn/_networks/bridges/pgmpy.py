@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustbn.exceptions import MissingDependencyError, NetworkError
 from robustbn.network import BayesianNetwork
 
-Table = NDArray[np.float64]
+Probabilities = NDArray[np.float64]
 
 
 def to_pgmpy(network: BayesianNetwork) -> Any:
@@ -154,7 +154,7 @@ def _parents_in_table(model: Any, cpd: Any) -> list[Any]:
     return in_table
 
 
-def _table(cpd: Any, states: Mapping[Any, Sequence[Hashable]]) -> Table:
+def _table(cpd: Any, states: Mapping[Any, Sequence[Hashable]]) -> Probabilities:
     """Return a table as (parents ..., node), every axis in the order of the node's states."""
     table = np.asarray(cpd.values, dtype=np.float64)
     for axis, name in enumerate(cpd.variables):

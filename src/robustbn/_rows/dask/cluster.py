@@ -15,7 +15,7 @@ from robustbn._core.protocols import RowVector, Vector
 from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
 from robustbn.exceptions import MissingDependencyError
 
-Progress = Callable[[int, int, str], None]  # done, of how many, what
+DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Partitions:
     client: Any
     futures: tuple[Any, ...]
     sizes: tuple[int, ...]
-    progress: Progress
+    progress: DaskProgress
     sent: _Sent = field(default_factory=_Sent)
 
     @cached_property
@@ -146,7 +146,7 @@ def _at(worker: str | None) -> dict[str, Any]:
     return {"pure": False, "workers": [worker], "allow_other_workers": True}
 
 
-def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tuple[int, Any]]:
+def as_they_come(tasks: list[Any], what: str, progress: DaskProgress) -> Iterator[tuple[int, Any]]:
     """Yield the number of each task that is done, and the task; on an error, stop the others."""
     distributed = load_distributed()
     place = {task.key: k for k, task in enumerate(tasks)}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._rows.dask.cluster import Partitions, Progress, as_they_come, load_distributed
+from robustbn._rows.dask.cluster import DaskProgress, Partitions, as_they_come, load_distributed
 from robustbn._rows.dask.partition import (
     FilePart,
     Partition,
@@ -44,7 +44,7 @@ def load_on_dask(
     *,
     kernels: str | None = None,
     n_threads: int | None = None,
-    progress: Progress | None = None,
+    progress: DaskProgress | None = None,
 ) -> RowsOnDask:
     """Have the workers of a cluster read and encode a table, and return its rows.
 

@@ -31,7 +31,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundInPartition:
     """What was found in a partition; `dropped` are the numbers of the rows that were left out."""
 
     n_read: int
@@ -51,7 +51,7 @@ class Partition:
     layout: Layout
     kernels: str
     codes: NDArray[np.uint8]
-    found: Found
+    found: FoundInPartition
 
     @cached_property
     def rows(self) -> Rows:
@@ -163,7 +163,7 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
         for node, n in found.n_unknown.items():
             unknown[node] = unknown.get(node, 0) + n
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
-    found_here = Found(n_read, missing, unknown, ignored, np.concatenate(dropped))
+    found_here = FoundInPartition(n_read, missing, unknown, ignored, np.concatenate(dropped))
     layout = reader.network.layout
     partition = Partition(layout, reader.kernels, codes, found_here)
     try:

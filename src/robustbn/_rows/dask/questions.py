@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._rows.dask.partition import Found, Partition
+from robustbn._rows.dask.partition import FoundInPartition, Partition
 
 T = TypeVar("T")
 Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
@@ -50,7 +50,7 @@ def hold(value: T) -> T:
     return value
 
 
-def describe(partition: Partition, _: None) -> tuple[None, tuple[int, Found]]:
+def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInPartition]]:
     """Return how many rows are left, and what was found."""
     return None, (len(partition.codes), partition.found)
 

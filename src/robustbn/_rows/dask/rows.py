@@ -29,7 +29,7 @@ from robustbn._tables.table import Reading
 from robustbn.network import BayesianNetwork
 
 T = TypeVar("T")
-MOST_WEIGHTS = 50_000_000  # of rows; of more, the trust in each is not brought here
+MOST_WEIGHTS_FETCHED = 50_000_000  # of rows; of more, the trust in each is not brought here
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,9 +157,9 @@ class RowsOnDask:
     ) -> tuple[Vector, RowVector | None]:
         """Return the counts of all rows by the trust in each, and that trust. One pass.
 
-        Of more than `MOST_WEIGHTS` rows the trust stays on the workers, and None stands for it.
+        Of more than `MOST_WEIGHTS_FETCHED` rows the trust stays on the workers: None stands for it.
         """
-        keeps_trust = len(self) <= MOST_WEIGHTS
+        keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
         work = partial(judge_rows, weigh, keeps_trust)
         counts, trust = self.partitions.ask("judging rows", work, weights=weights)
         return counts, np.concatenate(trust) if keeps_trust else None

@@ -12,7 +12,7 @@ from typing import cast
 from robustbn._core.protocols import Kernels
 from robustbn.exceptions import SlowBackendWarning
 
-NAMES = ("native", "numpy")
+KERNELS = ("native", "numpy")
 
 
 def load_kernels(name: str | None = None) -> Kernels:
@@ -20,8 +20,8 @@ def load_kernels(name: str | None = None) -> Kernels:
     if name is None:
         asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
         name = asked or _default_name()
-    if name not in NAMES:
-        raise ValueError(f"Unknown kernels {name!r}; choose one of {', '.join(NAMES)}.")
+    if name not in KERNELS:
+        raise ValueError(f"Unknown kernels {name!r}; choose one of {', '.join(KERNELS)}.")
     return cast("Kernels", importlib.import_module(f"robustbn._rows.kernels.{name}"))
 
 

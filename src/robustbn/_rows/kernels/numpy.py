@@ -14,7 +14,7 @@ from robustbn._core.protocols import RowVector, Vector
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
-BLOCK_ROWS = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
+ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class NumpyRows:
     def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """Yield ranges of rows with the d cells that each of their rows touches."""
         layout = self.layout
-        for start in range(0, self.n_rows, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for start in range(0, self.n_rows, ROWS_IN_BLOCK):
+            rows = slice(start, start + ROWS_IN_BLOCK)
             codes = self.codes[rows].astype(np.int64)
             cells = np.stack(
                 [
@@ -140,8 +140,8 @@ def sample(
     d = layout.n_nodes
     codes: NDArray[np.uint8] = allocate((n_rows, d), np.uint8, "Drawing rows")
     thresholds = sampling_thresholds(layout, probabilities)
-    for start in range(0, n_rows, BLOCK_ROWS):
-        block = codes[start : start + BLOCK_ROWS]
+    for start in range(0, n_rows, ROWS_IN_BLOCK):
+        block = codes[start : start + ROWS_IN_BLOCK]
         first = np.arange(start, start + len(block), dtype=np.uint64) * np.uint64(d)
         for i in order:
             u = _mix(np.uint64(key) + (first + np.uint64(i + 1)) * np.uint64(0x9E3779B97F4A7C15))

@@ -15,7 +15,7 @@ import numpy as np
 
 from robustbn.exceptions import CheckpointError
 
-FORMAT = "robustbn-checkpoint 1"
+CHECKPOINT_FORMAT = "robustbn-checkpoint 1"
 LABEL = "run.json"
 
 
@@ -31,7 +31,7 @@ class Checkpoint:
 
     def __init__(self, folder: str | os.PathLike[str], identity: Mapping[str, str]) -> None:
         self.folder = Path(folder)
-        label, wanted = self.folder / LABEL, {"format": FORMAT, **identity}
+        label, wanted = self.folder / LABEL, {"format": CHECKPOINT_FORMAT, **identity}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             others = [f for f in self.folder.iterdir() if not _is_partial(f)]

@@ -27,7 +27,7 @@ from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError
 
 T = TypeVar("T")
-MOST_WEIGHTS = 50_000_000  # a number a row is kept in memory up to this many rows
+MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
 SAVE_SECONDS = 10.0  # of work that may be lost, and the part that is at hand
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
 
@@ -115,7 +115,7 @@ class RowsInStream:
         """
         counts = np.zeros(self.stream.network.n_cells)
         n_read = self.surveyed.n_read
-        trust = np.full(n_read, np.nan, np.float32) if n_read <= MOST_WEIGHTS else None
+        trust = np.full(n_read, np.nan, np.float32) if n_read <= MOST_WEIGHTS_HELD else None
         begin, counts = self._resume_judging(counts, trust)
         offset = saved = sum(self.surveyed.reads[:begin])
         self._saved_at = time.monotonic()

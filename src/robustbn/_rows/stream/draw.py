@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = np.uint64(2**64 - 1)
+LARGEST_KEY = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class KeyedRows:
     limit : rows with a larger key are not among them for certain.
     """
 
-    def __init__(self, n_most: int, n_nodes: int, limit: np.uint64 = LARGEST) -> None:
+    def __init__(self, n_most: int, n_nodes: int, limit: np.uint64 = LARGEST_KEY) -> None:
         self.n_most, self.n_nodes, self.limit = n_most, n_nodes, limit
         self.drawn: list[Drawn] = []
         self._n_rows = 0

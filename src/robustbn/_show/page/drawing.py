@@ -31,7 +31,7 @@ NODE_HEIGHT = 28.0
 NODE_GAP = 18.0
 BEND_WIDTH = 5.0
 BEND_GAP = 7.0
-SWEEPS = 24
+DRAWING_SWEEPS = 24
 MARGIN = 16.0
 
 
@@ -264,8 +264,8 @@ def _place_part(part: Layered, widths: Sequence[float]) -> Placed:
     for layer in part.layers:
         offsets = _offsets(layer, size)
         x.update(zip(layer, (o - offsets[-1] / 2 for o in offsets), strict=True))
-    for sweep in range(SWEEPS):
-        if sweep >= SWEEPS - 4:
+    for sweep in range(DRAWING_SWEEPS):
+        if sweep >= DRAWING_SWEEPS - 4:
             sides: tuple[dict[int, list[tuple[int, float]]], ...] = (above, below)
         else:
             sides = (above,) if sweep % 2 == 0 else (below,)

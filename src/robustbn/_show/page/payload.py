@@ -17,7 +17,7 @@ from robustbn._show.page.drawing import colour_steps, nice_top
 
 UNIT = 100_000
 MAX_CONFIGURATIONS = 500  # of one table
-MAX_CELLS = 60_000  # of all tables together
+CELLS_SHOWN = 60_000  # of all tables together
 MAX_ROWS = 2_000
 MAX_ROW_CELLS = 300_000  # of all rows together
 
@@ -73,7 +73,7 @@ def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
     share = layout.sum_configurations(report.counts)
     weight = share * report.moves.of_configuration
     kept: list[NDArray[np.int64]] = [np.arange(0)] * layout.n_nodes
-    left = MAX_CELLS
+    left = CELLS_SHOWN
     for i in np.argsort(-report.moves.moved, kind="stable"):
         own = slice(layout.config_start[i], layout.config_start[i + 1])
         n = own.stop - own.start

@@ -20,7 +20,7 @@ from robustbn._tables.encode.labels import (
     is_missing,
 )
 
-Codes = NDArray[np.int16]  # with MISSING and UNKNOWN among them
+MarkedCodes = NDArray[np.int16]  # with MISSING and UNKNOWN among them
 
 LARGEST_LOOK_UP = 2**12
 
@@ -56,12 +56,12 @@ class ColumnCoder:
             self._find = self._find_interval
         elif is_codes:
             self._find = self._find_code
-        self._table: tuple[Sequence[Any], Codes] | None = None
+        self._table: tuple[Sequence[Any], MarkedCodes] | None = None
         self._letters: tuple[int, int, bytes | None] | None = None
         self._memo = _Memo(self._find)
         self._missing = MISSING if self.is_cut or is_codes else finder.missing
 
-    def code(self, column: Column, out: NDArray[np.uint8]) -> Codes | None:
+    def code(self, column: Column, out: NDArray[np.uint8]) -> MarkedCodes | None:
         """Write the codes of a stretch into `out`.
 
         Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
@@ -90,7 +90,7 @@ class ColumnCoder:
         out[:] = found
         return None
 
-    def _code_positions(self, column: Column, out: NDArray[np.uint8]) -> Codes | None:
+    def _code_positions(self, column: Column, out: NDArray[np.uint8]) -> MarkedCodes | None:
         """Look up positions among labels; the last entry is for negative positions."""
         labels = column.labels
         assert labels is not None  # noqa: S101 - for the type checker
@@ -103,11 +103,11 @@ class ColumnCoder:
         if column.is_missing is None and not has_negative and table[:-1].min(initial=0) >= 0:
             self._translate(values, table[:-1], out)
             return None
-        found: Codes = table[values]
+        found: MarkedCodes = table[values]
         return found
 
     @staticmethod
-    def _translate(values: NDArray[Any], table: Codes, out: NDArray[np.uint8]) -> None:
+    def _translate(values: NDArray[Any], table: MarkedCodes, out: NDArray[np.uint8]) -> None:
         """Write `table[values]`. Up to 256 labels, translating bytes is twice as fast as that."""
         if len(table) > 256:
             out[:] = table[values]
@@ -143,7 +143,7 @@ class ColumnCoder:
             out[:] = np.frombuffer(values.tobytes().translate(letters), np.uint8)
         return True
 
-    def _code_whole_numbers(self, values: NDArray[Any]) -> Codes:
+    def _code_whole_numbers(self, values: NDArray[Any]) -> MarkedCodes:
         if values.dtype.kind == "b":
             return np.array([self._find(False), self._find(True)], np.int16)[values.view(np.uint8)]
         if not len(values):
@@ -154,12 +154,12 @@ class ColumnCoder:
         if high - low < LARGEST_LOOK_UP:
             table = np.array([self._find(v) for v in range(low, high + 1)], np.int16)
             places = (values - low).view(f"u{values.itemsize}")  # 100 - -100 wraps in a byte
-            found: Codes = table[places]
+            found: MarkedCodes = table[places]
             return found
         distinct, place = np.unique(values, return_inverse=True)
         return np.array([self._find(int(v)) for v in distinct], np.int16)[place]
 
-    def _code_floats(self, values: NDArray[np.floating[Any]]) -> Codes:
+    def _code_floats(self, values: NDArray[np.floating[Any]]) -> MarkedCodes:
         is_number = np.isfinite(values)
         whole = np.where(is_number, values, 0)
         if np.abs(whole).max(initial=0) < LARGEST_LOOK_UP and (whole == np.floor(whole)).all():
@@ -172,7 +172,7 @@ class ColumnCoder:
             found[values == end] = self._find(end)
         return found
 
-    def _code_objects(self, values: NDArray[Any]) -> Codes:
+    def _code_objects(self, values: NDArray[Any]) -> MarkedCodes:
         if values.dtype.kind in "mM":  # whose nanoseconds would turn into whole numbers
             values = values.astype(f"{values.dtype.kind}8[us]")
         listed = values.tolist()
@@ -181,7 +181,7 @@ class ColumnCoder:
         except TypeError:  # a list among them, say, that cannot be looked up
             return np.fromiter(map(self._find, listed), np.int16, len(listed))
 
-    def _cut(self, values: NDArray[Any]) -> Codes:
+    def _cut(self, values: NDArray[Any]) -> MarkedCodes:
         found = np.searchsorted(self._edges, values, side="right").astype(np.int16)
         if values.dtype.kind == "f":
             found[np.isnan(values)] = MISSING

@@ -56,19 +56,6 @@ class Tally:
                     value = value.item() if isinstance(value, np.generic) else value
                     seen[value if _is_hashable(value) else str(value)] += 1
 
-    def merge(self, other: Tally, start: int) -> None:
-        """Take in what was found in a part that begins at row `start`."""
-        self.missing.update(other.missing)
-        self.unknown.update(other.unknown)
-        for mine, theirs in (
-            (self.first_missing, other.first_missing),
-            (self.first_unknown, other.first_unknown),
-        ):
-            for node, row in theirs.items():
-                mine.setdefault(node, start + row)
-        for node, seen in other.examples.items():
-            self.examples.setdefault(node, Counter()).update(seen)
-
     def complain(
         self,
         network: BayesianNetwork,

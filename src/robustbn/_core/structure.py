@@ -1,0 +1,109 @@
+"""What a structure must be: known parents, distinct states, no cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from robustbn.exceptions import NetworkError
+
+MAX_STATES = 256  # a code is one byte
+
+
+def check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the parents of every node; refuse names that are none."""
+    checked: dict[str, tuple[str, ...]] = {}
+    for node, names in parents.items():
+        if not isinstance(node, str):
+            raise NetworkError(
+                f"Node names are strings; found {node!r} of type {type(node).__name__}."
+            )
+        if isinstance(names, str):
+            raise NetworkError(
+                f"Parents of node {node!r} must be a sequence of names; found the string "
+                f"{names!r}. Write [{names!r}]."
+            )
+        checked[node] = tuple(names)
+    if not checked:
+        raise NetworkError("A network needs at least one node; `parents` is empty.")
+    for node, names in checked.items():
+        for p in names:
+            if p not in checked:
+                raise NetworkError(
+                    f"Node {node!r} has the unknown parent {p!r}. Nodes: {some_of(checked)}."
+                )
+        if len(set(names)) != len(names):
+            raise NetworkError(f"Node {node!r} lists a parent twice: {list(names)}.")
+    return checked
+
+
+def check_states(
+    states: Mapping[str, Sequence[Hashable]], parents: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[Hashable, ...]]:
+    """Return the states of every node; refuse too many, none, or one twice."""
+    missing = [n for n in parents if n not in states]
+    unknown = [n for n in states if n not in parents]
+    if missing or unknown:
+        raise NetworkError(
+            f"`states` and `parents` must name the same nodes: without states {some_of(missing)}, "
+            f"without parents {some_of(unknown)}."
+        )
+    checked: dict[str, tuple[Hashable, ...]] = {}
+    for node in parents:
+        labels = states[node]
+        if isinstance(labels, str | int):
+            raise NetworkError(
+                f"States of node {node!r} must be a sequence of labels; found {labels!r}."
+            )
+        labels = tuple(labels)
+        if not 1 <= len(labels) <= MAX_STATES:
+            raise NetworkError(
+                f"Node {node!r} has {len(labels)} states; a node has 1 to {MAX_STATES}."
+            )
+        seen: set[Hashable] = set()
+        for label in labels:
+            if label in seen:
+                raise NetworkError(
+                    f"Node {node!r} has the duplicate state {label!r}: {some_of(labels)}."
+                )
+            seen.add(label)
+        checked[node] = labels
+    return checked
+
+
+def sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the nodes, parents before children; refuse a cycle, which is shown."""
+    waiting = {node: len(names) for node, names in parents.items()}
+    children: dict[str, list[str]] = {node: [] for node in parents}
+    for node, names in parents.items():
+        for p in names:
+            children[p].append(node)
+    order = [node for node, n in waiting.items() if n == 0]
+    for node in order:  # grows while it is walked
+        for child in children[node]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                order.append(child)
+    if len(order) < len(parents):
+        cycle = _find_cycle(parents, waiting)
+        shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-3:]]
+        raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.")
+    return tuple(order)
+
+
+def _find_cycle(parents: Mapping[str, tuple[str, ...]], waiting: Mapping[str, int]) -> list[str]:
+    """Walk from child to parent among the nodes never freed until one comes back."""
+    node = next(n for n, k in waiting.items() if k > 0)
+    step_of: dict[str, int] = {}
+    while node not in step_of:
+        step_of[node] = len(step_of)
+        node = next(p for p in parents[node] if waiting[p] > 0)
+    cycle = list(step_of)[step_of[node] :]
+    return [node, *reversed(cycle)]
+
+
+def some_of(names: Iterable[object], limit: int = 8) -> str:
+    """Show a few names and how many more there are."""
+    listed = list(names)
+    shown = ", ".join(repr(n) for n in listed[:limit])
+    more = f", ... ({len(listed) - limit} more)" if len(listed) > limit else ""
+    return f"[{shown}{more}]"
