@@ -26,7 +26,7 @@ ROOMS = {"_cli", "_core", "_learn", "_means", "_networks", "_rows", "_show", "_t
 MOST_LINES, MOST_BODY = 500, 50
 
 # A name that several files define for the same thing, each for its own kind.
-ALIKE = {"T", "command"}
+ALIKE = {"MaximumLikelihoodEstimator", "RobustEstimator"}  # those of pgmpy have its face
 
 
 def modules():

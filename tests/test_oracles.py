@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn import random_network, sample
-from robustbn._core.expansion import Expansion, normalise_counts
+from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts
+from robustbn._means.algorithm1 import follow_jointly
 from robustbn._means.baselines import (
     coordinate_median,
     geometric_median,
@@ -32,6 +33,7 @@ from robustbn._means.spectral import spectral_filter
 from robustbn._means.weighting import (
     drop_highest,
     find_center,
+    follow_weights,
     look_at,
     project_capped_simplex,
     sampling_noise,
@@ -356,6 +358,51 @@ def test_a_network_of_twenty_nodes_is_freed_of_half_the_harm_and_more(oracle, ca
     if oracle in FILTERS:
         expansion = Expansion.at_counts(rows, rows.count())
         assert oracle(expansion, 0.1, trim=False, random_state=0).removed == 0
+
+
+def joint_error(oracle, n_nodes, n_rows):
+    """Fit a tree jointly, a tenth of its rows from another network; the error of its tables."""
+    network = random_network("tree", n_nodes, random_state=0)
+    codes, _ = corrupt(sample(network, n_rows, 0), network, "network", 0.1, 1)
+    rows = load_kernels("native").encode(network.layout, codes)
+    found = follow_jointly(rows, oracle, 0.1, lambda _: None, trim=False)
+    assert found.converged
+    return float(total_variation(network, network.with_cpts(found.q)))
+
+
+def test_que_does_not_get_worse_with_more_rows():
+    assert joint_error(que, 20, 40_000) < 0.9 * joint_error(que, 20, 8000)
+
+
+def test_the_spectral_filter_does_not_get_worse_with_more_rows():
+    assert joint_error(spectral_filter, 15, 64_000) < 0.9 * joint_error(spectral_filter, 15, 8000)
+
+
+def test_losing_good_rows_of_a_rare_cell_is_no_evidence_against_the_others():
+    """Distrusted by mistake, they lift the variance along it at a fixed scale; not if it follows.
+
+    The cell is the rarest of those with more than 1,000 rows; no row is bad.
+    """
+    network = random_network("tree", 10, random_state=0)
+    rows = load_kernels("native").encode(network.layout, sample(network, 20_000, 0))
+    counts = rows.count()
+    cell = np.zeros((len(counts), 1))
+    cell[np.argmin(np.where(counts > 1000, counts, np.inf))] = 1.0
+    is_in_cell = rows.project(cell)[:, 0] > 0
+    mistaken = np.where(is_in_cell, 0.2, 1.0)
+
+    def variance(expansion, weights):
+        product = expansion.gram(cell, weights, expansion.mean(weights)) / weights.sum()
+        return float((cell * product).sum() / (cell * expansion.expected(cell)).sum())
+
+    half_healed = np.where(is_in_cell, 0.6, 1.0)
+    fixed = Expansion.at_counts(rows, rows.count(mistaken))
+    following = FollowingExpansion.at_counts(rows, rows.count(mistaken))
+    assert follow_weights(fixed, half_healed) is fixed
+    assert variance(fixed, half_healed) > 2
+    assert variance(follow_weights(following, half_healed), half_healed) == pytest.approx(
+        1, abs=0.01
+    )
 
 
 # --- weights --------------------------------------------------------------------------------------

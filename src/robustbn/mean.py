@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._core.protocols import Vector, Vectors
-from robustbn._core.result import MeanResult, OracleResult
+from robustbn._core.result import MeanResult, Oracle, OracleResult
 from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
-
-Oracle = Callable[..., OracleResult]
 
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
 SCALES = ("columns", "common", "identity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class Expansion:
     @classmethod
     def at_counts(
         cls, rows: Rows, counts: Vector, damping: float = TUNING.spectrum_damping
-    ) -> Expansion:
+    ) -> Self:
         """Centre and scale at weighted counts: zero mean, variances close to 1.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
@@ -163,3 +164,12 @@ class Expansion:
         by_config = layout.sum_configurations(cells)[layout.config_of_cell]
         vectors: Vector = self.scale[:, None] * (cells - self.q[:, None] * by_config)
         return vectors
+
+
+@dataclass(frozen=True)
+class FollowingExpansion(Expansion):
+    """An expansion whose centre and scale follow the weights while an oracle lowers them."""
+
+    def at_weights(self, weights: RowVector) -> Self:
+        """Centre and scale at the counts of the rows that are trusted now; one pass."""
+        return self.at_counts(self.rows, self.rows.count(weights))

@@ -168,6 +168,9 @@ class OracleResult:
     history: tuple[Step, ...] = ()
 
 
+Oracle = Callable[..., OracleResult]  # (vectors, eps, *, beta, gamma, random_state): A_mean
+
+
 @dataclass(frozen=True, eq=False)
 class MeanResult:
     """What `robust_mean` returns.

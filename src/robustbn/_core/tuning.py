@@ -92,7 +92,7 @@ class Tuning:
     )
 
     # --- the last refit, calibrated ---------------------------------------------------------------
-    settle_steps: int = _number(8, "steps", "at most")
+    settle_steps: int = _number(8, "steps", "at most: two or three settle it")
     settle_least: int = _number(4, "steps", "at least: the calibration starts at none")
     settle_moved: float = _number(0.05, "sampling noise", "of the tables: they have settled")
     settle_bins: int = _number(120, "bins", "of the log-odds")

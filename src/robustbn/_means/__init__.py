@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from robustbn._core.result import OracleResult
+from robustbn._core.result import Oracle
 from robustbn._means.baselines import (
     coordinate_median,
     geometric_median,
@@ -16,7 +14,7 @@ from robustbn._means.descent import descent
 from robustbn._means.que import que
 from robustbn._means.spectral import spectral_filter
 
-ORACLES: dict[str, Callable[..., OracleResult]] = {
+ORACLES: dict[str, Oracle] = {
     "spectral": spectral_filter,
     "que": que,
     "descent": descent,

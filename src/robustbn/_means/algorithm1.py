@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._core.expansion import Expansion, normalise_counts
+from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.result import OracleResult, Round
+from robustbn._core.result import Oracle, OracleResult, Round
 from robustbn._means.weighting import drop_highest
-
-Oracle = Callable[..., OracleResult]
 
 C0 = 1.0  # of rho^0
 C1 = 0.6  # rho shrinks by this factor a round
@@ -93,15 +91,17 @@ def follow_jointly(
 ) -> Refined:
     """Let the oracle judge all rows afresh at the tables of the rows it trusted before.
 
-    Centre and scale follow the weights, so that the mean is zero and variances are 1 among the rows
-    that are trusted; a round starts again from full trust, which heals early mistakes.
+    Centre and scale follow the weights, within a round (`follow_weights` says why) and from round
+    to round, so that the mean is zero and variances are 1 among the rows that are trusted. A round
+    starts again from full trust, which heals early mistakes. All rounds make the same random draws:
+    between two of them only the tables differ, so that the loop can settle.
     """
     weights: RowVector = np.ones(rows.n_rows)
     rounds: list[Round] = []
     for t in range(MAX_JOINT_ROUNDS):
         clock = time.perf_counter()
-        vectors = Expansion.at_counts(rows, rows.count(weights))
-        found = oracle(vectors, eps, random_state=t, **settings)
+        vectors = FollowingExpansion.at_counts(rows, rows.count(weights))
+        found = oracle(vectors, eps, random_state=0, **settings)
         rounds.append(_round(t, found, clock))
         on_round(rounds[-1])
         moved = float(np.abs(found.weights - weights).mean())

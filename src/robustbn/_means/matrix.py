@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
+from robustbn._means.weighting import MAD_TO_SD
 from robustbn.exceptions import DataError
 
 # A dense block is so small that its products stay in the cache and on one thread: a BLAS that wakes
@@ -26,7 +27,6 @@ SMALL_PRODUCT, SMALL_PRODUCT_WITH_VECTOR = 2**18, 9216
 WIDE_BLOCK_ENTRIES = 2**20  # when a few rows exceed the limit already
 BLOCK_COLUMNS = 16  # columns of one product with a sparse matrix
 LARGEST = 1e100  # larger numbers overflow when squared and multiplied
-MAD_TO_SD = 1.4826  # of a normal distribution
 SCALED_ROWS = 30.0  # a column that fewer rows than this tell about is scaled as if it were so many
 
 Locate = Callable[[int, int], tuple[int, int]]

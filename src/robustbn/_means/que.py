@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
 from robustbn._means.weighting import (
     Look,
+    follow_weights,
     look_at,
     sampling_noise,
     soft_filter,
@@ -187,7 +188,7 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class QueSettings:
     """What stays the same during a run."""
 
     eps: float
@@ -198,7 +199,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class QueState:
     """What moves: the weights, what the rows look like under them, the steps so far."""
 
     weights: RowVector
@@ -210,7 +211,7 @@ class State:
         """`|Sigma(w) - E|`, its positive side."""
         return self.look.top - 1.0
 
-    def advance(self, weights: RowVector, look: Look, xi: float, start: float) -> State:
+    def advance(self, weights: RowVector, look: Look, xi: float, start: float) -> QueState:
         """Return the state after a step that began at the time `start`."""
         step = Step(
             len(self.history),
@@ -219,7 +220,7 @@ class State:
             float(self.weights.sum() - weights.sum()) / len(weights),
             time.perf_counter() - start,
         )
-        return State(weights, look, (*self.history, step))
+        return QueState(weights, look, (*self.history, step))
 
 
 def que(
@@ -254,21 +255,24 @@ def que(
     seed = int(rng.integers(2**31))
     tolerated = tolerated_excess(eps, beta, gamma, allowance)
     sketch = draw_sketch(vectors.dim, width, rng)
-    settings = Settings(eps, tolerated, step_cap, sketch, seed)
+    settings = QueSettings(eps, tolerated, step_cap, sketch, seed)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
-    state = State(weights, look_at(vectors, weights, seed=seed))
+    state = QueState(weights, look_at(vectors, weights, seed=seed))
     radius_squared = float((weights * vectors.square_norms(state.look.mean)).max())  # R^2
-    status = Status.STEPS_SPENT
+    status, seen = Status.STEPS_SPENT, vectors
     for _ in range(2 + max(0, math.ceil(math.log2(max(radius_squared, 1.0) / tolerated)))):
         # xi: what Lemma que_id tolerates, and what sampling alone adds, which its gamma_2 covers.
-        xi = tolerated + float(sampling_noise(vectors, state.weights, state.look)[0])
+        xi = tolerated + float(sampling_noise(seen, state.weights, state.look)[0])
         if state.excess <= xi or _left(settings, state.weights) <= 0:
             status = Status.CLEAN if state.excess <= xi else Status.BUDGET_SPENT
             state = state.advance(state.weights, state.look, xi, time.perf_counter())
             break
-        state = _run_epoch(vectors, settings, state, xi, rng)
+        state = _run_epoch(seen, settings, state, xi, rng)
+        seen, before = follow_weights(seen, state.weights), seen
+        if seen is not before:
+            state = replace(state, look=look_at(seen, state.weights, seed=seed))
     return OracleResult(
-        state.look.mean,
+        vectors.mean(state.weights),
         state.weights,
         1.0 - float(state.weights.sum()) / vectors.n_rows,
         status is Status.CLEAN,
@@ -278,8 +282,8 @@ def que(
 
 
 def _run_epoch(
-    vectors: Vectors, settings: Settings, state: State, xi: float, rng: np.random.Generator
-) -> State:
+    vectors: Vectors, settings: QueSettings, state: QueState, xi: float, rng: np.random.Generator
+) -> QueState:
     """Run multiplicative weights until the excess has halved, is small, or the budget is spent."""
     first = state.excess
     a = 1.0 / (1.1 * first)
@@ -301,7 +305,7 @@ def _run_epoch(
     return state
 
 
-def _filter(settings: Settings, weights: RowVector, scores: Scores, goal: float) -> RowVector:
+def _filter(settings: QueSettings, weights: RowVector, scores: Scores, goal: float) -> RowVector:
     """Lower the weights of the highest scores until `q~` is about `goal`."""
     return soft_filter(
         weights,
@@ -312,7 +316,7 @@ def _filter(settings: Settings, weights: RowVector, scores: Scores, goal: float)
     )
 
 
-def _left(settings: Settings, weights: RowVector) -> float:
+def _left(settings: QueSettings, weights: RowVector) -> float:
     """Return the weight that may still be removed, 0 when hardly any: in all, the share 2 eps."""
     left = float(weights.sum()) - (1.0 - 2.0 * settings.eps) * len(weights)
     return left if left > 1e-6 * settings.eps * len(weights) else 0.0

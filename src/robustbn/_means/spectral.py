@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
 from robustbn._means.weighting import (
+    MAD_TO_SD,
     Look,
+    follow_weights,
     look_at,
     sampling_noise,
     signed_positions,
@@ -23,7 +25,6 @@ from robustbn._means.weighting import (
     weighted_median,
 )
 
-MAD_TO_SD = 1.4826  # of a normal distribution
 HEAVIEST = 3.0  # variance over squared robust spread that tails may excuse; 2.3 for Student's t_3
 N_PROBES = 9
 MAX_DIRECTIONS = 8
@@ -151,10 +152,10 @@ def spectral_filter(
     xi = tolerated_excess(eps, beta, gamma, allowance)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
     history: list[Step] = []
-    status = Status.STEPS_SPENT
+    status, seen = Status.STEPS_SPENT, vectors
     for number in range(max_steps):
         start = time.perf_counter()
-        found = examine(vectors, weights, xi, known_covariance, seed)
+        found = examine(seen, weights, xi, known_covariance, seed)
         before = float(weights.sum())
         budget = before - (1.0 - 2.0 * eps) * n_rows
         if not found.in_excess.any():
@@ -164,6 +165,7 @@ def spectral_filter(
         else:
             max_mass = min(step_cap * eps * n_rows, budget)
             weights = _filter_once(found, weights, 2.0 * eps, max_mass)
+            seen = follow_weights(seen, weights)
         removed = (before - float(weights.sum())) / n_rows
         wall_s = time.perf_counter() - start
         threshold = float(found.thresholds[0])

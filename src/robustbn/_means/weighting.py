@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,31 @@ from robustbn._core.spectrum import Spectrum, top_eigenpairs
 
 SOFTNESS = 1e-3  # the highest score keeps this share at kappa = 1: ties can be lowered in part
 BISECTIONS = 60
+MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distribution
 
 
 # --- what weighted rows look like -----------------------------------------------------------------
+
+
+@runtime_checkable
+class Following(Protocol):
+    """Vectors that are centred and scaled by the rows that are trusted."""
+
+    def at_weights(self, weights: RowVector) -> Vectors:
+        """Return them as they are when these weights are trusted."""
+
+
+def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
+    """Return the vectors as the rows trusted now make them; fixed vectors as they are.
+
+    A threshold holds for good rows that are scaled by good rows. Scaled by a count C instead of
+    their own count G, good rows have the variance G / C along a cell. Before any bad row is found
+    that is up to 1 / (1 - eps), and when an oracle has taken good rows of a rare cell it is as
+    large as its own mistake: at a fixed scale the mistake is evidence for itself, the more rows
+    the surer, since only noise and damping hid it. At the scale of the current weights the variance
+    along every cell is 1 by construction, and only what cells do together counts as evidence.
+    """
+    return vectors.at_weights(weights) if isinstance(vectors, Following) else vectors
 
 
 @dataclass(frozen=True)
