@@ -29,6 +29,7 @@ from benchmarks import (
     robust_mean,
     robust_time,
     robustness,
+    sensitivity,
     stream,
     tables,
 )
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "counting": counting.run,
     "kernels": kernels.run,
     "robustness": robustness.run,
+    "sensitivity": sensitivity.run,
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
     "tables": tables.run,

@@ -19,7 +19,7 @@ class Tuning:
     """The numbers, each with its unit and its reason: see `describe`.
 
     A name says the stage that it belongs to: `spectrum_`, `sample_`, `kind_`, `split_`, `settle_`,
-    `filter_`, `copies_` are of the default method.
+    `filter_`, `copies_` are of the default method, the others of the named oracles.
     """
 
     # --- the spectrum -----------------------------------------------------------------------------
@@ -124,6 +124,62 @@ class Tuning:
     copies_anew: float = _number(
         2e-3, "share of rows", "newly found to be copies: the verdict is learned again"
     )
+
+    # --- any oracle -------------------------------------------------------------------------------
+    oracle_allowance: float = _number(
+        0.1, "eps ln(1/eps)", "raises the threshold; 0.5 only tied looking once, 0.1 saw more"
+    )
+    oracle_step: float = _number(
+        0.25, "eps", "weight that a step may remove: uncapped steps took 30 % of good rows"
+    )
+    oracle_steps: int = _number(60, "steps", "at most, of the spectral filter and of descent")
+    oracle_far: float = _number(
+        4.0, "median distances", "a row farther out is trimmed first, in many columns"
+    )
+    oracle_far_narrow: float = _number(
+        6.0, "median distances a 1/sqrt(dim)", "added to it: few columns have longer tails"
+    )
+    oracle_softness: float = _number(
+        1e-3, "share of weight", "that the highest score keeps at kappa = 1: ties go in part"
+    )
+
+    # --- Algorithm 1 and the joint loop -----------------------------------------------------------
+    paper_rho: float = _number(1.0, "times eps sqrt(d)", "rho at the start; the paper's O(.)")
+    paper_shrink: float = _number(0.6, "times", "rho from round to round; the paper's c_1")
+    paper_beta: float = _number(0.1, "times the paper's order", "stability of the mean")
+    paper_gamma: float = _number(0.05, "times the paper's order", "stability of the covariance")
+    joint_rounds: int = _number(6, "rounds", "at most: three settle it")
+    joint_moved: float = _number(0.05, "eps", "of weight: the rounds have settled")
+
+    # --- quantum-entropy scores -------------------------------------------------------------------
+    que_width: int = _number(64, "columns", "of the sketch; measured in `draw_sketch`")
+    que_reach: float = _number(
+        8.0, "nats", "exp(-x) by Taylor loses e^x to cancellation: single precision bears 8"
+    )
+    que_trigger: float = _number(0.2, "first excess", "of q~: above it rows are filtered")
+    que_goal: float = _number(0.1, "first excess", "that filtering brings q~ down to")
+    que_halved: float = _number(0.5, "first excess", "an epoch ends when it has fallen so far")
+    que_steps: float = _number(5.0, "ln dim", "steps of an epoch at most (Lemma que_id)")
+
+    # --- the spectral filter, where the covariance is not known -----------------------------------
+    spectral_heaviest: float = _number(
+        3.0, "variance over spread^2", "that heavy tails excuse: 2.3 for Student's t_3"
+    )
+    spectral_probes: int = _number(9, "columns", "that say how heavy tails are: a median of them")
+    spectral_layers: int = _number(12, "layers", "of correlated directions that are looked behind")
+
+    # --- projected gradient -----------------------------------------------------------------------
+    descent_size: float = _number(
+        0.5, "weight", "that a row with the mean score of the tail loses in a step"
+    )
+    descent_patience: int = _number(10, "steps", "without a better spectrum: no progress")
+    descent_better: float = _number(0.99, "best excess", "that counts as better")
+    descent_shrink: float = _number(0.8, "times", "the size of a step that made nothing better")
+
+    # --- baselines --------------------------------------------------------------------------------
+    ransac_trials: int = _number(20, "subsets", "the usual number")
+    ransac_lucky: float = _number(0.1, "probability", "that a subset holds good rows only")
+    trimmed_rounds: int = _number(5, "rounds", "as the baseline is used elsewhere")
 
     def describe(self) -> list[tuple[str, Any, str, str]]:
         """Return (name, value, unit, reason) of every number."""

@@ -1,9 +1,9 @@
 """Algorithm 1 of the paper, with any oracle for robust means, and the same loop done jointly.
 
 Line numbers are those of Algorithm 1 in Cheng and Lin (ICLR 2021). The paper's O(.) hide constants;
-ours are below. The balance c and the smallest configuration probability alpha are taken as 1, as in
-its informal theorem: at their measured values (alpha is about 1e-5 in real networks) the thresholds
-would let everything pass.
+ours are in `Tuning`. The balance c and the smallest configuration probability alpha are taken as 1,
+as in its informal theorem: at their measured values (alpha is about 1e-5 in real networks) the
+thresholds would let everything pass.
 """
 
 from __future__ import annotations
@@ -19,13 +19,8 @@ import numpy as np
 from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Oracle, OracleResult, Round
+from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import drop_highest
-
-C0 = 1.0  # of rho^0
-C1 = 0.6  # rho shrinks by this factor a round
-C_BETA = 0.1  # of beta
-C_GAMMA = 0.05  # of gamma
-MAX_JOINT_ROUNDS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +59,21 @@ def follow_paper(
     start = Expansion.at_counts(rows, counts)  # line 3, damped where counts are small
     pi = start.pi[layout.config_of_cell]
     q = start.q  # line 4
-    rho = C0 * eps * math.sqrt(layout.n_nodes)  # line 6
+    rho = TUNING.paper_rho * eps * math.sqrt(layout.n_nodes)  # line 6
     delta_1, delta_2 = eps * math.sqrt(math.log(1 / eps)), eps * math.log(1 / eps)
-    n_rounds = max(1, math.ceil(math.log(max(rho / delta_1, 1.0)) / math.log(1 / C1)) + 1)
+    shrinking = math.log(1 / TUNING.paper_shrink)
+    n_rounds = max(1, math.ceil(math.log(max(rho / delta_1, 1.0)) / shrinking) + 1)
     rounds: list[Round] = []
     for t in range(n_rounds):  # line 7
         clock = time.perf_counter()
-        beta = C_BETA * (delta_1 + eps * rho)  # line 8, with the floors of Lemma first_phase
-        gamma = C_GAMMA * (delta_2 + rho**2 + rho)
+        # line 8, with the floors of Lemma first_phase
+        beta = TUNING.paper_beta * (delta_1 + eps * rho)
+        gamma = TUNING.paper_gamma * (delta_2 + rho**2 + rho)
         vectors = Expansion(rows, q, start.pi, start.scale)
         found = oracle(vectors, eps, beta=beta, gamma=gamma, random_state=t, **settings)  # line 9
         step = np.divide(found.mean, start.scale * pi, out=np.zeros_like(q), where=pi > 0)
         q = normalise_counts(layout, np.clip(q + step, 0.0, 1.0))  # line 10; clipped: correction
-        rho = max(C1 * rho, delta_1)
+        rho = max(TUNING.paper_shrink * rho, delta_1)
         rounds.append(_round(t, found, clock))
         on_round(rounds[-1])
     return Refined(q, found.weights, tuple(rounds), found.converged, found.status)
@@ -98,7 +95,7 @@ def follow_jointly(
     """
     weights: RowVector = np.ones(rows.n_rows)
     rounds: list[Round] = []
-    for t in range(MAX_JOINT_ROUNDS):
+    for t in range(TUNING.joint_rounds):
         clock = time.perf_counter()
         vectors = FollowingExpansion.at_counts(rows, rows.count(weights))
         found = oracle(vectors, eps, random_state=0, **settings)
@@ -106,7 +103,7 @@ def follow_jointly(
         on_round(rounds[-1])
         moved = float(np.abs(found.weights - weights).mean())
         weights = found.weights
-        if moved < 0.05 * eps:
+        if moved < TUNING.joint_moved * eps:
             break
     counts = rows.count(weights)
     return Refined(
@@ -118,14 +115,12 @@ def follow_jointly(
     )
 
 
-def trim_by_likelihood(
-    rows: Rows, eps: float, on_round: Callable[[Round], None], n_rounds: int = 5
-) -> Refined:
+def trim_by_likelihood(rows: Rows, eps: float, on_round: Callable[[Round], None]) -> Refined:
     """Fit, drop the least likely eps of the rows, refit: the baseline to beat."""
     layout = rows.layout
     weights: RowVector = np.ones(rows.n_rows)
     rounds: list[Round] = []
-    for t in range(n_rounds):
+    for t in range(TUNING.trimmed_rounds):
         clock = time.perf_counter()
         counts = rows.count(weights)
         q = normalise_counts(layout, counts, 1e-3)

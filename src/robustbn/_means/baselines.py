@@ -10,10 +10,8 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
+from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import drop_highest, find_center, look_at, signed_positions
-
-N_TRIALS = 20
-LUCKY = 0.1  # chance that a subset of RANSAC holds good rows only
 
 
 @runtime_checkable
@@ -110,7 +108,7 @@ def ransac(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    n_trials: int = N_TRIALS,
+    n_trials: int = TUNING.ransac_trials,
     random_state: Any = None,
 ) -> OracleResult:
     """Average small random subsets, keep the rows nearest to the best average.
@@ -120,7 +118,7 @@ def ransac(
     """
     rng = np.random.default_rng(random_state)
     n_rows = vectors.n_rows
-    size = min(n_rows, max(2, round(math.log(LUCKY) / math.log1p(-eps))))
+    size = min(n_rows, max(2, round(math.log(TUNING.ransac_lucky) / math.log1p(-eps))))
     best, best_distance = vectors.square_norms(vectors.mean()), math.inf
     for _ in range(n_trials):
         subset = np.zeros(n_rows)

@@ -9,6 +9,7 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
+from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
     Look,
     look_at,
@@ -18,10 +19,6 @@ from robustbn._means.weighting import (
     trim_far_rows,
 )
 
-STEP_SIZE = 0.5  # a row with the mean score of the tail loses this much weight
-PATIENCE = 10  # steps without a better spectrum, until it is called no progress
-BETTER = 0.99  # a better spectrum has at most this share of the best excess so far
-
 
 def descent(
     vectors: Vectors,
@@ -29,8 +26,8 @@ def descent(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    allowance: float = 0.1,
-    max_steps: int = 60,
+    allowance: float = TUNING.oracle_allowance,
+    max_steps: int = TUNING.oracle_steps,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -55,19 +52,19 @@ def descent(
     weights = project_capped_simplex(caps, (1.0 - eps) * n_rows, caps)
     history: list[Step] = []
     status = Status.STEPS_SPENT
-    best, best_look, since_best, size = weights, None, 0, STEP_SIZE
+    best, best_look, since_best, size = weights, None, 0, TUNING.descent_size
     for number in range(max_steps):
         start = time.perf_counter()
         look = look_at(vectors, weights, seed=seed)
         threshold = 1.0 + tolerated + float(sampling_noise(vectors, weights, look)[0])
-        if best_look is None or look.top - 1.0 <= BETTER * (best_look.top - 1.0):
+        if best_look is None or look.top - 1.0 <= TUNING.descent_better * (best_look.top - 1.0):
             best, best_look, since_best = weights, look, 0
         else:
-            since_best, size = since_best + 1, 0.8 * size
+            since_best, size = since_best + 1, TUNING.descent_shrink * size
         top = tuple(look.spectrum.values[:8].tolist())
         if look.top <= threshold:
             best, best_look, status = weights, look, Status.CLEAN
-        elif since_best >= PATIENCE:
+        elif since_best >= TUNING.descent_patience:
             status = Status.NO_PROGRESS
         else:
             lowered = weights - size * _gradient(vectors, look, threshold, eps)

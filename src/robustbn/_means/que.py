@@ -17,6 +17,7 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
+from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
     Look,
     follow_weights,
@@ -26,12 +27,6 @@ from robustbn._means.weighting import (
     tolerated_excess,
     trim_far_rows,
 )
-
-WIDTH = 64  # columns of the sketch; measured accuracy in `draw_sketch`
-NEGATIVE_REACH = 8.0  # Taylor's sum for exp(-x) loses e^x to cancellation: single precision bears 8
-TRIGGER = 0.2  # filter when q~ exceeds this share of the epoch's first excess
-GOAL = 0.1  # and bring it down to this share
-HALVED = 0.5  # an epoch ends when the excess has fallen to this share
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +178,7 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     shifts = np.linspace(0.0, 1.0, 21)
     low, high = 0.5 * at * shifts, 0.5 * at * (1.0 + excess_bound - shifts)
     degrees = np.maximum(high + 3.0 * np.sqrt(high) + 2.0, 2.4 * low + 5.0)
-    best = int(np.argmin(np.where(low <= NEGATIVE_REACH, degrees, np.inf)))
+    best = int(np.argmin(np.where(low <= TUNING.que_reach, degrees, np.inf)))
     return float(shifts[best]), math.ceil(degrees[best])
 
 
@@ -229,9 +224,9 @@ def que(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    width: int = WIDTH,
-    allowance: float = 0.1,
-    step_cap: float = 0.25,
+    width: int = TUNING.que_width,
+    allowance: float = TUNING.oracle_allowance,
+    step_cap: float = TUNING.oracle_step,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -288,8 +283,11 @@ def _run_epoch(
     first = state.excess
     a = 1.0 / (1.1 * first)
     past = Past.empty(vectors)
-    for _ in range(math.ceil(5.0 * math.log(vectors.dim + 1.0))):
-        if state.excess <= max(HALVED * first, xi) or _left(settings, state.weights) <= 0:
+    for _ in range(math.ceil(TUNING.que_steps * math.log(vectors.dim + 1.0))):
+        if (
+            state.excess <= max(TUNING.que_halved * first, xi)
+            or _left(settings, state.weights) <= 0
+        ):
             break
         start = time.perf_counter()
         sketch = redraw_sketch(settings.sketch, rng)
@@ -297,8 +295,8 @@ def _run_epoch(
             vectors, state.weights, state.look.mean, past, a, sketch, excess_bound=1.1 * first
         )
         weights, look = state.weights, state.look
-        if scores.excess > TRIGGER * first:
-            weights = _filter(settings, weights, scores, GOAL * first)
+        if scores.excess > TUNING.que_trigger * first:
+            weights = _filter(settings, weights, scores, TUNING.que_goal * first)
             look = look_at(vectors, weights, seed=settings.seed)
         past = past.add(weights, look.mean)  # after the filter, not before
         state = state.advance(weights, look, xi, start)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
+from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
     MAD_TO_SD,
     Look,
@@ -24,11 +25,6 @@ from robustbn._means.weighting import (
     trim_far_rows,
     weighted_median,
 )
-
-HEAVIEST = 3.0  # variance over squared robust spread that tails may excuse; 2.3 for Student's t_3
-N_PROBES = 9
-MAX_DIRECTIONS = 8
-MAX_LAYERS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +119,9 @@ def spectral_filter(
     beta: float = 0.0,
     gamma: float = 0.0,
     known_covariance: bool = True,
-    allowance: float = 0.1,
-    step_cap: float = 0.25,
-    max_steps: int = 60,
+    allowance: float = TUNING.oracle_allowance,
+    step_cap: float = TUNING.oracle_step,
+    max_steps: int = TUNING.oracle_steps,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -193,9 +189,9 @@ def examine(
     behind them, until nothing is above, something is not explained, or there is no end to it.
     """
     excuse = 0.0
-    for layer in range(MAX_LAYERS):
+    for layer in range(TUNING.spectral_layers):
         look = look_at(vectors, weights, seed=seed)
-        directions = look.spectrum.vectors[:, :MAX_DIRECTIONS]
+        directions = look.spectrum.vectors[:, : TUNING.spectrum_directions]
         reference = np.einsum("jk,jk->k", directions, vectors.expected(directions))
         thresholds = reference + sampling_noise(vectors, weights, look, reference) + xi
         found = Finding(vectors, look, reference, thresholds)
@@ -208,7 +204,7 @@ def examine(
             reference[k] = max(reference[k], excuse * spread**2)
         thresholds = reference + sampling_noise(vectors, weights, look, reference) + xi
         found = Finding(vectors, look, reference, thresholds, is_complete=False)
-        if found.in_excess.any() or layer == MAX_LAYERS - 1:
+        if found.in_excess.any() or layer == TUNING.spectral_layers - 1:
             break
         factors = 1.0 / np.sqrt(np.maximum(reference[above], 1.0))
         vectors = Whitened(vectors, directions[:, above], factors)
@@ -232,18 +228,18 @@ def _filter_once(found: Finding, weights: RowVector, tail: float, max_mass: floa
 def _excuse_tails(vectors: Vectors, weights: RowVector, mean: Vector, seed: int) -> float:
     """Return by how much a variance may exceed the squared robust spread.
 
-    The median of that ratio over a few coordinates, between 1 and `HEAVIEST`; and room for the
-    standard error of a squared median distance, which is 2.3 / sqrt(n).
+    The median of that ratio over a few coordinates, between 1 and `spectral_heaviest`; and room
+    for the standard error of a squared median distance, which is 2.3 / sqrt(n).
     """
     rng = np.random.default_rng(seed)
     ratios = []
-    for j in rng.choice(vectors.dim, min(N_PROBES, vectors.dim), replace=False):
+    for j in rng.choice(vectors.dim, min(TUNING.spectral_probes, vectors.dim), replace=False):
         axis = np.zeros(vectors.dim)
         axis[j] = 1.0
         variance, spread = _spread_along(vectors, weights, mean, axis)
         if spread > 0:
             ratios.append(variance / spread**2)
-    typical = float(np.clip(np.median(ratios), 1.0, HEAVIEST)) if ratios else 1.0
+    typical = float(np.clip(np.median(ratios), 1.0, TUNING.spectral_heaviest)) if ratios else 1.0
     return typical * (1.0 + 4.0 / math.sqrt(float(weights.sum())))
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.spectrum import Spectrum, top_eigenpairs
+from robustbn._core.tuning import TUNING
 
-SOFTNESS = 1e-3  # the highest score keeps this share at kappa = 1: ties can be lowered in part
 BISECTIONS = 60
 MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distribution
 
@@ -142,7 +142,7 @@ def soft_filter(
     highest = tail_scores.max(initial=0.0)
     if highest <= 0 or max_mass <= 0:
         return w
-    logs = np.log1p(-tail_scores / (highest * (1.0 + SOFTNESS)))
+    logs = np.log1p(-tail_scores / (highest * (1.0 + TUNING.oracle_softness)))
     rest_mass = w.sum() - tail_w.sum()
     rest_score = (w * scores).sum() - (tail_w * tail_scores).sum()
 
@@ -280,7 +280,7 @@ def trim_far_rows(vectors: Vectors, max_share: float, *, seed: int = 0) -> RowVe
     norms = vectors.square_norms(find_center(vectors).point)
     typical, trace = float(np.median(norms)), expected_trace(vectors, seed)
     typical = typical if typical > 0.2 * trace else trace
-    far = 4.0 + 6.0 / math.sqrt(vectors.dim)
+    far = TUNING.oracle_far + TUNING.oracle_far_narrow / math.sqrt(vectors.dim)
     limit = max(far**2 * typical, float(np.quantile(norms, 1.0 - max_share)))
     return (norms <= limit).astype(np.float64)
 
