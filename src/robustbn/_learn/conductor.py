@@ -95,32 +95,31 @@ def learn(
     # Rows copied more often than the network allows. If the others still do not look like rows of
     # any network, the tables do not say how often a row may appear, and it is asked again later:
     # the common rows among the good would seem copied.
-    repeats = study.first_repeats(copies, few)
+    weighed = study.first_repeats(copies, few)
 
     # Which rows are bad, learned from a sample: explain; and look closer where there is doubt.
-    sample = study.sample(few, repeats)
+    sample = study.sample(few, weighed)
     state = _explain(begin(sample), sample, config)
     is_doubtful = not state.model.n_kinds or is_suspicious(sample, state)
     if is_doubtful and study.n_rows > few.rows.n_rows:
         few = study.choose(study.n_rows)
-        sample = study.sample(few, repeats)
+        sample = study.sample(few, weighed)
         state = _explain(begin_from(sample, state.model, state.rounds), sample, config)
 
     # How often rows may be repeated, now that the tables are better known; then filter the rest.
-    before, repeats = repeats, study.last_repeats(copies, few, state, repeats)
-    if state.excess > 0 or study.is_anew(before, repeats):
-        sample = study.sample(few, repeats)
+    before, weighed = weighed, study.last_repeats(copies, few, state, weighed)
+    if state.excess > 0 or study.is_anew(before, weighed):
+        sample = study.sample(few, weighed)
         state = _explain(begin_from(sample, state.model, state.rounds), sample, config)
         state = filter_the_rest(sample, state)
 
     # The model of all surveyed rows, calibrated.
     model, by_component = state.model, np.zeros((network.n_cells, 1))
     if model.n_others:
-        base = study.weigh(repeats)
-        chosen, many = (few.rows, base[few.which]), (survey.rows, base)
+        chosen, many = (few.rows, weighed.base[few.which]), (survey.rows, weighed.base)
         model, by_component = settle(model, chosen, many, study.draw, config.tuning)
     return Verdict(
-        model=replace(model, repeats=study.scale_to_all(repeats)),
+        model=replace(model, repeats=study.scale_to_all(weighed.repeats)),
         kind_counts=by_component[:, 1:][:, model.is_bad] * (study.unit * study.scale),
         rounds=state.rounds,
         top=state.spectrum.top,

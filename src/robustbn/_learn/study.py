@@ -30,6 +30,14 @@ class Chosen:
 
 
 @dataclass(frozen=True, eq=False)
+class Weighed:
+    """Rows that are repeated too often, and the weight that this leaves to every row; (n,)."""
+
+    repeats: Repeats
+    base: RowVector
+
+
+@dataclass(frozen=True, eq=False)
 class Study:
     """Rows of a survey with their weights.
 
@@ -96,15 +104,11 @@ class Study:
         which = draw_evenly(self.n_rows, n, self.config.seed)
         return Chosen(which, self.load(self.survey.codes[which]))
 
-    def weigh(self, repeats: Repeats) -> RowVector:
-        """Return the weight of each row once repeated ones are lowered; shape (n,)."""
-        return self.given * repeats.weigh_prints(self.prints)
-
-    def sample(self, chosen: Chosen, repeats: Repeats) -> Sample:
+    def sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
         """Return rows to learn from."""
         return Sample(
             rows=chosen.rows,
-            base=self.weigh(repeats)[chosen.which],
+            base=weighed.base[chosen.which],
             n_given=float(self.given[chosen.which].sum(dtype=np.float64)),
             draw=self.draw,
             ceiling=self.config.ceiling,
@@ -119,21 +123,24 @@ class Study:
         tuning = self.config.tuning
         return find_copies(self.prints, self.given, self.survey.codes, self.load, tuning)
 
-    def first_repeats(self, copies: Copies, chosen: Chosen) -> Repeats:
+    def _weigh(self, repeats: Repeats) -> Weighed:
+        return Weighed(repeats, self.given * repeats.weigh_prints(self.prints))
+
+    def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
         """Return the rows that appear too often whatever the tables are, if the rest looks good."""
-        tuning = self.config.tuning
+        tuning, nothing = self.config.tuning, Weighed(NO_REPEATS, self.given)
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
         slack = tuning.copies_slack_first
-        found = find_repeats(copies, counts, everywhere, tuning, slack=slack) or NO_REPEATS
-        if len(found.factors):
-            kept = self.weigh(found)[chosen.which]
-            if find_spectrum(chosen.rows, kept, tuning).top > tuning.spectrum_obvious:
-                return NO_REPEATS
-        return found
+        found = find_repeats(copies, counts, everywhere, tuning, slack=slack)
+        if found is None or not len(found.factors):
+            return nothing
+        weighed = self._weigh(found)
+        spectrum = find_spectrum(chosen.rows, weighed.base[chosen.which], tuning)
+        return weighed if spectrum.top <= tuning.spectrum_obvious else nothing
 
     def last_repeats(
-        self, copies: Copies, chosen: Chosen, state: State, before: Repeats
-    ) -> Repeats:
+        self, copies: Copies, chosen: Chosen, state: State, before: Weighed
+    ) -> Weighed:
         """Return the rows that appear too often by the tables of the rows that are trusted."""
         tuning = self.config.tuning
         if state.spectrum.top > tuning.spectrum_obvious:
@@ -141,11 +148,12 @@ class Study:
         trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
         counts = chosen.rows.count(trust) * (self.n_rows / chosen.rows.n_rows)
         judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
-        return find_repeats(copies, counts, judged, tuning, slack=slack) or before
+        found = find_repeats(copies, counts, judged, tuning, slack=slack)
+        return before if found is None else self._weigh(found)
 
-    def is_anew(self, before: Repeats, after: Repeats) -> bool:
+    def is_anew(self, before: Weighed, after: Weighed) -> bool:
         """Whether so many more rows are found to be repeated that all is to be judged again."""
-        lost = np.maximum(self.weigh(before) - self.weigh(after), 0).sum(dtype=np.float64)
+        lost = np.maximum(before.base - after.base, 0).sum(dtype=np.float64)
         return float(lost) > self.config.tuning.copies_anew * self.n_rows
 
     def scale_to_all(self, repeats: Repeats) -> Repeats:
