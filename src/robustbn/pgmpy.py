@@ -106,7 +106,7 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     Parameters
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
-    contamination, method, schedule, polish, prior, pseudo_count, equivalent_sample_size, \
+    contamination, method, schedule, polish, misfit, prior, pseudo_count, equivalent_sample_size, \
 on_unknown, on_missing, bins, sample_rows, verify, random_state, n_threads, kernels, \
 verbose : as in `robustbn.RobustEstimator`.
 
@@ -131,6 +131,7 @@ verbose : as in `robustbn.RobustEstimator`.
         method: str = "filter",
         schedule: str = "joint",
         polish: bool = True,
+        misfit: str = "allow",
         prior: str | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -148,6 +149,7 @@ verbose : as in `robustbn.RobustEstimator`.
         self.method = method
         self.schedule = schedule
         self.polish = polish
+        self.misfit = misfit
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size

@@ -28,6 +28,7 @@ class RobustConfig:
     method: str = "filter"
     schedule: str = "joint"
     polish: bool = True
+    misfit: str = "allow"
     sample_rows: int | None = None
     verify: bool = False
     seed: int = 0
@@ -39,6 +40,8 @@ class RobustConfig:
         check_contamination(self.contamination)
         if self.schedule not in ("joint", "paper"):
             raise ValueError(f"Unknown schedule {self.schedule!r}; choose joint or paper.")
+        if self.misfit not in ("allow", "none"):
+            raise ValueError(f"misfit is 'allow' or 'none'; found {self.misfit!r}.")
         if self.sample_rows is not None and not (
             isinstance(self.sample_rows, Integral) and self.sample_rows >= 1
         ):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Round, Verdict
+from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Filter, Repeats, RowModel
 from robustbn.exceptions import ModelFileError, RobustBNError
 
@@ -115,6 +115,24 @@ def build_rounds(document: Any) -> tuple[Round, ...]:
     )
 
 
+def describe_misfit(misfit: Misfit | None) -> dict[str, Any] | None:
+    """Return how well a network fits as plain values."""
+    return None if misfit is None else asdict(misfit)
+
+
+def build_misfit(document: Any) -> Misfit | None:
+    """Return how well a network fits; None where nobody asked."""
+    if document is None:
+        return None
+    return Misfit(
+        is_exact=bool(document["is_exact"]),
+        nats=float(document["nats"]),
+        n_classes=int(document["n_classes"]),
+        top=float(document["top"]),
+        limit=float(document["limit"]),
+    )
+
+
 def describe_verdict(verdict: Verdict) -> dict[str, Any]:
     """Return how rows are to be judged as plain values."""
     return {
@@ -124,6 +142,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         "top": verdict.top,
         "threshold": verdict.threshold,
         "stopped": verdict.stopped,
+        "misfit": describe_misfit(verdict.misfit),
     }
 
 
@@ -137,6 +156,7 @@ def build_verdict(document: Any, layout: Layout, fingerprint: Fingerprint) -> Ve
             top=float(document["top"]),
             threshold=float(document["threshold"]),
             stopped=str(document["stopped"]),
+            misfit=build_misfit(document.get("misfit")),
         )
 
 

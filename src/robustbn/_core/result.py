@@ -87,6 +87,26 @@ class Round:
     is_accepted: bool = True
 
 
+@dataclass(frozen=True)
+class Misfit:
+    """How far the trusted rows are from rows of the network.
+
+    Parameters
+    ----------
+    is_exact : whether the network describes them as well as can be told.
+    nats : log-likelihood a row that classes of the good population explain and the network does
+        not: at least so far is it from the population.
+    n_classes : further classes that were found in the good population.
+    top, limit : largest eigenvalue of the main class, and what rows drawn from its tables have.
+    """
+
+    is_exact: bool
+    nats: float
+    n_classes: int
+    top: float
+    limit: float
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """How rows are to be judged, learned from some of them.
@@ -98,6 +118,7 @@ class Verdict:
     rounds : what happened.
     top, threshold : the certificate: largest eigenvalue left, and what clean rows would have.
     stopped : why the rounds ended, in a few words; empty when the rows look clean.
+    misfit : how well the network fits; None if it was taken for exact.
     """
 
     model: RowModel
@@ -106,6 +127,7 @@ class Verdict:
     top: float
     threshold: float
     stopped: str
+    misfit: Misfit | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +143,7 @@ class RobustFit:
     model : how any row is judged.
     kind_counts : weight of each kind of bad rows on each cell; shape (M, K).
     rounds, converged, status : what happened, whether it settled, and why it stopped.
+    misfit : how well the network fits; None if it was taken for exact.
     """
 
     counts: Vector
@@ -133,6 +156,7 @@ class RobustFit:
     rounds: tuple[Round, ...]
     converged: bool
     status: str
+    misfit: Misfit | None = None
 
     @property
     def removed(self) -> float:

@@ -125,6 +125,55 @@ class Tuning:
         2e-3, "share of rows", "newly found to be copies: the verdict is learned again"
     )
 
+    # --- components with tied tables --------------------------------------------------------------
+    tied_rows: int = _number(50_000, "rows", "to search in: enough for a kind of 1 %")
+    tied_most: int = _number(6, "components", "natural variety goes on for ever")
+    tied_main: float = _number(0.3, "share of rows", "a smaller main class is no main class")
+    tied_noise: float = _number(
+        1.25, "times the drawn excess", "the top eigenvalue of drawn rows is noisy itself"
+    )
+    tied_directions: int = _number(4, "directions", "of which both ends are starts")
+    tied_copies: int = _number(3, "rows", "that appear too often: what is near them is a start")
+    tied_radius: float = _number(0.15, "share of nodes", "in which a row near it may differ")
+    tied_surprise: float = _number(10.0, "nats", "of its number of copies: less is chance")
+    tied_handful: float = _number(
+        0.01, "share of rows", "added to a start's own, or a handful of odd rows wins"
+    )
+    tied_kept: int = _number(6, "starts", "after the first steps: none holds another's rows")
+    tied_finished: int = _number(2, "starts", "fitted together with all components")
+    tied_first_steps: int = _number(3, "steps", "of all starts")
+    tied_more_steps: int = _number(6, "steps", "of those that are kept")
+    tied_joint_steps: int = _number(25, "steps", "of all components together")
+    tied_settled: int = _number(10, "steps", "after which ties are kept: they would flicker")
+
+    # --- which components are bad -----------------------------------------------------------------
+    standing_least: float = _number(0.62, "standing", "of a bad kind where no other is near")
+    standing_natural: float = _number(0.06, "standing", "that natural variety has in any table")
+    standing_ratio: float = _number(0.3, "exponent", "of the next component's standing")
+    standing_rows: float = _number(20.0, "rows a parameter", "below it a kind may be an accident")
+    standing_share: float = _number(0.45, "share of rows", "a larger component is never bad")
+
+    # --- is the network exact? --------------------------------------------------------------------
+    exact_evidence: float = _number(
+        3.0, "nats a row", "kinds that bring more, and leave clean rows, are plainly bad rows"
+    )
+    exact_evidence_node: float = _number(
+        0.1, "nats a row and node", "natural kinds bring up to 0.04; wide tables ask for more"
+    )
+    exact_copies: float = _number(
+        0.005, "share of rows", "otherwise trusted that copies may cost; more may be good rows"
+    )
+    exact_nearly: float = _number(
+        0.06, "eigenvalue", "left in excess by bad rows that no tied kind describes well"
+    )
+    exact_share: float = _number(0.12, "first excess", "and no more than this share of it")
+    exact_dubious: float = _number(
+        0.15, "share of rows", "in components that do not stand out: bad all the same"
+    )
+    exact_more: float = _number(
+        0.09, "share of rows", "that may be distrusted beside the tied kinds' own"
+    )
+
     # --- any oracle -------------------------------------------------------------------------------
     oracle_allowance: float = _number(
         0.1, "eps ln(1/eps)", "raises the threshold; 0.5 only tied looking once, 0.1 saw more"

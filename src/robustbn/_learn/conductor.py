@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.expansion import sum_over_rows
 from robustbn._core.protocols import Data, Rows, RowVector, Survey
-from robustbn._core.result import RobustFit, Round, Verdict
+from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
+from robustbn._learn.misfit import learn_allowing_misfit
 from robustbn._learn.population import settle
 from robustbn._learn.proposals import Sample
+from robustbn._learn.repeats import Copies
 from robustbn._learn.rounds import (
     State,
     begin,
@@ -24,7 +26,7 @@ from robustbn._learn.rounds import (
     is_suspicious,
 )
 from robustbn._learn.status import describe_status
-from robustbn._learn.study import Study, mean_weight
+from robustbn._learn.study import Chosen, Study, Weighed, mean_weight
 from robustbn._rows.draw import drawing
 from robustbn.network import BayesianNetwork
 
@@ -64,6 +66,7 @@ def fit_robustly(
         verdict.top,
         verdict.threshold,
         verdict.stopped,
+        verdict.misfit,
     )
     fit = RobustFit(
         counts=counts,
@@ -76,6 +79,7 @@ def fit_robustly(
         rounds=verdict.rounds,
         converged=converged,
         status=status,
+        misfit=verdict.misfit,
     )
     return fit, survey
 
@@ -90,7 +94,49 @@ def learn(
     """Learn how rows are to be judged, from those of a survey."""
     study = Study.of(network, survey, sample_weight, config, tell)
     copies = study.find_copies()
-    few = study.choose(config.sample_size(network.layout))
+    if config.misfit == "none" or not config.polish:
+        return learn_exactly(study, copies)
+    plain = learn_plainly(study, copies)
+    if plain is not None:
+        return plain
+    return learn_allowing_misfit(study, copies, lambda done: learn_exactly(study, copies, done))
+
+
+def learn_plainly(study: Study, copies: Copies) -> Verdict | None:
+    """Return the verdict if all is plain: clean rows, or plainly bad ones beside clean ones.
+
+    None where a kind of rows brings so little evidence that it may be the population's own variety.
+    """
+    tuning, layout = study.config.tuning, study.survey.rows.layout
+    least = max(tuning.exact_evidence, tuning.exact_evidence_node * layout.n_nodes)
+    learned = _learn_rounds(study, copies, (), least)
+    is_clear = learned.state.least_evidence >= least and learned.state.excess <= 0
+    if not is_clear or study.lost_to_copies(learned.weighed, learned.state) > tuning.exact_copies:
+        return None
+    top, limit = learned.state.spectrum.top, learned.state.threshold
+    return replace(_settle(study, learned), misfit=Misfit(True, 0.0, 0, top, limit))
+
+
+def learn_exactly(study: Study, copies: Copies, rounds: tuple[Round, ...] = ()) -> Verdict:
+    """Learn as if good rows were exactly the network's: filter, explain, filter again."""
+    return _settle(study, _learn_rounds(study, copies, rounds, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """Where the rounds ended: the state, on which rows, and which rows are repeated."""
+
+    state: State
+    chosen: Chosen
+    weighed: Weighed
+
+
+def _learn_rounds(
+    study: Study, copies: Copies, rounds: tuple[Round, ...], plain_evidence: float
+) -> _Learned:
+    """Go through the rounds; end at once where a kind brings less than `plain_evidence`."""
+    config = study.config
+    few = study.choose(config.sample_size(study.survey.rows.layout))
 
     # Rows copied more often than the network allows. If the others still do not look like rows of
     # any network, the tables do not say how often a row may appear, and it is asked again later:
@@ -99,27 +145,37 @@ def learn(
 
     # Which rows are bad, learned from a sample: explain; and look closer where there is doubt.
     sample = study.sample(few, weighed)
-    state = _explain(begin(sample), sample, config)
+    state = _explain(begin(sample, rounds), sample, config, plain_evidence)
     is_doubtful = not state.model.n_kinds or is_suspicious(sample, state)
+    if state.least_evidence < plain_evidence:
+        return _Learned(state, few, weighed)
     if is_doubtful and study.n_rows > few.rows.n_rows:
         few = study.choose(study.n_rows)
         sample = study.sample(few, weighed)
-        state = _explain(begin_from(sample, state.model, state.rounds), sample, config)
+        state = begin_from(sample, state.model, state.rounds)
+        state = _explain(state, sample, config, plain_evidence)
 
     # How often rows may be repeated, now that the tables are better known; then filter the rest.
     before, weighed = weighed, study.last_repeats(copies, few, state, weighed)
+    if state.excess > 0 and plain_evidence:
+        return _Learned(state, few, weighed)
     if state.excess > 0 or study.is_anew(before, weighed):
         sample = study.sample(few, weighed)
-        state = _explain(begin_from(sample, state.model, state.rounds), sample, config)
-        state = filter_the_rest(sample, state)
+        state = begin_from(sample, state.model, state.rounds)
+        state = filter_the_rest(sample, _explain(state, sample, config, plain_evidence))
+    return _Learned(state, few, weighed)
 
-    # The model of all surveyed rows, calibrated.
-    model, by_component = state.model, np.zeros((network.n_cells, 1))
+
+def _settle(study: Study, learned: _Learned) -> Verdict:
+    """Return the verdict, its model refitted to all surveyed rows and calibrated."""
+    survey, state, base = study.survey, learned.state, learned.weighed.base
+    model, by_component = state.model, np.zeros((survey.rows.layout.n_cells, 1))
     if model.n_others:
-        chosen, many = (few.rows, weighed.base[few.which]), (survey.rows, weighed.base)
-        model, by_component = settle(model, chosen, many, study.draw, config.tuning)
+        chosen = (learned.chosen.rows, base[learned.chosen.which])
+        many = (survey.rows, base)
+        model, by_component = settle(model, chosen, many, study.draw, study.config.tuning)
     return Verdict(
-        model=replace(model, repeats=study.scale_to_all(weighed.repeats)),
+        model=replace(model, repeats=study.scale_to_all(learned.weighed.repeats)),
         kind_counts=by_component[:, 1:][:, model.is_bad] * (study.unit * study.scale),
         rounds=state.rounds,
         top=state.spectrum.top,
@@ -128,8 +184,8 @@ def learn(
     )
 
 
-def _explain(state: State, sample: Sample, config: RobustConfig) -> State:
-    return explain_bad_rows(sample, state) if config.polish else state
+def _explain(state: State, sample: Sample, config: RobustConfig, plain_evidence: float) -> State:
+    return explain_bad_rows(sample, state, plain_evidence) if config.polish else state
 
 
 def verify(

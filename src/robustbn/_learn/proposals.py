@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.expansion import Expansion, normalise_counts, uniform_tables
 from robustbn._core.protocols import Rows, RowVector, Vector
@@ -29,6 +30,7 @@ class Sample:
     draw : draws rows from tables.
     ceiling : largest share of the rows that may be distrusted, below 1/2.
     tell : is told of every round.
+    codes : of the rows, where they are at hand; shape (N, d).
     """
 
     rows: Rows
@@ -38,6 +40,7 @@ class Sample:
     ceiling: float
     tuning: Tuning = TUNING
     tell: Callable[[Round], None] = lambda _: None
+    codes: NDArray[np.uint8] | None = None
 
     @cached_property
     def total(self) -> float:

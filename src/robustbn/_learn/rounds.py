@@ -37,6 +37,7 @@ class State:
     rounds : what happened, rejected rounds too.
     ended_at : when the last of them ended, in seconds.
     stopped : why no more was filtered although the rows do not look clean, in a few words.
+    least_evidence : the least that any kind brought for each row it took, in nats.
     """
 
     model: RowModel
@@ -48,6 +49,7 @@ class State:
     rounds: tuple[Round, ...]
     ended_at: float
     stopped: str = ""
+    least_evidence: float = math.inf
 
     @property
     def excess(self) -> float:
@@ -148,19 +150,35 @@ def _look(
 # --- rounds until there is no reason for another --------------------------------------------------
 
 
-def explain_bad_rows(sample: Sample, state: State) -> State:
-    """Add kinds of bad rows while the spectrum is in excess and each earns its place."""
+def explain_bad_rows(sample: Sample, state: State, plain_evidence: float = 0.0) -> State:
+    """Add kinds of bad rows while the spectrum is in excess and each earns its place.
+
+    Parameters
+    ----------
+    plain_evidence : nats a row; ends at a kind that brings less.
+    """
     for _ in range(sample.tuning.kind_rounds - 1):
         explained = _explain_more(sample, state) if is_suspicious(sample, state) else None
         if explained is None:
             break
+        evidence = min(_find_evidence(sample, state, explained), state.least_evidence)
+        if evidence < plain_evidence:
+            return replace(state, least_evidence=evidence)
         after = _look_explained(
             sample, explained, "explained bad rows", state.rounds, state.ended_at, state.excess
         )
         if not after.rounds[-1].is_accepted:  # the certificate decides
             return replace(state, rounds=after.rounds, ended_at=after.ended_at)
-        state = after
+        state = replace(after, least_evidence=evidence)
     return state
+
+
+def _find_evidence(sample: Sample, state: State, explained: Explained) -> float:
+    """Return the log-likelihood that was gained for each row that is newly distrusted."""
+    gain = explained.log_likelihood - state.log_likelihood
+    trusted = float(sample.base @ explained.good)
+    newly = float(state.weights.sum(dtype=np.float64)) - trusted
+    return gain / max(newly, 1.0)
 
 
 def _explain_more(sample: Sample, state: State) -> Explained | None:

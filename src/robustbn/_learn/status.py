@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from robustbn._core.config import CEILING, RobustConfig
+from robustbn._core.result import Misfit
 
 
 def describe_status(
-    removed: float, config: RobustConfig, top: float, threshold: float, stopped: str
+    removed: float,
+    config: RobustConfig,
+    top: float,
+    threshold: float,
+    stopped: str,
+    misfit: Misfit | None = None,
 ) -> tuple[bool, str]:
     """Return whether the trusted rows look clean, and the sentence that says so.
 
@@ -15,7 +21,10 @@ def describe_status(
     removed : share of the rows' weight that is distrusted, repeated rows included.
     top, threshold : largest eigenvalue left, and what good rows have at most.
     stopped : why no more was filtered.
+    misfit : how well the network fits, if that was asked.
     """
+    if misfit is not None and not misfit.is_exact:
+        return True, _say_misfit(removed, misfit)
     values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
     can_be_raised = config.ceiling < CEILING
     if top > threshold:
@@ -39,4 +48,25 @@ def describe_status(
         return True, f"The rows look clean ({values}): every row is trusted."
     return True, (
         f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
+    )
+
+
+def _say_misfit(removed: float, misfit: Misfit) -> str:
+    """Say what was found among rows that the network does not describe."""
+    found = (
+        f"{removed:.2%} of the rows' weight is distrusted: these rows stand out from the variety "
+        "that the others show."
+        if removed >= 1e-6
+        else "No row stands out: every row is trusted."
+    )
+    classes = (
+        f"; {misfit.n_classes} more class{'es' if misfit.n_classes > 1 else ''} of good rows "
+        f"explain {misfit.nats:.2f} nats a row"
+        if misfit.n_classes
+        else ""
+    )
+    return (
+        f"{found} The network does not describe the trusted rows (top eigenvalue "
+        f"{misfit.top:.3f}, rows drawn from it have up to {misfit.limit:.3f}{classes}): an edge "
+        "is missing, or there is a hidden group. That is misfit, not bad rows."
     )

@@ -114,6 +114,7 @@ class Study:
             ceiling=self.config.ceiling,
             tuning=self.config.tuning,
             tell=self.tell,
+            codes=self.survey.codes[chosen.which],
         )
 
     # --- copies -----------------------------------------------------------------------------------
@@ -123,20 +124,28 @@ class Study:
         tuning = self.config.tuning
         return find_copies(self.prints, self.given, self.survey.codes, self.load, tuning)
 
-    def _weigh(self, repeats: Repeats) -> Weighed:
+    def weigh(self, repeats: Repeats) -> Weighed:
+        """Return the weights of all rows once repeated ones are lowered."""
         return Weighed(repeats, self.given * repeats.weigh_prints(self.prints))
 
-    def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
-        """Return the rows that appear too often whatever the tables are, if the rest looks good."""
-        tuning, nothing = self.config.tuning, Weighed(NO_REPEATS, self.given)
+    def unweighed(self) -> Weighed:
+        """Return the weights as they were given."""
+        return Weighed(NO_REPEATS, self.given)
+
+    def surest_repeats(self, copies: Copies) -> Repeats | None:
+        """Return the rows that appear too often whatever the tables are; None if no telling."""
+        tuning = self.config.tuning
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
-        slack = tuning.copies_slack_first
-        found = find_repeats(copies, counts, everywhere, tuning, slack=slack)
+        return find_repeats(copies, counts, everywhere, tuning, slack=tuning.copies_slack_first)
+
+    def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
+        """Return those rows if the others look at all like rows of a network; else none."""
+        tuning, found = self.config.tuning, self.surest_repeats(copies)
         if found is None or not len(found.factors):
-            return nothing
-        weighed = self._weigh(found)
+            return self.unweighed()
+        weighed = self.weigh(found)
         spectrum = find_spectrum(chosen.rows, weighed.base[chosen.which], tuning)
-        return weighed if spectrum.top <= tuning.spectrum_obvious else nothing
+        return weighed if spectrum.top <= tuning.spectrum_obvious else self.unweighed()
 
     def last_repeats(
         self, copies: Copies, chosen: Chosen, state: State, before: Weighed
@@ -149,12 +158,23 @@ class Study:
         counts = chosen.rows.count(trust) * (self.n_rows / chosen.rows.n_rows)
         judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
         found = find_repeats(copies, counts, judged, tuning, slack=slack)
-        return before if found is None else self._weigh(found)
+        return before if found is None else self.weigh(found)
 
     def is_anew(self, before: Weighed, after: Weighed) -> bool:
         """Whether so many more rows are found to be repeated that all is to be judged again."""
         lost = np.maximum(before.base - after.base, 0).sum(dtype=np.float64)
         return float(lost) > self.config.tuning.copies_anew * self.n_rows
+
+    def lost_to_copies(self, weighed: Weighed, state: State) -> float:
+        """Return the share of rows that only their copies speak against; 0 if there are no kinds.
+
+        Where no kind was needed, copies alone made the difference between clean rows and not.
+        """
+        if not (state.model.n_kinds and len(weighed.repeats.factors)):
+            return 0.0
+        trust = state.model.weigh(self.survey.rows)
+        lost = float((trust * (self.given - weighed.base)).sum(dtype=np.float64))
+        return lost / float(self.given.sum(dtype=np.float64))
 
     def scale_to_all(self, repeats: Repeats) -> Repeats:
         """Return repeats among all rows of the table, by their numbers there."""

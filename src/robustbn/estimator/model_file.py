@@ -19,8 +19,10 @@ import numpy as np
 
 from robustbn._core.config import TableConfig
 from robustbn._core.documents import (
+    build_misfit,
     build_model,
     build_rounds,
+    describe_misfit,
     describe_model,
     describe_rounds,
     explaining,
@@ -165,6 +167,7 @@ def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
         "rounds": describe_rounds(fit.rounds),
         "converged": fit.converged,
         "status": fit.status,
+        "misfit": describe_misfit(fit.misfit),
     }
 
 
@@ -189,6 +192,7 @@ def build_fit(
             rounds=build_rounds(document["rounds"]),
             converged=bool(document["converged"]),
             status=str(document["status"]),
+            misfit=build_misfit(document.get("misfit")),
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain

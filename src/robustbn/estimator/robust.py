@@ -50,6 +50,8 @@ class RobustEstimator(ShownEstimator):
     schedule : "joint" (tables, scale and weights are updated together) or "paper" (Algorithm 1
         with its fixed scale and its schedule of thresholds; needs `contamination`).
     polish : whether bad rows are explained by networks of their own; otherwise filters alone judge.
+    misfit : "allow" (the default: the network may be wrong, and what it misses is told from bad
+        rows) or "none" (good rows are exactly the network's, as the paper assumes).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
@@ -75,6 +77,7 @@ class RobustEstimator(ShownEstimator):
     plain_network_ : what counting gives, for comparison.
     shift_ : robust minus plain estimate of each cell, and its z-score.
     history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
+    misfit_ : how far the trusted rows are from rows of the network; None if that was not asked.
     converged_, status_ : whether the trusted rows look clean, and a sentence on why it stopped.
     counts_ : weight of the trusted rows that touch each cell, shape (M,).
     unseen_configurations_, reading_ : as in `MaximumLikelihoodEstimator`.
@@ -111,6 +114,7 @@ class RobustEstimator(ShownEstimator):
         *,
         schedule: str = "joint",
         polish: bool = True,
+        misfit: str = "allow",
         prior: str | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -131,6 +135,7 @@ class RobustEstimator(ShownEstimator):
         self.method = method
         self.schedule = schedule
         self.polish = polish
+        self.misfit = misfit
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
@@ -210,6 +215,7 @@ class RobustEstimator(ShownEstimator):
             method=self.method,
             schedule=self.schedule,
             polish=self.polish,
+            misfit=self.misfit,
             sample_rows=self.sample_rows,
             verify=self.verify,
             seed=_seed(self.random_state),
@@ -312,6 +318,7 @@ class RobustEstimator(ShownEstimator):
         self.repeats_ = describe_repeats(network, fit.model.repeats)
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
+        self.misfit_ = fit.misfit
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit

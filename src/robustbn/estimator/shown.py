@@ -12,6 +12,7 @@ from robustbn._core.result import (
     DOUBT,
     BadKind,
     JudgedRows,
+    Misfit,
     RepeatedRow,
     RobustFit,
     Round,
@@ -41,6 +42,7 @@ class ShownEstimator(TableEstimator):
     history_: list[Round]
     converged_: bool
     status_: str
+    misfit_: Misfit | None
     offset_: float
     fit_seconds_: float
     _fit: RobustFit

@@ -1,0 +1,80 @@
+"""Which components are bad rows, and which are classes of the good population.
+
+Natural variety explains a little about many rows, or breaks a few families by a lot; bad rows are
+few, each is explained a lot, and many of their families have lost their parents. A component's
+standing is the product of what it brings a row, the breadth of what it breaks, the share of its
+families that are independent of their parents, and how many rows it has for each parameter it uses.
+It is bad if it stands out, by itself and from the component after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Vector
+from robustbn._core.row_model import log_sum_exp, softplus
+from robustbn._core.tuning import Tuning
+from robustbn._learn.proposals import Sample
+from robustbn._learn.tied_kinds import Population, Search
+from robustbn._learn.ties import ALONE, Families
+
+
+def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
+    """Return the standing of each component; shape (K,)."""
+    tuning, population = sample.tuning, found.population
+    counts = sample.rows.count(population.shares * sample.base[:, None])
+    standings = []
+    for k, gain in enumerate(found.gains):
+        n = max(float(sample.base @ population.shares[:, 1 + k]), 1e-9)
+        evidence = min(gain.evidence, _lost_without(sample, population, k) / n - gain.cost)
+        breadth = _find_breadth(families, population, k, counts[:, 1 + k] / n)
+        alone = float(np.mean(population.ties[k].modes == ALONE))
+        wanted = tuning.standing_rows * max(population.ties[k].n_parameters, 1.0)
+        standings.append(
+            max(evidence, 0.02) * breadth * (alone + 0.1) * float(np.sqrt(n / (n + wanted)))
+        )
+    is_large = population.model.shares > tuning.standing_share
+    return np.where(is_large, 1e-3, standings) if standings else np.empty(0)
+
+
+def _lost_without(sample: Sample, population: Population, k: int) -> float:
+    """Return the log-likelihood that is lost when a component is left out, nothing refitted."""
+    odds, rest = population.log_odds, np.delete(population.log_odds, k, axis=1)
+    share = float(np.clip(population.model.shares[k], 1e-12, 1 - 1e-9))
+    without = softplus(log_sum_exp(rest)) if rest.shape[1] else 0.0
+    lost = softplus(log_sum_exp(odds)) - without + np.log1p(-share)
+    return float(sample.base @ lost)
+
+
+def _find_breadth(families: Families, population: Population, k: int, share: Vector) -> float:
+    """Return the share of the families that a component breaks, as if all broke alike.
+
+    `(sum of sqrt D)^2 / (d sum of D)` with D the divergence of each family from the good one.
+    """
+    evidence = share * population.model.evidence[:, k]
+    apart = np.maximum(families.sum_by_node(evidence), 0)
+    return float(np.sqrt(apart).sum() ** 2 / max(apart.sum(), 1e-9) / len(apart))
+
+
+def accept(
+    standings: Vector, shares: Vector, is_exhausted: bool, tuning: Tuning
+) -> NDArray[np.bool_]:
+    """Return which components are bad: the first few, as many as stand out from the next.
+
+    Parameters
+    ----------
+    is_exhausted : whether there are no more components than these to be found.
+    """
+    order = np.argsort(-standings)
+    ordered, is_bad = standings[order], np.zeros(len(standings), bool)
+    for c in range(len(standings), 0, -1):
+        following = 0.0 if is_exhausted else float(ordered[-1])
+        following = float(ordered[c]) if c < len(standings) else following
+        least = tuning.standing_least * max(following, tuning.standing_natural) ** (
+            tuning.standing_ratio
+        )
+        if ordered[c - 1] >= least and shares[order[:c]].sum() <= 0.5:
+            is_bad[order[:c]] = True
+            break
+    return is_bad

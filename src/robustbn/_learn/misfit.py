@@ -1,0 +1,155 @@
+"""Tell misfit from bad rows: no drawn network is exactly the population's.
+
+If the rows that remain beside a few kinds look like rows of the network, it is exact, and the
+method that takes it for exact decides. Otherwise the components that stand out are bad rows, the
+others are classes of the good population, and no verdict is drawn from what the network expects.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Vector
+from robustbn._core.result import Misfit, Round, Verdict
+from robustbn._core.row_model import Repeats
+from robustbn._learn.judgement import accept, find_standings
+from robustbn._learn.proposals import Sample
+from robustbn._learn.repeats import Copies
+from robustbn._learn.study import Chosen, Study
+from robustbn._learn.tied_kinds import Population, Search, look_at_main, search_components
+from robustbn._learn.ties import Families
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """What rows there are, and which of them are bad.
+
+    Parameters
+    ----------
+    search : components, and what the main class looks like beside them.
+    is_bad : which components are bad rows; shape (K,).
+    looks_exact : whether the main class looks like rows of the network.
+    rounds : what happened.
+    """
+
+    search: Search
+    is_bad: NDArray[np.bool_]
+    looks_exact: bool
+    rounds: tuple[Round, ...]
+
+    @property
+    def shares(self) -> Vector:
+        """Share of each component; shape (K,)."""
+        return self.search.population.model.shares
+
+
+def learn_allowing_misfit(
+    study: Study, copies: Copies, learn_exactly: Callable[[tuple[Round, ...]], Verdict]
+) -> Verdict:
+    """Learn how rows are to be judged when the network may be wrong.
+
+    Parameters
+    ----------
+    copies : rows that appear several times.
+    learn_exactly : learns as if good rows were the network's, after some rounds.
+    """
+    tuning = study.config.tuning
+    chosen = study.choose(tuning.tied_rows)
+    described = describe_rows(study, copies, chosen)
+    shares, is_bad = described.shares, described.is_bad
+    is_dubious = shares[~is_bad].sum() > tuning.exact_dubious
+    if described.looks_exact and not is_dubious and shares.sum() <= tuning.standing_share:
+        verdict = learn_exactly(described.rounds)
+        removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
+        if removed <= shares.sum() + tuning.exact_more:
+            return replace(verdict, misfit=_measure(study, described, is_exact=True))
+    return _judge_components(study, chosen, described)
+
+
+def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
+    """Find the components of the rows, and which are bad."""
+    sample = study.sample(chosen, study.unweighed())
+    families = Families(sample.rows.layout, sample.prior, sample.plain_counts)
+    rounds: tuple[Round, ...] = ()
+    started_at = time.perf_counter()
+    for search in search_components(sample, families):
+        done = _note(sample, search, len(rounds), time.perf_counter() - started_at)
+        rounds, started_at = (*rounds, done), time.perf_counter()
+        sample.tell(done)
+    looks_exact = _looks_exact(study, sample, copies, chosen, search)
+    standings = find_standings(sample, families, search)
+    shares = search.population.model.shares
+    is_bad = accept(standings, shares, search.is_exhausted or looks_exact, study.config.tuning)
+    return Described(search, is_bad, looks_exact, rounds)
+
+
+def _looks_exact(
+    study: Study, sample: Sample, copies: Copies, chosen: Chosen, search: Search
+) -> bool:
+    """Whether the main class looks like rows of the network; copies of rows may be in the way."""
+    tuning, excess = sample.tuning, search.excesses
+    nearly = min(tuning.exact_nearly, tuning.exact_share * excess[0]) if search.gains else 0.0
+    if excess[-1] <= nearly:
+        return True
+    repeats = study.surest_repeats(copies)
+    if repeats is None or not len(repeats.factors):
+        return False
+    return _is_clean_without(study, sample, chosen, search.population, repeats)
+
+
+def _is_clean_without(
+    study: Study, sample: Sample, chosen: Chosen, population: Population, repeats: Repeats
+) -> bool:
+    weighed = study.weigh(repeats).base[chosen.which]
+    spectrum, limit = look_at_main(replace(sample, base=weighed), population)
+    return spectrum.top <= limit
+
+
+def _judge_components(study: Study, chosen: Chosen, described: Described) -> Verdict:
+    """Return the verdict of components: what stands out is bad, the rest are classes."""
+    search, sample = described.search, study.sample(chosen, study.unweighed())
+    population = search.population
+    model = replace(population.model, is_bad=described.is_bad)
+    counts = sample.rows.count(population.shares * sample.base[:, None])
+    scale = study.unit * study.scale * (study.n_rows / sample.rows.n_rows)
+    return Verdict(
+        model=model,
+        kind_counts=counts[:, 1:][:, described.is_bad] * scale,
+        rounds=described.rounds,
+        top=search.tops[-1],
+        threshold=search.limits[-1],
+        stopped="",
+        misfit=_measure(study, described, is_exact=False),
+    )
+
+
+def _measure(study: Study, described: Described, *, is_exact: bool) -> Misfit:
+    search = described.search
+    is_class = ~described.is_bad
+    gains = [gain.evidence + gain.cost for gain in search.gains]
+    nats = float(np.array(gains)[is_class] @ described.shares[is_class]) if gains else 0.0
+    return Misfit(
+        is_exact=is_exact,
+        nats=0.0 if is_exact else nats,
+        n_classes=0 if is_exact else int(is_class.sum()),
+        top=search.tops[-1],
+        limit=search.limits[-1],
+    )
+
+
+def _note(sample: Sample, search: Search, number: int, wall_s: float) -> Round:
+    n_others = len(search.gains)
+    return Round(
+        number=number,
+        action=f"described rows by {n_others + 1} components" if n_others else "looked at the rows",
+        eigenvalues=(search.tops[-1],),
+        threshold=search.limits[-1],
+        removed=0.0,
+        n_kinds=0,
+        wall_s=wall_s,
+    )
