@@ -147,9 +147,13 @@ class Tuning:
     tied_settled: int = _number(10, "steps", "after which ties are kept: they would flicker")
 
     # --- which components are bad -----------------------------------------------------------------
-    standing_least: float = _number(0.62, "standing", "of a bad kind where no other is near")
-    standing_natural: float = _number(0.06, "standing", "that natural variety has in any table")
-    standing_ratio: float = _number(0.3, "exponent", "of the next component's standing")
+    standing_factor: float = _number(
+        2.0, "standing", "of a bad kind, squared, over that of the next: 1.44 alarms twice as often"
+    )
+    standing_natural: float = _number(0.1, "standing", "that natural variety has in any table")
+    standing_alone: float = _number(
+        0.1, "share of families", "added to those without parents: some bad rows keep them all"
+    )
     standing_rows: float = _number(20.0, "rows a parameter", "below it a kind may be an accident")
     standing_share: float = _number(0.45, "share of rows", "a larger component is never bad")
 

@@ -2,9 +2,9 @@
 
 Natural variety explains a little about many rows, or breaks a few families by a lot; bad rows are
 few, each is explained a lot, and many of their families have lost their parents. A component's
-standing is the product of what it brings a row, the breadth of what it breaks, the share of its
-families that are independent of their parents, and how many rows it has for each parameter it uses.
-It is bad if it stands out, by itself and from the component after it.
+standing is what it brings a row, times the square root of the breadth of what it breaks, of the
+share of its families that are independent of their parents, and of how many rows it has for each
+parameter it uses. It is bad if it stands out, by itself and from the component after it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
         breadth = _find_breadth(families, population, k, counts[:, 1 + k] / n)
         alone = float(np.mean(population.ties[k].modes == ALONE))
         wanted = tuning.standing_rows * max(population.ties[k].n_parameters, 1.0)
-        standings.append(
-            max(evidence, 0.02) * breadth * (alone + 0.1) * float(np.sqrt(n / (n + wanted)))
-        )
+        broken = breadth * (alone + tuning.standing_alone) * n / (n + wanted)
+        standings.append(max(evidence, 0.02) * float(np.sqrt(broken)))
     is_large = population.model.shares > tuning.standing_share
     return np.where(is_large, 1e-3, standings) if standings else np.empty(0)
 
@@ -62,6 +61,8 @@ def accept(
 ) -> NDArray[np.bool_]:
     """Return which components are bad: the first few, as many as stand out from the next.
 
+    `A[c]^2 >= factor * max(A[c + 1], natural)`: half a ratio to the next, half a level by itself.
+
     Parameters
     ----------
     is_exhausted : whether there are no more components than these to be found.
@@ -71,10 +72,8 @@ def accept(
     for c in range(len(standings), 0, -1):
         following = 0.0 if is_exhausted else float(ordered[-1])
         following = float(ordered[c]) if c < len(standings) else following
-        least = tuning.standing_least * max(following, tuning.standing_natural) ** (
-            tuning.standing_ratio
-        )
-        if ordered[c - 1] >= least and shares[order[:c]].sum() <= 0.5:
+        least = tuning.standing_factor * max(following, tuning.standing_natural)
+        if ordered[c - 1] ** 2 >= least and shares[order[:c]].sum() <= 0.5:
             is_bad[order[:c]] = True
             break
     return is_bad

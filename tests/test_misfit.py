@@ -1,0 +1,216 @@
+"""A network is never exactly right: misfit is told, and not taken for bad rows."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from robustbn import (
+    BayesianNetwork,
+    MaximumLikelihoodEstimator,
+    RobustEstimator,
+    example_network,
+    random_network,
+    sample,
+    total_variation,
+)
+from robustbn._core.expansion import normalise_counts
+from robustbn._core.tuning import TUNING
+from robustbn._learn.judgement import accept
+from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
+from robustbn._rows.memory import load_rows
+from robustbn.adversary import corrupt
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning"),
+    pytest.mark.filterwarnings("ignore::robustbn.exceptions.SmallSampleWarning"),
+]
+
+N_ROWS = 12_000
+
+
+def without_edges(network, n, seed=0):
+    """The structure with n edges left out."""
+    edges = [(p, c) for c in network.nodes for p in network.parents[c]]
+    gone = {edges[i] for i in np.random.default_rng(seed).permutation(len(edges))[:n]}
+    parents = {c: [p for p in network.parents[c] if (p, c) not in gone] for c in network.nodes}
+    return BayesianNetwork(parents, network.states)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """ALARM with ten edges left out, and rows of the whole network."""
+    alarm = example_network("alarm")
+    return without_edges(alarm, 10), sample(alarm, N_ROWS, 1)
+
+
+def plant(rows, network, way, eps=0.1, seed=3):
+    """Spoil some rows; return them, and which they are."""
+    rng, rows = np.random.default_rng(seed), rows.copy()
+    bad = rng.permutation(len(rows))[: round(eps * len(rows))]
+    cards = np.array(network.layout.cards)
+    if way == "rotated":
+        rows[bad] = np.roll(rows[bad], 1, axis=1) % cards
+    elif way == "noise":
+        rows[bad] = (rng.random((len(bad), len(cards))) * cards).astype(np.uint8)
+    else:
+        for i in rng.permutation(len(cards))[: len(cards) // 3]:
+            rows[bad, i] = np.bincount(rows[:, i], minlength=cards[i]).argmin()
+    is_bad = np.zeros(len(rows), bool)
+    is_bad[bad] = True
+    return rows, is_bad
+
+
+def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(drawn):
+    structure, rows = drawn
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    assert fit.contamination_ < 0.01
+    assert not fit.misfit_.is_exact
+    assert fit.misfit_.top > fit.misfit_.limit
+    assert fit.converged_
+    assert "The network does not describe the trusted rows" in fit.status_
+    assert "not bad rows" in fit.status_
+    assert "look clean" not in fit.status_
+
+
+def test_that_was_taken_for_bad_rows_when_the_network_is_taken_for_exact(drawn):
+    structure, rows = drawn
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = RobustEstimator(structure, random_state=0, misfit="none").fit(rows)
+    assert fit.contamination_ > 0.1
+    assert fit.misfit_ is None
+
+
+@pytest.mark.parametrize("way", ["rotated", "noise", "stuck"])
+def test_bad_rows_are_found_although_the_network_is_wrong(drawn, way):
+    structure, good = drawn
+    rows, is_bad = plant(good, structure, way)
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    assert 1 - fit.row_weights_[is_bad].mean() > (0.75 if way == "rotated" else 0.95)
+    assert 1 - fit.row_weights_[~is_bad].mean() < 0.01
+    assert fit.kinds_
+    ideal = MaximumLikelihoodEstimator(structure).fit(good[~is_bad]).network_
+    ours, counting = (total_variation(ideal, n) for n in (fit.network_, fit.plain_network_))
+    assert ours < 0.25 * counting
+
+
+def test_a_hidden_group_is_a_class_and_not_a_kind():
+    """Two fifths of the rows have their own way in five of fourteen nodes."""
+    first = random_network("tree", 14, random_state=0)
+    tables = {n: t[..., ::-1] if n in first.nodes[3:8] else t for n, t in first.cpts.items()}
+    second = first.with_cpts(tables)
+    rows = np.vstack([sample(first, 9000, 1), sample(second, 6000, 2)])
+    rows = rows[np.random.default_rng(0).permutation(len(rows))]
+    fit = RobustEstimator(first, random_state=0).fit(rows)
+    assert not fit.misfit_.is_exact
+    assert fit.misfit_.n_classes >= 1
+    assert fit.misfit_.nats > 0.1
+    assert fit.contamination_ < 0.01
+    assert fit.kinds_ == []
+    assert "of good rows explain" in fit.status_
+
+
+def test_on_an_exact_network_nothing_changes():
+    network = random_network("graph", 20, 120, random_state=0)
+    for adversary in (None, "product", "flipped"):
+        rows = sample(network, 30_000, 1)
+        if adversary:
+            rows, _ = corrupt(rows, network, adversary, 0.1, 2)
+        fit = RobustEstimator(network, random_state=0).fit(rows)
+        assert fit.misfit_.is_exact
+        exact = RobustEstimator(network, random_state=0, misfit="none").fit(rows)
+        np.testing.assert_array_equal(fit.row_weights_, exact.row_weights_)
+
+
+def test_classes_are_kept_in_model_files_and_in_streams(drawn, tmp_path):
+    structure, good = drawn
+    rows, _ = plant(good, structure, "rotated")
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    assert not fit._fit.model.is_bad.all()
+    fit.save(tmp_path / "model.json")
+    again = RobustEstimator.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.weights(rows), fit.row_weights_)
+    assert again.misfit_ == fit.misfit_
+    labels = {
+        node: pa.array(np.array(structure.states[node], str)[rows[:, i]])
+        for i, node in enumerate(structure.nodes)
+    }
+    pq.write_table(pa.table(labels), tmp_path / "rows.parquet")
+    streamed = RobustEstimator(structure, random_state=0, place="stream")
+    streamed.fit(tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(streamed.row_weights_, fit.row_weights_)
+
+
+def test_reasons_name_cells_of_the_kind_and_not_of_a_class(drawn):
+    structure, good = drawn
+    rows, is_bad = plant(good, structure, "stuck")
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    why = fit.rows().set_index("row")["why"]
+    assert (why[is_bad & (fit.row_weights_ < 0.5)] != "").all()
+    assert (why[fit.row_weights_ >= 0.5] == "").all()
+
+
+def test_a_wrong_word_for_misfit_is_refused():
+    with pytest.raises(ValueError, match="misfit is 'allow' or 'none'"):
+        RobustEstimator(misfit="maybe").fit(np.zeros((10, 3), np.uint8))
+
+
+# --- ties -----------------------------------------------------------------------------------------
+
+
+def test_each_family_takes_the_form_that_describes_it_shortest():
+    chain = BayesianNetwork(
+        {"a": [], "b": ["a"], "c": ["b"], "d": ["c"]},
+        {node: ["0", "1"] for node in "abcd"},
+        {
+            "a": [0.5, 0.5],
+            "b": [[0.9, 0.1], [0.2, 0.8]],
+            "c": [[0.9, 0.1], [0.2, 0.8]],
+            "d": [[0.9, 0.1], [0.2, 0.8]],
+        },
+    )
+    rows = sample(chain, 4000, 0)
+    rng = np.random.default_rng(0)
+    rows[:, 2] = rng.random(4000) < 0.3  # c lost its parent
+    rows[:, 3] = np.where(rng.random(4000) < 0.9, 1 - rows[:, 2], rows[:, 2])  # d is its own
+    counts = load_rows(chain, rows).count()
+    good = chain.probabilities
+    prior = normalise_counts(chain.layout, counts, 1.0)
+    tied = Families(chain.layout, prior, counts).tie(counts, good)
+    assert tied.modes.tolist() == [AS_GOOD, AS_GOOD, ALONE, OWN]
+    assert tied.n_parameters == 1 + 2
+    np.testing.assert_array_equal(tied.tables[:6], good[:6])
+    np.testing.assert_allclose(tied.tables[6:10], [0.7, 0.3, 0.7, 0.3], atol=0.03)
+    np.testing.assert_allclose(tied.tables[10:], [0.1, 0.9, 0.9, 0.1], atol=0.03)
+
+
+def test_few_rows_pay_for_few_parameters():
+    network = random_network("graph", 12, 80, random_state=0)
+    counts = load_rows(network, sample(network, 40, 0)).count()
+    prior = normalise_counts(network.layout, counts, 1.0)
+    tied = Families(network.layout, prior, counts).tie(counts, network.probabilities)
+    assert tied.n_parameters <= 2
+    assert (tied.modes == AS_GOOD).sum() >= 10
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+def test_components_that_stand_out_are_bad_and_natural_ones_are_not():
+    shares = np.full(4, 0.1)
+    natural = np.array([0.05, 0.04, 0.06, 0.05])
+    assert not accept(natural, shares, False, TUNING).any()
+    one = np.array([0.05, 5.0, 0.06, 0.05])
+    assert accept(one, shares, False, TUNING).tolist() == [False, True, False, False]
+    alike = np.array([0.5, 0.51, 0.49, 0.5])  # wide variety: none stands out from the next
+    assert not accept(alike, shares, False, TUNING).any()
+
+
+def test_half_of_the_rows_are_never_bad():
+    standings, shares = np.array([5.0, 4.0]), np.array([0.4, 0.3])
+    assert not accept(standings, shares, True, TUNING).all()
