@@ -136,6 +136,7 @@ _ADVICE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"`?numbered=True`?", "--numbered"),
     (rf"\bmethod={_TEXT}", _quoted("--method")),
     (rf"\bschedule={_TEXT}", _quoted("--schedule")),
+    (rf"\bmisfit={_TEXT}", _quoted("--misfit")),
     (r"`?\bmax_cells\b(?:=[\d_,]+)?`?", "--max-table"),
     (r"`?\bformat=`?", "--format"),
     (r'read_network\("edges\.csv", states="states\.json"\)', "--states states.json"),

@@ -68,6 +68,10 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )  # fmt: skip
 @click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
 @click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
+@click.option(
+    "--misfit", type=click.Choice(["allow", "none"]), default="allow", show_default=True,
+    help="Whether the network may be wrong, or good rows are exactly its own.",
+)  # fmt: skip
 @click.option("--kernels", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
 @click.option(
     "--place",
@@ -253,6 +257,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         options["contamination"],
         options["method"],
         schedule=options["schedule"],
+        misfit=options["misfit"],
         prior=None if options["prior"] == "none" else options["prior"],
         pseudo_count=options["pseudo_count"],
         equivalent_sample_size=options["sample_size"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from robustbn._cli.exits import plain
@@ -39,6 +40,8 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "effective_rows": report.effective_rows,
         "converged": report.converged,
         "status": report.status,
+        "misfit": None if report.misfit is None else asdict(report.misfit),
+        "vanishing": [str(group) for group in fit.vanishing_],
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
         "kinds": [
@@ -87,6 +90,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
+            "vanishing": "; ".join(facts["vanishing"]) or None,
         },
     )
     show_moved(console, facts["moved"])

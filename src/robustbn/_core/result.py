@@ -281,6 +281,27 @@ class RepeatedRow:
     expected: float
 
 
+@dataclass(frozen=True)
+class Vanishing:
+    """A group of rows of which hardly any is trusted: nearly all that is known of it is distrusted.
+
+    Parameters
+    ----------
+    states : what the rows of the group have in common.
+    n_rows, n_trusted : weight of its rows, and what of it is trusted.
+    """
+
+    states: dict[str, Hashable]
+    n_rows: float
+    n_trusted: float
+
+    def __str__(self) -> str:
+        having = ", ".join(f"{node} = {state}" for node, state in self.states.items())
+        gone = self.n_rows - self.n_trusted
+        which = "all" if gone > self.n_rows - 0.5 else f"{gone:,.0f} of"
+        return f"{which} {self.n_rows:,.0f} rows with {having} are distrusted"
+
+
 @dataclass(frozen=True, eq=False)
 class Shift:
     """How far the robust tables are from the plain ones.

@@ -15,7 +15,7 @@ import numpy as np
 
 from robustbn._core.config import is_same
 from robustbn._core.protocols import Vector
-from robustbn._core.result import TRUST_EDGES, BadKind, JudgedRows, RepeatedRow, Round
+from robustbn._core.result import TRUST_EDGES, BadKind, JudgedRows, Misfit, RepeatedRow, Round
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.page import ExplainedRow, Report, render_page
@@ -45,6 +45,7 @@ class FittedEstimator(Protocol):
     kinds_: list[BadKind]
     repeats_: list[RepeatedRow]
     history_: list[Round]
+    misfit_: Misfit | None
     reading_: Reading
     fit_seconds_: float
     _fit: Any
@@ -111,6 +112,7 @@ def build_report(
         seconds=fit.fit_seconds_,
         command=_call(fit) if command is None else command,
         title=_title(reading) if title is None else title,
+        misfit=fit.misfit_,
     )
 
 

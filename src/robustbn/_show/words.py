@@ -8,9 +8,12 @@ import numpy as np
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, RepeatedRow, UnusualCell
+from robustbn._core.result import BadKind, RepeatedRow, UnusualCell, Vanishing
 from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
+
+LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
+MOST_KEPT = 0.2  # share of its rows that a vanishing group keeps at most
 
 
 def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
@@ -31,6 +34,35 @@ def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, 
         if len(seen) == 1 < layout.cards[i]:
             found.append((node, network.states[node][int(seen[0])]))
     return found
+
+
+def find_vanishing(
+    network: BayesianNetwork, counts: Vector, plain_counts: Vector
+) -> list[Vanishing]:
+    """Return the states and configurations that keep hardly any of their rows, largest first.
+
+    A group is named once: a configuration is left out where one of its states vanishes by itself.
+
+    Parameters
+    ----------
+    counts, plain_counts : weight of the trusted rows, and of all, on each cell; shape (M,).
+    """
+    layout, found = network.layout, []
+    n = float(sum_over_rows(layout, plain_counts))
+    gone: set[tuple[str, Hashable]] = set()
+    for i, node in enumerate(network.nodes):
+        cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
+        both = [c[cells].reshape(-1, layout.cards[i]).sum(axis=0) for c in (plain_counts, counts)]
+        for state, rows, trusted in zip(network.states[node], *both, strict=True):
+            if rows >= LEAST_GROUP * n and trusted < MOST_KEPT * rows:
+                gone.add((node, state))
+                found.append(Vanishing({node: state}, float(rows), float(trusted)))
+    rows, trusted = (layout.sum_configurations(c) for c in (plain_counts, counts))
+    for k in np.flatnonzero((rows >= LEAST_GROUP * n) & (trusted < MOST_KEPT * rows)):
+        _, parents, _ = network.describe_cell(int(layout.first_cell_of_config[k]))
+        if parents and not gone & set(parents.items()):
+            found.append(Vanishing(parents, float(rows[k]), float(trusted[k])))
+    return sorted(found, key=lambda group: -group.n_rows)
 
 
 def describe_kinds(

@@ -19,7 +19,7 @@ from robustbn._core.result import DOUBT, RobustFit, Round, Shift
 from robustbn._learn.places import Fitted, Watch, fit_in_memory, fit_on_dask, fit_stream
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_kinds, describe_repeats
+from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing
 from robustbn._tables.table import as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
@@ -77,6 +77,8 @@ class RobustEstimator(ShownEstimator):
     plain_network_ : what counting gives, for comparison.
     shift_ : robust minus plain estimate of each cell, and its z-score.
     history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
+    vanishing_ : states and configurations, of at least 0.5 % of the rows, that keep less than a
+        fifth of them, largest first.
     misfit_ : how far the trusted rows are from rows of the network; None if that was not asked.
     converged_, status_ : whether the trusted rows look clean, and a sentence on why it stopped.
     counts_ : weight of the trusted rows that touch each cell, shape (M,).
@@ -319,6 +321,10 @@ class RobustEstimator(ShownEstimator):
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
         self.misfit_ = fit.misfit
+        self.vanishing_ = find_vanishing(network, fit.counts, fit.plain_counts)
+        if self.vanishing_:
+            named = "; ".join(str(group) for group in self.vanishing_[:3])
+            self.status_ += f" Look at them before you believe that: {named}."
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit

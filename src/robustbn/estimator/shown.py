@@ -17,6 +17,7 @@ from robustbn._core.result import (
     RobustFit,
     Round,
     Shift,
+    Vanishing,
 )
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
@@ -43,6 +44,7 @@ class ShownEstimator(TableEstimator):
     converged_: bool
     status_: str
     misfit_: Misfit | None
+    vanishing_: list[Vanishing]
     offset_: float
     fit_seconds_: float
     _fit: RobustFit

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import standard_errors
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, RepeatedRow, Round
+from robustbn._core.result import BadKind, Misfit, RepeatedRow, Round
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -56,6 +56,7 @@ class Report:
     contamination : share of the rows' weight that is distrusted.
     converged, status : whether the trusted rows look clean, and a sentence on why it stopped.
     weight_edges, weight_counts : histogram of the weights: B + 1 edges, B counts.
+    misfit : as in the estimator's `misfit_`; None if the network was taken for exact.
     kinds, repeats, rounds : as in the estimator's `kinds_`, `repeats_`, `history_`.
     rows : the least trusted rows that the page may show, worst first.
     rows_hidden : whether single rows must not be shown (private data).
@@ -91,6 +92,7 @@ class Report:
     seconds: float | None = None
     command: str | None = None
     title: str = "Robust tables"
+    misfit: Misfit | None = None
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells
@@ -267,12 +269,23 @@ def interval(q: Vector, n_rows: Vector) -> tuple[Vector, Vector]:
 def verdict(report: Report) -> str:
     """Return what the fit found, in two or three plain sentences."""
     d = report.network.n_nodes
+    is_exact = report.misfit is None or report.misfit.is_exact
     if report.n_distrusted == 0 and report.contamination < 1e-6:
         first = f"Every one of the {report.n_rows:,} rows fits this network."
+        if not is_exact:
+            first = (
+                f"No row stands out: all {report.n_rows:,} are trusted, though this network does "
+                "not describe them exactly."
+            )
         tables = "The tables are what counting all rows gives."
     else:
         share = percent(report.contamination).replace(".0 %", " %")
         first = f"About {share} of the rows do not fit this network."
+        if not is_exact:
+            first = (
+                f"About {share} of the rows stand out from the others and are distrusted. This "
+                "network does not describe the others exactly, either."
+            )
         tables = _say_tables(report.n_moved, d)
         top = report.moved_tables[0]
         if top.is_significant and d > 1:
