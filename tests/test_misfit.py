@@ -21,9 +21,11 @@ from robustbn import (
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.tuning import TUNING
 from robustbn._learn.judgement import accept
+from robustbn._learn.leftovers import chi2_tail, find_leftovers
 from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
 from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
+from robustbn.exceptions import NetworkError, NotFittedError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning"),
@@ -244,3 +246,61 @@ def test_a_page_does_not_say_that_rows_fit_a_network_that_does_not(drawn):
     dirty, _ = plant(rows, structure, "stuck")
     page = RobustEstimator(structure, random_state=0).fit(dirty).report()
     assert "stand out from the others" in page
+
+
+# --- edges that are missing -----------------------------------------------------------------------
+
+
+def test_edges_that_were_left_out_are_found_and_no_others(drawn):
+    alarm, (structure, rows) = example_network("alarm"), drawn
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    found = fit.missing_edges()
+    assert list(found.columns) == ["parent", "child", "gain", "p_value", "cells"]
+    assert found["gain"].is_monotonic_decreasing
+    assert (found["p_value"] <= 0.01).all()
+    named = {frozenset(pair) for pair in zip(found["parent"], found["child"], strict=True)}
+    edges = {(p, c) for c in alarm.nodes for p in alarm.parents[c]}
+    gone = {(p, c) for p, c in edges if p not in structure.parents[c]}
+    assert len(gone) == 10
+    assert sum(frozenset(edge) in named for edge in gone) >= 9
+    exact = RobustEstimator(alarm, random_state=0).fit(rows)
+    assert len(exact.missing_edges()) == 0
+
+
+def test_adding_the_edges_makes_the_network_fit(drawn):
+    alarm, (structure, rows) = example_network("alarm"), drawn
+    gone = [(p, c) for c in alarm.nodes for p in alarm.parents[c] if p not in structure.parents[c]]
+    mended = structure.with_edges(gone)
+    assert {n: set(mended.parents[n]) for n in mended.nodes} == {
+        n: set(alarm.parents[n]) for n in alarm.nodes
+    }
+    assert RobustEstimator(mended, random_state=0).fit(rows).misfit_.is_exact
+    with pytest.raises(NetworkError, match="There is no node 'nobody'"):
+        structure.with_edges([("nobody", "HR")])
+    with pytest.raises(NetworkError, match="cycle"):
+        structure.with_edges([("HR", "CO"), ("CO", "HR")])
+
+
+def test_bad_rows_do_not_make_edges(drawn):
+    alarm, (_, rows) = example_network("alarm"), drawn
+    dirty, _ = plant(rows, alarm, "noise")
+    fit = RobustEstimator(alarm, random_state=0).fit(dirty)
+    assert len(fit.missing_edges()) == 0
+    counted = fit._fit.plain_counts  # with the bad rows, everything depends on everything
+    trusting = normalise_counts(alarm.layout, counted)
+    assert find_leftovers(alarm.layout, trusting, dirty, np.ones(len(dirty)), 0.01)
+
+
+def test_a_model_from_a_file_asks_for_rows(drawn, tmp_path):
+    structure, rows = drawn
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    fit.save(tmp_path / "model.json")
+    again = RobustEstimator.load(tmp_path / "model.json")
+    with pytest.raises(NotFittedError, match=r"missing_edges\(X\)"):
+        again.missing_edges()
+    assert len(again.missing_edges(rows)) == len(fit.missing_edges(rows))
+
+
+def test_the_tail_of_chi_squared():
+    for value, freedom, expected in ((3.84, 1, 0.05), (18.31, 10, 0.05), (135.8, 100, 0.01)):
+        assert chi2_tail(value, freedom) == pytest.approx(expected, rel=0.1)

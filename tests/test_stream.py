@@ -826,7 +826,7 @@ def test_verification_finds_bad_rows_that_the_sample_missed(tmp_path, monkeypatc
     tune(monkeypatch, sample_surveyed=300)
     dirty = corrupt(TRUTH, NETWORK, "product", eps=0.15, random_state=3)[0]
     write_folder(tmp_path / "rows", dirty)
-    hasty = {"sample_rows": 300}
+    hasty = {"sample_rows": 300, "misfit": "none"}
     unverified = stream(tmp_path / "rows", **hasty)
     verified = stream(tmp_path / "rows", verify=True, **hasty)
     assert any(done.action == "looked at all rows" for done in verified.history_)

@@ -256,6 +256,28 @@ class BayesianNetwork:
             cpts = self._tables_of(cpts)
         return BayesianNetwork(self._parents, self._states, cpts)
 
+    def with_edges(self, edges: Iterable[tuple[str, str]]) -> BayesianNetwork:
+        """Return the structure with more edges, each (parent, child); without tables.
+
+        Examples
+        --------
+        >>> from robustbn import BayesianNetwork
+        >>> two = BayesianNetwork({"a": [], "b": []}, {"a": ["0", "1"], "b": ["0", "1"]})
+        >>> two.with_edges([("a", "b")]).parents["b"]
+        ('a',)
+        """
+        parents = {node: list(names) for node, names in self._parents.items()}
+        for parent, child in edges:
+            for node in (parent, child):
+                if node not in parents:
+                    raise NetworkError(
+                        f"There is no node {node!r} for the edge {parent!r} -> {child!r}. Nodes: "
+                        f"{some_of(parents)}."
+                    )
+            if parent not in parents[child]:
+                parents[child].append(parent)
+        return BayesianNetwork(parents, self._states)
+
     # --- to and from files and other libraries ------------------------------------------------
     # Each is one call into the room that knows the format or the library, imported when asked.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from robustbn.estimator import RobustEstimator
 
 MOST_TABLES = 10
+MOST_EDGES = 5
 
 
 def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "status": report.status,
         "misfit": None if report.misfit is None else asdict(report.misfit),
         "vanishing": [str(group) for group in fit.vanishing_],
+        "missing_edges": _missing_edges(report, fit),
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
         "kinds": [
@@ -50,6 +52,17 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         ],
         "repeated_rows": len(report.repeats),
     }
+
+
+def _missing_edges(report: Report, fit: RobustEstimator) -> list[dict[str, Any]]:
+    """Return the edges that the network misses most, if it does not describe the rows."""
+    if report.misfit is None or report.misfit.is_exact:
+        return []
+    nodes = fit.network_.nodes
+    return [
+        {"parent": nodes[edge.parent], "child": nodes[edge.child], "gain": edge.gain}
+        for edge in fit._find_missing_edges()[:MOST_EDGES]
+    ]
 
 
 def _moved(report: Report, k: int) -> dict[str, Any]:
@@ -91,10 +104,16 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
             "vanishing": "; ".join(facts["vanishing"]) or None,
+            "edges missing": _say_edges(facts["missing_edges"]),
         },
     )
     show_moved(console, facts["moved"])
     show_end(console, facts)
+
+
+def _say_edges(edges: list[dict[str, Any]]) -> str | None:
+    said = [f"{e['parent']} - {e['child']} ({e['gain']:.3f} nats a row)" for e in edges]
+    return "; ".join(said) or None
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

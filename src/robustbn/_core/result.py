@@ -318,6 +318,7 @@ class Shift:
 
 TRUST_EDGES = np.linspace(0, 1, 21)
 DOUBT = 0.5  # a row with less trust is distrusted
+MOST_DRAWN = 20_000  # rows that are kept, to look for what the network misses
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,6 +373,7 @@ class JudgedRows:
     trust : how it is spread.
     numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
         they are, their codes of shape (n, d), and the trust in them.
+    drawn_codes, drawn_trust : some rows, drawn evenly from all, and the trust in them.
     """
 
     weights: RowVector | None
@@ -379,6 +381,8 @@ class JudgedRows:
     numbers: NDArray[np.int64]
     codes: NDArray[np.uint8]
     doubts: RowVector
+    drawn_codes: NDArray[np.uint8]
+    drawn_trust: RowVector
 
     @classmethod
     def of(
@@ -406,4 +410,13 @@ class JudgedRows:
             spread = Trust.of(weights[~np.isnan(weights)])
         else:
             spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
-        return cls(weights, spread, numbers_of(doubtful), codes_of(doubtful), trust[doubtful])
+        drawn = np.unique(np.linspace(0, len(trust) - 1, MOST_DRAWN).astype(np.int64))
+        return cls(
+            weights,
+            spread,
+            numbers_of(doubtful),
+            codes_of(doubtful),
+            trust[doubtful],
+            codes_of(drawn),
+            trust[drawn],
+        )

@@ -196,7 +196,12 @@ def verify(
     config: RobustConfig,
     tell: Tell,
 ) -> Verdict:
-    """Look at all rows as they are judged, and filter on when they do not look clean."""
+    """Look at all rows as they are judged, and filter on when they do not look clean.
+
+    A network that does not describe the trusted rows says nothing of what they should look like.
+    """
+    if verdict.misfit is not None and not verdict.misfit.is_exact:
+        return verdict
     model, base, n_given = verdict.model, verdict.model.repeats.weigh(rows), float(rows.n_rows)
     if sample_weight is not None:  # in the unit in which the verdict was learned
         base = base * (sample_weight / mean_weight(sample_weight))

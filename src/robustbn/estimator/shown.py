@@ -19,6 +19,7 @@ from robustbn._core.result import (
     Shift,
     Vanishing,
 )
+from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
 from robustbn._tables.frames import build_frame
@@ -120,6 +121,46 @@ class ShownEstimator(TableEstimator):
             },
             self.reading_.kind,
         )
+
+    def missing_edges(self, X: Any = None, *, p_value: float = 0.01) -> Any:
+        """Return a frame with a line a pair of nodes that depend on each other without an edge.
+
+        The columns are parent, child, gain (nats a row that the edge would bring), p_value
+        (corrected for the number of pairs) and cells (that it would add), largest gain first. The
+        direction keeps the graph acyclic and costs fewest cells; an edge that is missing makes
+        pairs around it depend on each other too, so add one, fit, and look again:
+        `network.with_edges([(parent, child)])`. Found among the trusted rows.
+
+        Parameters
+        ----------
+        X : rows to look at; by default up to 20,000 of those of `fit`, drawn evenly.
+        p_value : largest to be named.
+        """
+        found = self._find_missing_edges(X, p_value)
+        return build_frame(
+            {
+                "parent": [self.network_.nodes[edge.parent] for edge in found],
+                "child": [self.network_.nodes[edge.child] for edge in found],
+                "gain": [edge.gain for edge in found],
+                "p_value": [edge.p_value for edge in found],
+                "cells": [edge.n_cells for edge in found],
+            },
+            self.reading_.kind,
+        )
+
+    def _find_missing_edges(self, X: Any = None, p_value: float = 0.01) -> list[Leftover]:
+        network = self._fitted()
+        if X is not None:
+            table = self._encode(X)
+            codes, trust = table.codes, self._fit.model.weigh(self._load(table))
+        elif hasattr(self, "_judged"):
+            codes, trust = self._judged.drawn_codes, self._judged.drawn_trust
+        else:
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to: call "
+                "missing_edges(X)."
+            )
+        return find_leftovers(network.layout, network.probabilities, codes, trust, p_value)
 
     def summary(self) -> Any:
         """Return a frame with a line a headline figure: figure, value, meaning.

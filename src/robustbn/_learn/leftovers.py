@@ -1,0 +1,199 @@
+"""What the trusted rows still depend on that the network has no edge for.
+
+Screening: what is left of each node's state once its parents are known (its residual) is
+uncorrelated with every other node's if the network is right; all correlations come from one product
+of residuals, in stretches of rows. Pairs that pass are then measured: the conditional mutual
+information that an edge would gain, and a likelihood-ratio test of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import RowVector, Vector
+
+SCREENED_AT_ONCE = 2**12  # rows: bounds memory, changes nothing
+SCREENED = 0.01  # p-value of a pair, before correcting for the number of pairs, to be measured
+MOST_MEASURED = 20  # pairs a node, the most suspicious first
+MOST_TABLE = 2**20  # cells of a table that an edge may need to be measured
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A pair of nodes that depend on each other although no edge says so.
+
+    Parameters
+    ----------
+    parent, child : the edge that keeps the graph acyclic and costs fewest cells.
+    gain : log-likelihood that it would bring, in nats a row, sampling noise taken off.
+    p_value : of the likelihood-ratio test, corrected for the number of pairs.
+    n_cells : cells that it would add.
+    """
+
+    parent: int
+    child: int
+    gain: float
+    p_value: float
+    n_cells: int
+
+
+def find_leftovers(
+    layout: Layout, q: Vector, codes: NDArray[np.uint8], weights: RowVector, p_value: float
+) -> list[Leftover]:
+    """Return the pairs whose dependence cannot be chance, largest gain first.
+
+    O(n D^2) time with D the states of all nodes together, and O(D^2) memory.
+
+    Parameters
+    ----------
+    q : tables of the trusted rows; shape (M,).
+    codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
+    p_value : largest to be named, after correcting for the number of pairs.
+    """
+    suspicion = _screen(layout, q, codes, weights)
+    ancestors = _find_ancestors(layout)
+    parents = [set(family[:-1]) for family in layout.families]
+    d = layout.n_nodes
+    pairs = [
+        (i, j) for i in range(d) for j in range(i) if i not in parents[j] and j not in parents[i]
+    ]
+    pairs = [pair for pair in pairs if suspicion[pair] < SCREENED]
+    pairs.sort(key=lambda pair: float(suspicion[pair]))
+    found = []
+    for i, j in pairs[: MOST_MEASURED * d]:
+        edge = _choose_direction(layout, ancestors, i, j)
+        measured = _measure(layout, codes, weights, *edge)
+        if measured is None:
+            continue
+        gain, chance = measured
+        corrected = min(1.0, chance * d * (d - 1) / 2)
+        if corrected <= p_value and gain > 0:
+            found.append(Leftover(*edge, gain, corrected, _added_cells(layout, *edge)))
+    return sorted(found, key=lambda each: -each.gain)
+
+
+# --- screening ------------------------------------------------------------------------------------
+
+
+def _screen(
+    layout: Layout, q: Vector, codes: NDArray[np.uint8], weights: RowVector
+) -> NDArray[np.float64]:
+    """Return a p-value of each pair of nodes, from the correlation of their residuals; (d, d)."""
+    cards = np.array(layout.cards)
+    start = np.concatenate([[0], np.cumsum(cards)])
+    product, total = np.zeros((start[-1], start[-1])), float(weights.sum(dtype=np.float64))
+    for first in range(0, len(codes), SCREENED_AT_ONCE):
+        part = codes[first : first + SCREENED_AT_ONCE].astype(np.int64)
+        residuals = np.empty((len(part), start[-1]))
+        for i, family in enumerate(layout.families):
+            own = np.zeros((len(part), cards[i]))
+            own[np.arange(len(part)), part[:, i]] = 1.0
+            cell = layout.cell_start[i] + part[:, family] @ np.array(layout.strides[i])
+            expected = q[(cell - part[:, i])[:, None] + np.arange(cards[i])]
+            residuals[:, start[i] : start[i + 1]] = own - expected
+        product += residuals.T @ (residuals * weights[first : first + SCREENED_AT_ONCE, None])
+    chance = np.ones((len(cards), len(cards)))
+    whitened = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
+    n_effective = total**2 / max(float(np.square(weights, dtype=np.float64).sum()), 1e-300)
+    for i in range(len(cards)):
+        for j in range(i):
+            cross = product[start[i] : start[i + 1], start[j] : start[j + 1]]
+            cross = whitened[i] @ cross @ whitened[j]
+            freedom = (cards[i] - 1) * (cards[j] - 1)
+            chance[i, j] = chance[j, i] = chi2_tail(n_effective * float((cross**2).sum()), freedom)
+    return chance
+
+
+def _root_of_inverse(matrix: Vector) -> Vector:
+    values, vectors = np.linalg.eigh(matrix)
+    is_there = values > 1e-9 * max(float(values[-1]), 1e-300)
+    scale = np.where(is_there, 1 / np.sqrt(np.where(is_there, values, 1.0)), 0.0)
+    root: Vector = (vectors * scale) @ vectors.T
+    return root
+
+
+def chi2_tail(value: float, freedom: float) -> float:
+    """Return the probability of more than `value`, by Wilson and Hilferty's cube root."""
+    if freedom <= 0 or value <= 0:
+        return 1.0
+    spread = 2 / (9 * freedom)
+    z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def _measure(
+    layout: Layout, codes: NDArray[np.uint8], weights: RowVector, parent: int, child: int
+) -> tuple[float, float] | None:
+    """Return the gain of an edge in nats a row, and the p-value of its test.
+
+    None where its table would be too large to be measured.
+    """
+    *given, _ = layout.families[child]
+    cards = np.array(layout.cards)
+    n_given = int(np.prod(cards[given])) if given else 1
+    if n_given * cards[parent] * cards[child] > MOST_TABLE:
+        return None
+    index = np.zeros(len(codes), np.int64)
+    for p in given:
+        index = index * cards[p] + codes[:, p]
+    index = (index * cards[parent] + codes[:, parent]) * cards[child] + codes[:, child]
+    shape = (n_given, int(cards[parent]), int(cards[child]))
+    counts = np.bincount(index, weights, int(np.prod(shape))).reshape(shape).astype(np.float64)
+    total = float(counts.sum())
+    alone = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True)
+    alone /= np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300)
+    seen = counts > 0
+    information = float((counts[seen] * np.log(counts[seen] / alone[seen])).sum())
+    rows, columns = (counts.sum(axis=a) > 0 for a in (2, 1))
+    freedom = float(((rows.sum(axis=1) - 1).clip(0) * (columns.sum(axis=1) - 1).clip(0)).sum())
+    n_effective = total**2 / max(float(np.square(weights, dtype=np.float64).sum()), 1e-300)
+    statistic = 2 * information * n_effective / max(total, 1e-300)
+    gain = information / max(total, 1e-300) - freedom / (2 * max(n_effective, 1.0))
+    return gain, chi2_tail(statistic, freedom)
+
+
+# --- the graph ------------------------------------------------------------------------------------
+
+
+def _find_ancestors(layout: Layout) -> list[set[int]]:
+    """Return the ancestors of every node."""
+    found: dict[int, set[int]] = {}
+
+    def visit(first: int) -> None:
+        waiting = [first]
+        while waiting:
+            node = waiting[-1]
+            parents = layout.families[node][:-1]
+            missing = [p for p in parents if p not in found]
+            if missing:
+                waiting.extend(missing)
+                continue
+            found[node] = set(parents).union(*(found[p] for p in parents))
+            waiting.pop()
+
+    for node in range(layout.n_nodes):
+        if node not in found:
+            visit(node)
+    return [found[node] for node in range(layout.n_nodes)]
+
+
+def _choose_direction(layout: Layout, ancestors: list[set[int]], i: int, j: int) -> tuple[int, int]:
+    """Return (parent, child): acyclic, and of two such the one that adds fewest cells."""
+    if i in ancestors[j]:
+        return i, j
+    if j in ancestors[i]:
+        return j, i
+    return min(((i, j), (j, i)), key=lambda edge: _added_cells(layout, *edge))
+
+
+def _added_cells(layout: Layout, parent: int, child: int) -> int:
+    return int(layout.cells_per_node[child]) * (int(layout.cards[parent]) - 1)
