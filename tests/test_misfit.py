@@ -304,3 +304,11 @@ def test_a_model_from_a_file_asks_for_rows(drawn, tmp_path):
 def test_the_tail_of_chi_squared():
     for value, freedom, expected in ((3.84, 1, 0.05), (18.31, 10, 0.05), (135.8, 100, 0.01)):
         assert chi2_tail(value, freedom) == pytest.approx(expected, rel=0.1)
+
+
+def test_no_more_is_distrusted_than_contamination_allows(drawn):
+    structure, good = drawn
+    rows, _ = plant(good, structure, "noise", eps=0.2)
+    assert RobustEstimator(structure, random_state=0).fit(rows).contamination_ > 0.15
+    fit = RobustEstimator(structure, 0.03, random_state=0).fit(rows)
+    assert fit.contamination_ <= 2 * 0.03 or not fit.converged_

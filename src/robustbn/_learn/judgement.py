@@ -57,7 +57,7 @@ def _find_breadth(families: Families, population: Population, k: int, share: Vec
 
 
 def accept(
-    standings: Vector, shares: Vector, is_exhausted: bool, tuning: Tuning
+    standings: Vector, shares: Vector, is_exhausted: bool, tuning: Tuning, most: float = 0.5
 ) -> NDArray[np.bool_]:
     """Return which components are bad: the first few, as many as stand out from the next.
 
@@ -66,6 +66,7 @@ def accept(
     Parameters
     ----------
     is_exhausted : whether there are no more components than these to be found.
+    most : share of the rows that may be bad.
     """
     order = np.argsort(-standings)
     ordered, is_bad = standings[order], np.zeros(len(standings), bool)
@@ -73,7 +74,7 @@ def accept(
         following = 0.0 if is_exhausted else float(ordered[-1])
         following = float(ordered[c]) if c < len(standings) else following
         least = tuning.standing_factor * max(following, tuning.standing_natural)
-        if ordered[c - 1] ** 2 >= least and shares[order[:c]].sum() <= 0.5:
+        if ordered[c - 1] ** 2 >= least and shares[order[:c]].sum() <= most:
             is_bad[order[:c]] = True
             break
     return is_bad

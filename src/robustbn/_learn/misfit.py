@@ -84,7 +84,8 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     looks_exact = _looks_exact(study, sample, copies, chosen, search)
     standings = find_standings(sample, families, search)
     shares = search.population.model.shares
-    is_bad = accept(standings, shares, search.is_exhausted or looks_exact, study.config.tuning)
+    config, is_exhausted = study.config, search.is_exhausted or looks_exact
+    is_bad = accept(standings, shares, is_exhausted, config.tuning, min(0.5, config.ceiling))
     return Described(search, is_bad, looks_exact, rounds)
 
 
