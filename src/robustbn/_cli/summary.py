@@ -104,7 +104,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
             "vanishing": "; ".join(facts["vanishing"]) or None,
-            "edges missing": _say_edges(facts["missing_edges"]),
+            "edges": _say_edges(facts["missing_edges"]),
         },
     )
     show_moved(console, facts["moved"])
@@ -113,7 +113,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
 
 def _say_edges(edges: list[dict[str, Any]]) -> str | None:
     said = [f"{e['parent']} - {e['child']} ({e['gain']:.3f} nats a row)" for e in edges]
-    return "; ".join(said) or None
+    return f"missing: {'; '.join(said)}" if said else None
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

@@ -32,13 +32,15 @@ class Described:
     Parameters
     ----------
     search : components, and what the main class looks like beside them.
-    is_bad : which components are bad rows; shape (K,).
+    is_bad : which components are bad rows, no more than contamination allows; shape (K,).
+    share_standing_out : of the rows in all components that stand out.
     looks_exact : whether the main class looks like rows of the network.
     rounds : what happened.
     """
 
     search: Search
     is_bad: NDArray[np.bool_]
+    share_standing_out: float
     looks_exact: bool
     rounds: tuple[Round, ...]
 
@@ -85,8 +87,12 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     standings = find_standings(sample, families, search)
     shares = search.population.model.shares
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
-    is_bad = accept(standings, shares, is_exhausted, config.tuning, min(0.5, config.ceiling))
-    return Described(search, is_bad, looks_exact, rounds)
+    stands_out = accept(standings, shares, is_exhausted, config.tuning)
+    is_bad = stands_out
+    if shares[stands_out].sum() > config.ceiling:
+        is_bad = accept(standings, shares, is_exhausted, config.tuning, config.ceiling)
+    share = float(shares[stands_out].sum())
+    return Described(search, is_bad, share, looks_exact, rounds)
 
 
 def _looks_exact(
@@ -118,13 +124,16 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
     model = replace(population.model, is_bad=described.is_bad)
     counts = sample.rows.count(population.shares * sample.base[:, None])
     scale = study.unit * study.scale * (study.n_rows / sample.rows.n_rows)
+    stopped, standing_out = "", described.share_standing_out
+    if standing_out > described.shares[described.is_bad].sum():
+        stopped = f"because {standing_out:.1%} stand out and {study.config.ceiling:.0%} may go"
     return Verdict(
         model=model,
         kind_counts=counts[:, 1:][:, described.is_bad] * scale,
         rounds=described.rounds,
         top=search.tops[-1],
         threshold=search.limits[-1],
-        stopped="",
+        stopped=stopped,
         misfit=_measure(study, described, is_exact=False),
     )
 

@@ -24,7 +24,12 @@ def describe_status(
     misfit : how well the network fits, if that was asked.
     """
     if misfit is not None and not misfit.is_exact:
-        return True, _say_misfit(removed, misfit)
+        if not stopped:
+            return True, _say_misfit(removed, misfit)
+        return False, (
+            f"{removed:.2%} of the rows' weight is distrusted; no more was taken away {stopped}. "
+            "Raise contamination, or leave it at 'auto'."
+        )
     values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
     can_be_raised = config.ceiling < CEILING
     if top > threshold:
