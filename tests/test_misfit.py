@@ -50,6 +50,12 @@ def drawn():
     return without_edges(alarm, 10), sample(alarm, N_ROWS, 1)
 
 
+@pytest.fixture(scope="module")
+def fitted(drawn):
+    structure, rows = drawn
+    return RobustEstimator(structure, random_state=0).fit(rows)
+
+
 def plant(rows, network, way, eps=0.1, seed=3):
     """Spoil some rows; return them, and which they are."""
     rng, rows = np.random.default_rng(seed), rows.copy()
@@ -67,9 +73,8 @@ def plant(rows, network, way, eps=0.1, seed=3):
     return rows, is_bad
 
 
-def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(drawn):
-    structure, rows = drawn
-    fit = RobustEstimator(structure, random_state=0).fit(rows)
+def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(fitted):
+    fit = fitted
     assert fit.contamination_ < 0.01
     assert not fit.misfit_.is_exact
     assert fit.misfit_.top > fit.misfit_.limit
@@ -237,10 +242,9 @@ def test_a_group_that_would_vanish_is_named(drawn):
     assert clean.vanishing_ == []
 
 
-def test_a_page_does_not_say_that_rows_fit_a_network_that_does_not(drawn):
+def test_a_page_does_not_say_that_rows_fit_a_network_that_does_not(drawn, fitted):
     structure, rows = drawn
-    fit = RobustEstimator(structure, random_state=0).fit(rows)
-    page = fit.report()
+    page = fitted.report()
     assert "does not describe them exactly" in page
     assert "fits this network" not in page
     dirty, _ = plant(rows, structure, "stuck")
@@ -251,10 +255,9 @@ def test_a_page_does_not_say_that_rows_fit_a_network_that_does_not(drawn):
 # --- edges that are missing -----------------------------------------------------------------------
 
 
-def test_edges_that_were_left_out_are_found_and_no_others(drawn):
+def test_edges_that_were_left_out_are_found_and_no_others(drawn, fitted):
     alarm, (structure, rows) = example_network("alarm"), drawn
-    fit = RobustEstimator(structure, random_state=0).fit(rows)
-    found = fit.missing_edges()
+    found = fitted.missing_edges()
     assert list(found.columns) == ["parent", "child", "gain", "p_value", "cells"]
     assert found["gain"].is_monotonic_decreasing
     assert (found["p_value"] <= 0.01).all()
@@ -291,9 +294,8 @@ def test_bad_rows_do_not_make_edges(drawn):
     assert find_leftovers(alarm.layout, trusting, dirty, np.ones(len(dirty)), 0.01)
 
 
-def test_a_model_from_a_file_asks_for_rows(drawn, tmp_path):
-    structure, rows = drawn
-    fit = RobustEstimator(structure, random_state=0).fit(rows)
+def test_a_model_from_a_file_asks_for_rows(drawn, fitted, tmp_path):
+    (_, rows), fit = drawn, fitted
     fit.save(tmp_path / "model.json")
     again = RobustEstimator.load(tmp_path / "model.json")
     with pytest.raises(NotFittedError, match=r"missing_edges\(X\)"):
