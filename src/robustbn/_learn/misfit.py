@@ -69,7 +69,7 @@ def learn_allowing_misfit(
         verdict = learn_exactly(described.rounds)
         removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
         if removed <= shares.sum() + tuning.exact_more:
-            return replace(verdict, misfit=_measure(study, described, is_exact=True))
+            return replace(verdict, misfit=_measure(described, is_exact=True))
     return _judge_components(study, chosen, described)
 
 
@@ -134,11 +134,11 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
         top=search.tops[-1],
         threshold=search.limits[-1],
         stopped=stopped,
-        misfit=_measure(study, described, is_exact=False),
+        misfit=_measure(described, is_exact=False),
     )
 
 
-def _measure(study: Study, described: Described, *, is_exact: bool) -> Misfit:
+def _measure(described: Described, *, is_exact: bool) -> Misfit:
     search = described.search
     is_class = ~described.is_bad
     gains = [gain.evidence + gain.cost for gain in search.gains]
