@@ -112,11 +112,10 @@ def test_filters_and_repeats_multiply_the_trust():
 
 def test_a_model_without_kinds_trusts_every_row():
     model = RowModel.of_good_rows(GOOD)
-    assert model.trusts_all
+    assert model.n_kinds == 0
     assert (model.weigh(rows_of()) == 1).all()
     assert (model.log_weigh(rows_of()) == 0).all()
     with_class = model.with_component(CLASS, 0.4, is_bad=False)
-    assert with_class.trusts_all
     assert with_class.n_kinds == 0
     assert (with_class.weigh(rows_of()) == 1).all()
     shares, odds = with_class.judge(rows_of())

@@ -156,11 +156,6 @@ class RowModel:
         """Share of the rows that are bad."""
         return float(self.shares[self.is_bad].sum())
 
-    @property
-    def trusts_all(self) -> bool:
-        """Whether it trusts every row there could be."""
-        return not (self.n_kinds or self.filters or len(self.repeats.factors))
-
     def with_component(self, tables: Vector, share: float, *, is_bad: bool = True) -> RowModel:
         """Return the model with one more component; the calibration no longer holds."""
         return replace(
