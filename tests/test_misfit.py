@@ -84,6 +84,12 @@ def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(fi
     assert "look clean" not in fit.status_
 
 
+def test_a_missing_edge_moves_both_ends_of_the_spectrum(fitted):
+    misfit = fitted.misfit_
+    assert misfit.bottom < misfit.bottom_limit - 0.1
+    assert 0.3 < (misfit.top - misfit.limit) / (misfit.bottom_limit - misfit.bottom) < 3
+
+
 def test_that_was_taken_for_bad_rows_when_the_network_is_taken_for_exact(drawn):
     structure, rows = drawn
     with warnings.catch_warnings():

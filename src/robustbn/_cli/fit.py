@@ -14,7 +14,13 @@ from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write,
 from robustbn._cli.networks import EXAMPLE, load_network, network_options
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
-from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._cli.tables import (
+    build_config,
+    read_known,
+    read_rows,
+    table_options,
+    take_options,
+)
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
@@ -72,6 +78,25 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     "--misfit", type=click.Choice(["allow", "none"]), default="allow", show_default=True,
     help="Whether the network may be wrong, or good rows are exactly its own.",
 )  # fmt: skip
+@click.option(
+    "--known",
+    metavar="COLUMN",
+    help="A column that says good (1), bad (-1) or nothing of each row, where that is known.",
+)
+@click.option(
+    "--trust-kind",
+    "trust_kinds",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="K",
+    help="Take kind K of the bad rows for good ones. Repeat it for more.",
+)
+@click.option(
+    "--ask",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show the N rows whose check would change the tables most.",
+)
 @click.option("--kernels", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
 @click.option(
     "--place",
@@ -168,7 +193,8 @@ def plan_job(
     outputs.plan("rows", options["weights"], TABLES)
     outputs.plan("model", options["model"], (".json", ".gz"))
     if options["output_dir"] is not None:
-        _plan_folder(outputs, network_path, options["output_dir"])
+        is_asking = options["ask"] is not None and not options["no_rows"]
+        _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
     reading = take_options(options)
     with screen.catching_warnings():
         network = load_network(
@@ -185,7 +211,7 @@ def _inputs(*paths: str | None) -> list[str]:
     return [p for p in paths if p is not None and not p.startswith(EXAMPLE)]
 
 
-def _plan_folder(outputs: Outputs, network_path: str, folder: Path) -> None:
+def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking: bool) -> None:
     """Plan a whole folder; what has a name of its own already is written there too."""
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is a file; --output-dir wants a folder.")
@@ -197,6 +223,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path) -> None:
         ("folder network", name),
         ("cpts", "cpts.csv"),
         ("folder rows", "rows.parquet"),
+        *([("ask", "ask.csv")] if is_asking else []),
         ("folder report", "report.html"),
         ("run", "run.json"),
     ):
@@ -205,7 +232,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path) -> None:
 
 def run_job(job: Job, steps: Steps) -> Done:
     """Read, fit, write."""
-    from robustbn._cli.summary import fit_facts
+    from robustbn._cli.summary import fit_facts, rows_to_ask
     from robustbn._show.fitted import build_report
 
     fit = _fit(job, steps)
@@ -219,6 +246,7 @@ def run_job(job: Job, steps: Steps) -> Done:
             rows=not job.options["no_rows"],
         )
         facts = fit_facts(report, fit, job.network_path, job.table_path)
+        facts["ask"] = rows_to_ask(fit, job.options)
         facts["files"] = job.outputs.names
         with job.outputs.writing():
             _write(job, fit, report, facts, steps)
@@ -280,13 +308,16 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
 
     table: Any = job.table_path
     doing = f"fitting {job.table_path}, read in stretches"
+    known = read_known(job.table_path, options["known"], job.config)
     if estimator._find_place(table) == "memory":
         table = read_rows(job.table_path, job.network, job.config, steps)
         doing = f"fitting {len(table):,} rows"
     with steps.step("fit", doing):
         try:
             watch = Watch(tell, tell_part)
-            return estimator._learn_from(table, reading=job.config, watch=watch)
+            estimator._learn_from(table, known=known, reading=job.config, watch=watch)
+            kinds = options["trust_kinds"]
+            return estimator.trust(kinds) if kinds else estimator
         except RobustBNError:
             raise
         except ValueError as error:  # settings that do not go together
@@ -316,6 +347,9 @@ def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps
         columns = row_columns(fit, with_reasons=not job.options["no_rows"])
         for name in ("rows", "folder rows"):
             outputs.write(name, lambda path: write_columns(columns, path))
+    if "ask" in outputs:
+        asked = fit._ask(job.options["ask"])
+        outputs.write("ask", lambda path: write_columns(asked, path))
     outputs.write("model", fit.save)
     outputs.write("cpts", lambda path: write_cpts(report, path))
     outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))

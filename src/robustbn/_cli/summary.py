@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 10
 MOST_EDGES = 5
+MOST_GROUPS = 3
 
 
 def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
@@ -52,6 +53,16 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         ],
         "repeated_rows": len(report.repeats),
     }
+
+
+def rows_to_ask(fit: RobustEstimator, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that a person should look at, if that was asked; no values if private."""
+    if options["ask"] is None:
+        return []
+    columns = fit._ask(options["ask"])
+    if options["no_rows"]:
+        columns = {name: columns[name] for name in ("row", "weight", "kind", "change")}
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
 def _missing_edges(report: Report, fit: RobustEstimator) -> list[dict[str, Any]]:
@@ -103,11 +114,12 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
-            "vanishing": "; ".join(facts["vanishing"]) or None,
+            "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
             "edges": _say_edges(facts["missing_edges"]),
         },
     )
     show_moved(console, facts["moved"])
+    show_asked(console, facts["ask"])
     show_end(console, facts)
 
 
@@ -140,6 +152,24 @@ def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
             style=style,
         )
     console.print()
+    console.print(table)
+    console.print()
+
+
+def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
+    """Print the rows that a person should look at."""
+    from rich.table import Table
+
+    if not asked:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("look at row", "trust", "kind", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("because", ratio=1)
+    for line in asked:
+        kind = str(line["kind"]) if line["kind"] else ""
+        numbers = f"{line['row']:,}", percent(line["weight"]), kind, percent(line["change"])
+        table.add_row(*numbers, plain(line.get("why", "")))
     console.print(table)
     console.print()
 

@@ -24,6 +24,9 @@ NAMES = (
 )  # fmt: skip
 
 
+SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1, "0": 0, "": 0, "nan": 0, "none": 0}
+
+
 def table_options(function: Any) -> Any:
     """Give a command the options of reading a table."""
     for option in (
@@ -111,6 +114,35 @@ def read_rows(path: str, network: BayesianNetwork, config: TableConfig, steps: S
         table = encode_source(replace(source, read=read), network, config)
         require_rows(len(table))
     return table
+
+
+def read_known(path: str, column: str | None, config: TableConfig) -> Any:
+    """Return what a column says of each row: +1, -1 or 0; None if there is no such column."""
+    import numpy as np
+
+    from robustbn._tables.sources import open_table
+
+    if column is None:
+        return None
+    source = open_table(path, sep=config.sep, encoding=config.encoding)
+    if source.names is None or column not in source.names:
+        raise _usage(f"--known {column}: {path} has no such column.")
+    sides: list[int] = []
+    for (values,) in source.read([source.names.index(column)]):
+        words, labels = values.values, values.labels
+        if labels is not None:
+            words = np.array([*labels, ""], object)[words]
+        is_missing = np.zeros(len(words), bool) if values.is_missing is None else values.is_missing
+        for k, (word, gone) in enumerate(zip(words, is_missing, strict=True), start=len(sides)):
+            text = "" if gone or word is None else str(word).strip().lower()
+            side = SIDES.get(text.removesuffix(".0"))
+            if side is None:
+                raise _usage(
+                    f"--known {column}: row {k} says {str(word)!r}; write 1 or good, -1 or bad, "
+                    "and 0 or nothing where it is not known."
+                )
+            sides.append(side)
+    return np.array(sides, np.int8)
 
 
 def _usage(message: str) -> click.UsageError:

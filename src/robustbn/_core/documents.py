@@ -6,6 +6,7 @@ own, and they are made again from the codes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
@@ -117,7 +118,9 @@ def build_rounds(document: Any) -> tuple[Round, ...]:
 
 def describe_misfit(misfit: Misfit | None) -> dict[str, Any] | None:
     """Return how well a network fits as plain values."""
-    return None if misfit is None else asdict(misfit)
+    if misfit is None:
+        return None
+    return {k: None if v != v else v for k, v in asdict(misfit).items()}  # no NaN in JSON
 
 
 def build_misfit(document: Any) -> Misfit | None:
@@ -130,7 +133,13 @@ def build_misfit(document: Any) -> Misfit | None:
         n_classes=int(document["n_classes"]),
         top=float(document["top"]),
         limit=float(document["limit"]),
+        bottom=_or_nan(document.get("bottom")),
+        bottom_limit=_or_nan(document.get("bottom_limit")),
     )
+
+
+def _or_nan(value: Any) -> float:
+    return math.nan if value is None else float(value)
 
 
 def describe_verdict(verdict: Verdict) -> dict[str, Any]:

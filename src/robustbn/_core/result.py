@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -98,6 +99,8 @@ class Misfit:
         not: at least so far is it from the population.
     n_classes : further classes that were found in the good population.
     top, limit : largest eigenvalue of the main class, and what rows drawn from its tables have.
+    bottom, bottom_limit : the smallest, where 1 is what the tables say, and what drawn rows have; a
+        missing edge moves both ends alike. NaN where the network is exact.
     """
 
     is_exact: bool
@@ -105,6 +108,8 @@ class Misfit:
     n_classes: int
     top: float
     limit: float
+    bottom: float = math.nan
+    bottom_limit: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,11 +258,13 @@ class BadKind:
     share : of all rows.
     n_rows : expected number of such rows.
     unusual : the cells that tell them from good rows, most telling first.
+    number : of the kind, from 1 for the largest; what `trust` takes.
     """
 
     share: float
     n_rows: float
     unusual: tuple[UnusualCell, ...]
+    number: int = 1
 
     def __str__(self) -> str:
         lines = "".join(f"\n  {cell}" for cell in self.unusual)
@@ -373,7 +380,8 @@ class JudgedRows:
     trust : how it is spread.
     numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
         they are, their codes of shape (n, d), and the trust in them.
-    drawn_codes, drawn_trust : some rows, drawn evenly from all, and the trust in them.
+    drawn, drawn_codes, drawn_trust : some rows, drawn evenly from all: which they are, their codes,
+        and the trust in them.
     """
 
     weights: RowVector | None
@@ -381,8 +389,47 @@ class JudgedRows:
     numbers: NDArray[np.int64]
     codes: NDArray[np.uint8]
     doubts: RowVector
+    drawn: NDArray[np.int64]
     drawn_codes: NDArray[np.uint8]
     drawn_trust: RowVector
+
+    def judged_again(self, weigh: Callable[[NDArray[np.uint8]], RowVector]) -> JudgedRows:
+        """Return what is known once the rows at hand are judged anew; the others stay trusted.
+
+        Parameters
+        ----------
+        weigh : returns the trust in rows of these codes.
+        """
+        doubts, drawn_trust = weigh(self.codes), weigh(self.drawn_codes)
+        weights, still = self.weights, doubts < DOUBT
+        if weights is None:
+            spread = Trust.of(drawn_trust).scaled(self.trust.counts.sum() / len(drawn_trust))
+        else:
+            weights = weights.copy()
+            weights[self.numbers] = doubts
+            spread = Trust.of(weights[~np.isnan(weights)])
+        return replace(
+            self,
+            weights=weights,
+            trust=spread,
+            numbers=self.numbers[still],
+            codes=self.codes[still],
+            doubts=doubts[still],
+            drawn_trust=drawn_trust,
+        )
+
+    def candidates(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], RowVector]:
+        """Return rows that a person may be asked about, none twice: numbers, codes, trust."""
+        some = np.unique(np.linspace(0, len(self.doubts) - 1, MOST_DRAWN).astype(np.int64))
+        some = some[: len(self.doubts)]
+        numbers = np.concatenate([self.numbers[some], self.drawn])
+        _, first = np.unique(numbers, return_index=True)
+        codes = np.concatenate([self.codes[some], self.drawn_codes])
+        return (
+            numbers[first],
+            codes[first],
+            np.concatenate([self.doubts[some], self.drawn_trust])[first],
+        )
 
     @classmethod
     def of(
@@ -417,6 +464,7 @@ class JudgedRows:
             numbers_of(doubtful),
             codes_of(doubtful),
             trust[doubtful],
+            numbers_of(drawn),
             codes_of(drawn),
             trust[drawn],
         )

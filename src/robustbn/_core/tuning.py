@@ -178,6 +178,22 @@ class Tuning:
         0.09, "share of rows", "that may be distrusted beside the tied kinds' own"
     )
 
+    # --- rows whose side is known -----------------------------------------------------------------
+    known_least: float = _number(
+        0.9, "rows", "of a component that are known: one clear example is an answer"
+    )
+    known_stray: float = _number(
+        0.5, "times the main class's rate", "known good rows rarer than this in a kind are strays"
+    )
+    known_start: int = _number(3, "rows", "known bad ones that no kind holds: fewer start none")
+    known_share: float = _number(
+        0.03, "share of rows", "that such a kind starts with; a fifth and five times it, too"
+    )
+    known_steps: int = _number(25, "steps", "of such a kind")
+    ask_class: float = _number(
+        0.1, "times its stake", "that a class of good rows counts: it is rarely a bad kind"
+    )
+
     # --- any oracle -------------------------------------------------------------------------------
     oracle_allowance: float = _number(
         0.1, "eps ln(1/eps)", "raises the threshold; 0.5 only tied looking once, 0.1 saw more"

@@ -12,6 +12,7 @@ from robustbn._core.expansion import sum_over_rows
 from robustbn._core.protocols import Data, Rows, RowVector, Survey
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
+from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import learn_allowing_misfit
 from robustbn._learn.population import settle
 from robustbn._learn.proposals import Sample
@@ -39,17 +40,24 @@ def fit_robustly(
     sample_weight: RowVector | None,
     config: RobustConfig,
     tell: Tell,
+    known: Known | None = None,
 ) -> tuple[RobustFit, Survey]:
     """Learn which rows to distrust, and count the others: the default method.
 
     Returns the fit, and the rows it was learned from. Time O(N d) for two passes, plus rounds on a
     sample whose size depends on the network and not on N. Memory beside the rows: their packed
     codes and a few numbers a row.
+
+    Parameters
+    ----------
+    known : rows whose side a person knows; for rows that are judged all at once.
     """
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(config.tuning.sample_surveyed, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
-    verdict = data.remember("verdict", lambda: learn(network, survey, sample_weight, config, tell))
+    verdict = data.remember(
+        "verdict", lambda: learn(network, survey, sample_weight, config, tell, known)
+    )
     if config.verify:
         first, rows = verdict, data.all_rows()
         verdict = data.remember(
@@ -57,7 +65,10 @@ def fit_robustly(
         )
 
     # The verdict on all rows, and the tables of those that are trusted.
-    counts, weights = data.judge(verdict.model.weigh, sample_weight)
+    weigh = verdict.model.weigh
+    counts, weights = data.judge(
+        weigh if known is None else lambda rows: known.override(weigh(rows)), sample_weight
+    )
     n = survey.n_rows * mean_weight(sample_weight)
     n_trusted = float(sum_over_rows(network.layout, counts))
     converged, status = describe_status(
@@ -90,10 +101,17 @@ def learn(
     sample_weight: RowVector | None,
     config: RobustConfig,
     tell: Tell,
+    known: Known | None = None,
 ) -> Verdict:
     """Learn how rows are to be judged, from those of a survey."""
     study = Study.of(network, survey, sample_weight, config, tell)
-    copies = study.find_copies()
+    verdict = judge_survey(study)
+    return verdict if known is None else heed_known(study, verdict, known)
+
+
+def judge_survey(study: Study) -> Verdict:
+    """Learn how rows are to be judged from the rows alone."""
+    config, copies = study.config, study.find_copies()
     if config.misfit == "none" or not config.polish:
         return learn_exactly(study, copies)
     plain = learn_plainly(study, copies)

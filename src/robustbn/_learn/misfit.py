@@ -18,8 +18,10 @@ from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Repeats
 from robustbn._learn.judgement import accept, find_standings
+from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies
+from robustbn._learn.spectrum import find_bottom
 from robustbn._learn.study import Chosen, Study
 from robustbn._learn.tied_kinds import Population, Search, look_at_main, search_components
 from robustbn._learn.ties import Families
@@ -134,7 +136,20 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
         top=search.tops[-1],
         threshold=search.limits[-1],
         stopped=stopped,
-        misfit=_measure(described, is_exact=False),
+        misfit=_look_at_both_ends(sample, search, _measure(described, is_exact=False)),
+    )
+
+
+def _look_at_both_ends(sample: Sample, search: Search, misfit: Misfit) -> Misfit:
+    """Return the misfit with the bottom of the main class's spectrum, and of drawn rows."""
+    weights = sample.base * search.population.shares[:, 0]
+    n = max(float(weights.sum(dtype=np.float64)), LEAST_DRAWN)
+    drawn = sample.draw([(search.population.model.good, int(min(n, sample.tuning.sample_drawn)))])
+    noise = 1 - find_bottom(drawn, np.ones(drawn.n_rows, np.float32), sample.tuning)
+    return replace(
+        misfit,
+        bottom=find_bottom(sample.rows, weights, sample.tuning),
+        bottom_limit=1 - noise * float(np.sqrt(drawn.n_rows / n)),
     )
 
 

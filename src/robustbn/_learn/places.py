@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
@@ -17,6 +18,7 @@ from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import JudgedRows, RobustFit, Round
 from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
+from robustbn._learn.known import Known, override_known
 from robustbn._networks.json import to_text
 from robustbn._rows.memory import RowsInMemory, fingerprint_codes, load_rows
 from robustbn._rows.stream.cache import CodeCache
@@ -63,35 +65,61 @@ def fit_in_memory(
     config: RobustConfig,
     watch: Watch,
     fit_codes: Callable[..., RobustFit] | None = None,
+    sides: NDArray[np.int8] | None = None,
 ) -> Fitted:
     """Fit robustly to rows in memory; those without weight are judged as rows never seen.
 
     Parameters
     ----------
     fit_codes : another method than the default one, which takes no weights.
+    sides : of the rows whose side is known, see `Known`; shape (N,).
     """
     data = RowsInMemory(network, table.codes, config.kernels, config.n_threads)
     if fit_codes is not None:
         fit = fit_codes(network, table.codes, config, watch.round)
     elif weights is None or weights.all():
-        fit, _ = fit_robustly(network, data, weights, config, watch.round)
+        known = _known(network, table.codes, sides, config)
+        fit, _ = fit_robustly(network, data, weights, config, watch.round, known)
     else:
         has_weight = np.flatnonzero(weights)
         some = replace(data, codes=table.codes[has_weight])
-        fit, _ = fit_robustly(network, some, weights[has_weight], config, watch.round)
-        fit = replace(fit, weights=fit.model.weigh(data.all_rows()))
+        some_sides = None if sides is None else sides[has_weight]
+        known = _known(network, some.codes, some_sides, config)
+        fit, _ = fit_robustly(network, some, weights[has_weight], config, watch.round, known)
+        trusted = fit.model.weigh(data.all_rows())
+        if sides is not None:
+            trusted = override_known(sides, trusted)
+        fit = replace(fit, weights=trusted)
         fit = fit.with_numbers(has_weight[fit.model.repeats.first])
     trust = np.ones(len(table), np.float32) if fit.weights is None else fit.weights
     number = np.arange(len(table)) if table.kept is None else table.kept
     fit = fit.with_numbers(number[fit.model.repeats.first])
-    judged = JudgedRows.of(
+    return Fitted(fit, table.reading, judge_table(table, trust))
+
+
+def judge_table(table: Table, trust: RowVector) -> JudgedRows:
+    """Return what is known of the rows of a table in memory from the trust in each."""
+    number = np.arange(len(table)) if table.kept is None else table.kept
+    return JudgedRows.of(
         trust,
         len(table),
         lambda rows: number[rows],
         lambda rows: table.codes[rows],
         weights=table.spread(trust),
     )
-    return Fitted(fit, table.reading, judged)
+
+
+def _known(
+    network: BayesianNetwork,
+    codes: NDArray[np.uint8],
+    sides: NDArray[np.int8] | None,
+    config: RobustConfig,
+) -> Known | None:
+    """Return what is known of some rows; None where nothing is."""
+    if sides is None or not sides.any():
+        return None
+    rows = load_rows(network, codes[sides != 0], config.kernels, config.n_threads)
+    return Known(sides, rows)
 
 
 def fit_stream(
@@ -177,7 +205,11 @@ def fit_on_dask(
     fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))
     if fit.weights is None:  # what the rows that were drawn say stands for all
         judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
-        judged = replace(judged, numbers=data.numbers_read(judged.numbers))
+        judged = replace(
+            judged,
+            numbers=data.numbers_read(judged.numbers),
+            drawn=data.numbers_read(judged.drawn),
+        )
         return Fitted(fit, data.reading, judged)
     judged = JudgedRows.of(
         fit.weights,

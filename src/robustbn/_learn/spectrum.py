@@ -52,6 +52,40 @@ def find_spectrum(
     return RowSpectrum(expansion.q, spectrum.values, expansion.table(directions))
 
 
+@dataclass(frozen=True, eq=False)
+class _Shortfall:
+    """Rows whose products say by how much they vary less than rows of their tables would."""
+
+    expansion: Expansion
+    total: float
+
+    @property
+    def dim(self) -> int:
+        return self.expansion.dim
+
+    def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
+        return self.expansion.expected(V) * self.total - self.expansion.gram(V, weights, center)
+
+
+def find_bottom(rows: Rows, weights: RowVector, tuning: Tuning) -> float:
+    """Return 1 less the largest shortfall of the covariance against that of the tables.
+
+    About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike; bad
+    rows move the top far more than the bottom.
+    """
+    expansion = Expansion.at_counts(rows, rows.count(weights), damping=tuning.spectrum_damping)
+    total = float(weights.sum(dtype=np.float64))
+    short = top_eigenpairs(
+        _Shortfall(expansion, total),  # type: ignore[arg-type]
+        weights,
+        np.zeros(expansion.dim),
+        total,
+        width=tuning.spectrum_width,
+        depth=tuning.spectrum_depth,
+    )
+    return 1.0 - short.top
+
+
 def clean_top(clean: Rows, n_rows: float, tuning: Tuning) -> float:
     """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones.
 

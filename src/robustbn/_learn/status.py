@@ -25,7 +25,7 @@ def describe_status(
     """
     if misfit is not None and not misfit.is_exact:
         if not stopped:
-            return True, _say_misfit(removed, misfit)
+            return True, say_misfit(removed, misfit)
         return False, (
             f"{removed:.2%} of the rows' weight is distrusted; no more was taken away {stopped}. "
             "Raise contamination, or leave it at 'auto'."
@@ -56,7 +56,7 @@ def describe_status(
     )
 
 
-def _say_misfit(removed: float, misfit: Misfit) -> str:
+def say_misfit(removed: float, misfit: Misfit) -> str:
     """Say what was found among rows that the network does not describe."""
     found = (
         f"{removed:.2%} of the rows' weight is distrusted: these rows stand out from the variety "
@@ -64,14 +64,17 @@ def _say_misfit(removed: float, misfit: Misfit) -> str:
         if removed >= 1e-6
         else "No row stands out: every row is trusted."
     )
-    classes = (
-        f"; {misfit.n_classes} more class{'es' if misfit.n_classes > 1 else ''} of good rows "
-        f"explain {misfit.nats:.2f} nats a row"
-        if misfit.n_classes
-        else ""
-    )
+    many = "es" if misfit.n_classes > 1 else ""
+    reasons = []
+    if misfit.top > misfit.limit:
+        reasons.append(
+            f"top eigenvalue {misfit.top:.3f}, rows drawn from it have up to {misfit.limit:.3f}"
+        )
+    if misfit.n_classes:
+        reasons.append(
+            f"{misfit.n_classes} more class{many} of good rows explain {misfit.nats:.2f} nats a row"
+        )
     return (
-        f"{found} The network does not describe the trusted rows (top eigenvalue "
-        f"{misfit.top:.3f}, rows drawn from it have up to {misfit.limit:.3f}{classes}): an edge "
+        f"{found} The network does not describe the trusted rows ({'; '.join(reasons)}): an edge "
         "is missing, or there is a hidden group. That is misfit, not bad rows."
     )

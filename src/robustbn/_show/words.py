@@ -50,6 +50,7 @@ def find_vanishing(
     layout, found = network.layout, []
     n = float(sum_over_rows(layout, plain_counts))
     gone: set[tuple[str, Hashable]] = set()
+    named: list[dict[str, Hashable]] = []
     for i, node in enumerate(network.nodes):
         cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
         both = [c[cells].reshape(-1, layout.cards[i]).sum(axis=0) for c in (plain_counts, counts)]
@@ -60,9 +61,17 @@ def find_vanishing(
     rows, trusted = (layout.sum_configurations(c) for c in (plain_counts, counts))
     for k in np.flatnonzero((rows >= LEAST_GROUP * n) & (trusted < MOST_KEPT * rows)):
         _, parents, _ = network.describe_cell(int(layout.first_cell_of_config[k]))
-        if parents and not gone & set(parents.items()):
+        if parents and not gone & set(parents.items()) and parents not in named:
+            named.append(parents)
             found.append(Vanishing(parents, float(rows[k]), float(trusted[k])))
     return sorted(found, key=lambda group: -group.n_rows)
+
+
+def order_kinds(network: BayesianNetwork, kind_counts: Vector) -> list[int]:
+    """Return the columns of the kinds that have a row at least, largest first."""
+    n = sum_over_rows(network.layout, kind_counts)
+    order: list[int] = np.argsort(-n, kind="stable").tolist()
+    return [k for k in order if n[k] >= 1]
 
 
 def describe_kinds(
@@ -76,10 +85,9 @@ def describe_kinds(
     layout = network.layout
     kinds = []
     node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
-    for counts in kind_counts.T:
+    for number, column in enumerate(order_kinds(network, kind_counts), start=1):
+        counts = kind_counts[:, column]
         n = float(sum_over_rows(layout, counts))
-        if n < 1:
-            continue
         among_bad = normalise_counts(layout, counts, 1e-9)
         telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
         order = np.argsort(telling)[::-1]
@@ -94,8 +102,8 @@ def describe_kinds(
             )
             for j in cells
         )
-        kinds.append(BadKind(n / n_rows, n, unusual))
-    return sorted(kinds, key=lambda kind: -kind.share)
+        kinds.append(BadKind(n / n_rows, n, unusual, number))
+    return kinds
 
 
 def describe_repeats(

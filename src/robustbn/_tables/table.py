@@ -19,6 +19,7 @@ from robustbn._tables.encode import (
     Tally,
     as_codes,
     as_numbers,
+    check_known,
     check_weights,
     count_intervals,
     distinct_values,
@@ -148,6 +149,12 @@ def as_weights(weights: Any, table: Kept) -> RowVector | None:
             "value: there is nothing to learn from."
         )
     return left
+
+
+def as_sides(known: Any, table: Kept) -> NDArray[np.int8] | None:
+    """Return what is known of the rows that are left, given what is known of all that were read."""
+    checked = check_known(known, table.reading.n_read)
+    return checked if checked is None or table.kept is None else checked[table.kept]
 
 
 def read_table(

@@ -176,7 +176,10 @@ class TableEstimator(Settings):
         return encode_table(X, network, self.reading_.config)
 
     def _load(self, table: Table) -> Rows:
-        return load_rows(self.network_, table.codes, self.kernels, self.n_threads)
+        return self._load_codes(table.codes)
+
+    def _load_codes(self, codes: NDArray[np.uint8]) -> Rows:
+        return load_rows(self.network_, codes, self.kernels, self.n_threads)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         prior = "none" if self.prior is None else str(self.prior).lower()

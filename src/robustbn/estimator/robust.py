@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,14 +18,27 @@ from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import DOUBT, RobustFit, Round, Shift
-from robustbn._learn.places import Fitted, Watch, fit_in_memory, fit_on_dask, fit_stream
+from robustbn._learn.known import trust_kinds
+from robustbn._learn.places import (
+    Fitted,
+    Watch,
+    fit_in_memory,
+    fit_on_dask,
+    fit_stream,
+    judge_table,
+)
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing
-from robustbn._tables.table import as_weights
+from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing, order_kinds
+from robustbn._tables.table import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
-from robustbn.exceptions import ConvergenceWarning, DataError, SmallSampleWarning
+from robustbn.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    NotFittedError,
+    SmallSampleWarning,
+)
 from robustbn.network import BayesianNetwork
 
 
@@ -158,20 +173,29 @@ class RobustEstimator(ShownEstimator):
             name = "place" if value in ("stream", "dask") else "kernels"
         super()._set(name, value)
 
-    def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+    ) -> Self:
         """Learn from the rows of a table.
 
         Parameters
         ----------
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
+        known : +1 for a row that is known to be good, -1 for one known to be bad, 0 for the others;
+            one a row. Rows that are like them change sides with them. `ask` says which to look at.
         """
-        return self._learn_from(X, sample_weight)
+        return self._learn_from(X, sample_weight, known)
 
     def _learn_from(
         self,
         X: Any,
         sample_weight: ArrayLike | None = None,
+        known: ArrayLike | None = None,
         *,
         reading: TableConfig | None = None,
         watch: Watch | None = None,
@@ -183,13 +207,17 @@ class RobustEstimator(ShownEstimator):
         reading : how a table that is not in memory is read; by default as the settings say.
         watch : who is told of rounds and parts; by default the screen, if `verbose`.
         """
-        config = self._config()
+        config, place = self._config(), self._find_place(X)
         is_default = self.method == "filter" and self.schedule == "joint"
-        if sample_weight is not None and not is_default:
+        for name, given in (("sample_weight", sample_weight), ("known", known)):
+            if given is not None and not is_default:
+                raise ValueError(
+                    f"{name} is understood by method='filter' with schedule='joint' only."
+                )
+        if known is not None and place != "memory":
             raise ValueError(
-                "sample_weight is understood by method='filter' with schedule='joint' only."
+                "known is for rows in memory: give place='memory', or fit to a part that fits."
             )
-        place = self._find_place(X)
         if not is_default and place != "memory":
             raise ValueError(
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
@@ -201,7 +229,8 @@ class RobustEstimator(ShownEstimator):
                 network, table = self._read(X)
                 weights = as_weights(sample_weight, table)
                 method = None if is_default else fit_with_oracle
-                found = fit_in_memory(network, table, weights, config, watch, method)
+                sides = as_sides(known, table)
+                found = fit_in_memory(network, table, weights, config, watch, method, sides)
             else:
                 network = self._needed_network()
                 found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
@@ -291,6 +320,49 @@ class RobustEstimator(ShownEstimator):
     def predict(self, X: Any) -> Vector:
         """Return +1 for rows that are trusted, -1 for the others, 0 if left out; shape (N,)."""
         return side_of(self.weights(X))
+
+    def trust(self, kinds: Sequence[int], X: Any = None) -> Self:
+        """Return a fit that takes some kinds of bad rows for good ones, without learning again.
+
+        For a group that is real but far from the rest. The tables are those of the rows that are
+        trusted now; the kinds that are left keep their order and are numbered anew.
+
+        Parameters
+        ----------
+        kinds : their numbers, from 1: `kinds_[0]` is kind 1.
+        X : the rows of `fit`, to judge them all again; without it, the tables come from the sums
+            that were kept, and only rows that were distrusted are judged again.
+        """
+        network = self._fitted()
+        if X is None and not hasattr(self, "_judged"):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
+            )
+        columns = order_kinds(network, self._fit.kind_counts)
+        wrong = [
+            k for k in kinds if not (isinstance(k, int | np.integer) and 0 < k <= len(columns))
+        ]
+        if wrong or not len(kinds):
+            raise ValueError(
+                f"kinds are numbers from 1 to {len(columns)}, the number of kinds_; found "
+                f"{list(kinds)!r}."
+                if columns
+                else "There are no kinds of bad rows in this fit, so none can be trusted."
+            )
+        fit = trust_kinds(self._fit, [columns[k - 1] for k in kinds])
+        new, model = copy(self), fit.model
+        if X is not None:
+            table = new._encode(X)
+            rows = new._load(table)
+            weights = model.weigh(rows)
+            fit = replace(
+                fit, counts=rows.count(weights), n_trusted=float(weights.sum(dtype=np.float64))
+            )
+            judged = judge_table(table, weights)
+        else:
+            judged = self._judged.judged_again(lambda codes: model.weigh(new._load_codes(codes)))
+        new._store(network.with_cpts(None), Fitted(fit, self.reading_, judged))
+        return new
 
     def _store(self, network: BayesianNetwork, found: Fitted) -> None:
         """Set the tables, and what is known of the rows."""

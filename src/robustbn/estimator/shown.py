@@ -19,9 +19,12 @@ from robustbn._core.result import (
     Shift,
     Vanishing,
 )
+from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
+from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
+from robustbn._show.words import order_kinds
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.exceptions import NotFittedError
@@ -161,6 +164,52 @@ class ShownEstimator(TableEstimator):
                 "missing_edges(X)."
             )
         return find_leftovers(network.layout, network.probabilities, codes, trust, p_value)
+
+    def ask(self, n: int = 20) -> Any:
+        """Return a frame with the rows that a person should look at, the most telling first.
+
+        Its columns are row, weight (the trust in it), kind (its number in `kinds_`, 0 for none),
+        change (share of the rows, on average over the nodes, whose state the tables would tell
+        otherwise if the answer is not the expected one), why, and the row's states. Tell the
+        answers to `fit(X, known=...)`, or trust a whole kind with `trust`.
+
+        Parameters
+        ----------
+        n : how many rows, at the most.
+        """
+        return build_frame(self._ask(n), self.reading_.kind)
+
+    def _ask(self, n: int) -> dict[str, Any]:
+        """Return the columns of `ask`."""
+        network = self._fitted()
+        if not hasattr(self, "_judged"):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to: fit again, and ask."
+            )
+        model, judged = self._fit.model, self._judged
+        numbers, codes, trust = judged.candidates()
+        drawn = (self._load_codes(judged.drawn_codes), judged.drawn_trust)
+        offered = (self._load_codes(codes), trust)
+        questions = choose_questions(
+            network.layout, model, self._fit.counts, drawn, offered, n, TUNING
+        )
+        columns = order_kinds(network, self._fit.kind_counts)
+        places = np.array([q.place for q in questions], np.int64)
+        reasons = self.explainer_.explain(codes[places])
+        asked: dict[str, Any] = {
+            "row": numbers[places],
+            "weight": trust[places],
+            "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
+            "change": [q.change for q in questions],
+            "why": [
+                reason.text if trust[place] < DOUBT else ""
+                for place, reason in zip(places, reasons, strict=True)
+            ],
+        }
+        for i, node in enumerate(network.nodes):
+            states = [network.states[node][code] for code in codes[places, i]]
+            asked[node if node not in asked else f"{node} (state)"] = states
+        return asked
 
     def summary(self) -> Any:
         """Return a frame with a line a headline figure: figure, value, meaning.

@@ -4,7 +4,7 @@ A code is the position of a state in `network.states[node]`; column k of an arra
 to `network.nodes[k]`.
 """
 
-from robustbn._tables.encode.codes import as_codes, check_weights, require_rows
+from robustbn._tables.encode.codes import as_codes, check_known, check_weights, require_rows
 from robustbn._tables.encode.columns import (
     ColumnCoder,
     as_numbers,
@@ -19,6 +19,7 @@ __all__ = [
     "Tally",
     "as_codes",
     "as_numbers",
+    "check_known",
     "check_weights",
     "count_intervals",
     "distinct_values",

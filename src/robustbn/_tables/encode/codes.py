@@ -68,6 +68,29 @@ def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating
     return array
 
 
+def check_known(known: ArrayLike | None, n_rows: int) -> NDArray[np.int8] | None:
+    """Return what is known of rows as an array of +1 (good), -1 (bad) and 0; shape (N,)."""
+    if known is None:
+        return None
+    try:
+        array = np.asarray(known, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"known must be numbers, +1, -1 or 0 a row: {error}") from None
+    if array.shape != (n_rows,):
+        raise DataError(
+            f"known has one number a row, shape ({n_rows},); found shape {array.shape}."
+        )
+    sides = np.nan_to_num(array)
+    wrong = ~np.isin(sides, (-1, 0, 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"known is +1 for a good row, -1 for a bad one and 0 for the others; found "
+            f"{array[row]:g} at row {row}."
+        )
+    return sides.astype(np.int8)
+
+
 def require_rows(n_rows: int) -> None:
     """Refuse to learn from nothing."""
     if n_rows == 0:
