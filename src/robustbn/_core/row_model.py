@@ -192,6 +192,14 @@ class RowModel:
         prior = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - np.log1p(-self.shares.sum())
         return rows.project(self.evidence, -prior)  # an offset is subtracted
 
+    def log_density(self, rows: Rows) -> RowVector:
+        """Return the log-probability of each row under all components; shape (N,). Two passes."""
+        main: RowVector = rows.project(np.log(self.good)[:, None])[:, 0].astype(np.float64)
+        if self.n_others:
+            odds = log_sum_exp(self.log_odds_by_component(rows).astype(np.float64))
+            main += np.log1p(-self.shares.sum()) + softplus(odds)
+        return main
+
     def log_odds(self, rows: Rows) -> RowVector:
         """Return the log-odds of each row to be bad, not calibrated; shape (N,). One pass."""
         return self._bad_against_good(self.log_odds_by_component(rows))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
-from robustbn._core.row_model import SMALLEST_SHARE, RowModel, log_sum_exp, softplus
+from robustbn._core.row_model import SMALLEST_SHARE, RowModel
 from robustbn._core.tuning import Tuning
 from robustbn._learn.proposals import Sample
 from robustbn._learn.status import say_misfit
@@ -120,7 +120,7 @@ def _add_missed_kind(sample: Sample, model: RowModel, known: Known) -> RowModel:
     if is_missed.sum() < tuning.known_start:
         return model
     families = Families(layout, sample.prior, sample.plain_counts)
-    density = _log_density(model, sample.rows)
+    density = model.log_density(sample.rows)
     missed = known.rows.count(is_missed.astype(np.float64))
     start = families.tie(missed, model.good).tables
     shares = tuning.known_share * np.array([0.2, 1.0, 5.0])
@@ -135,16 +135,6 @@ def _add_missed_kind(sample: Sample, model: RowModel, known: Known) -> RowModel:
             if more.sort(known.rows)[0][is_missed, -1].mean() > 0.5:
                 return more
     return model
-
-
-def _log_density(model: RowModel, rows: Rows) -> RowVector:
-    """Return the log-probability of each row under all components; shape (N,)."""
-    main: RowVector = rows.project(np.log(model.good)[:, None])[:, 0].astype(np.float64)
-    if not model.n_others:
-        return main
-    odds = log_sum_exp(model.log_odds_by_component(rows).astype(np.float64))
-    main += np.log1p(-model.shares.sum()) + softplus(odds)
-    return main
 
 
 def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: float) -> Misfit:
