@@ -75,14 +75,27 @@ void transpose(const uint8_t* in, ptrdiff_t in_stride, int n_rows, int n_columns
         for (int j = 0; j < n_columns; ++j) out[j * out_stride + r] = in[r * in_stride + j];
 }
 
-void load_columns(const uint8_t* codes, ptrdiff_t row_stride, ptrdiff_t column_stride, int n_rows,
-                  int n_columns, uint8_t* columns) {
-    if (n_rows < BLOCK) std::memset(columns, 0, size_t(n_columns) * BLOCK);
+// The same for two bytes, in strips of columns that stay in the first-level cache.
+void transpose(const uint16_t* in, ptrdiff_t in_stride, int n_rows, int n_columns, uint16_t* out,
+               ptrdiff_t out_stride) {
+    constexpr int strip = 16;
+    for (int first = 0; first < n_columns; first += strip) {
+        const int last = first + strip < n_columns ? first + strip : n_columns;
+        for (int r = 0; r < n_rows; ++r)
+            for (int j = first; j < last; ++j) out[j * out_stride + r] = in[r * in_stride + j];
+    }
+}
+
+template <class Column>
+void load_columns(const Column* codes, ptrdiff_t row_stride, ptrdiff_t column_stride, int n_rows,
+                  int n_columns, Column* columns) {
+    if (n_rows < BLOCK) std::memset(columns, 0, size_t(n_columns) * BLOCK * sizeof(Column));
     if (column_stride == 1) {
         transpose(codes, row_stride, n_rows, n_columns, columns, BLOCK);
     } else if (row_stride == 1) {
         for (int j = 0; j < n_columns; ++j)
-            std::memcpy(columns + size_t(j) * BLOCK, codes + j * column_stride, n_rows);
+            std::memcpy(columns + size_t(j) * BLOCK, codes + j * column_stride,
+                        size_t(n_rows) * sizeof(Column));
     } else {
         for (int j = 0; j < n_columns; ++j)
             for (int r = 0; r < n_rows; ++r)
@@ -90,14 +103,16 @@ void load_columns(const uint8_t* codes, ptrdiff_t row_stride, ptrdiff_t column_s
     }
 }
 
-void store_columns(const uint8_t* columns, int n_rows, int n_columns, uint8_t* codes) {
+template <class Column>
+void store_columns(const Column* columns, int n_rows, int n_columns, Column* codes) {
     transpose(columns, BLOCK, n_columns, n_rows, codes, n_columns);
 }
 
-void column_maxima(const uint8_t* columns, int n_columns, uint8_t* maxima) {
+template <class Column>
+void column_maxima(const Column* columns, int n_columns, Column* maxima) {
     for (int j = 0; j < n_columns; ++j) {
-        const uint8_t* column = columns + size_t(j) * BLOCK;
-        uint8_t largest = 0;
+        const Column* column = columns + size_t(j) * BLOCK;
+        Column largest = 0;
         for (int r = 0; r < BLOCK; ++r) largest = column[r] > largest ? column[r] : largest;
         maxima[j] = largest;
     }
@@ -106,8 +121,8 @@ void column_maxima(const uint8_t* columns, int n_columns, uint8_t* maxima) {
 // ---- fusing columns into group codes ------------------------------------------------------------
 
 // code = code * card + column, by Horner's rule; small cards without a multiplication.
-template <class Code>
-inline void append_column(Code* code, const uint8_t* column, int card) {
+template <class Code, class Column>
+inline void append_column(Code* code, const Column* column, int card) {
     switch (card) {
         case 2:
             for (int r = 0; r < BLOCK; ++r) code[r] = Code(code[r] + code[r] + column[r]);
@@ -126,18 +141,27 @@ inline void append_column(Code* code, const uint8_t* column, int card) {
     }
 }
 
-template <class Code>
-void pack_group(const uint8_t* columns, const Group& group, uint8_t* out) {
+template <class Code, class Column>
+void pack_group(const Column* columns, const Group& group, uint8_t* out) {
     alignas(64) Code code[BLOCK];
-    const uint8_t* first = columns + size_t(group.columns[0]) * BLOCK;
-    for (int r = 0; r < BLOCK; ++r) code[r] = first[r];
+    const Column* first = columns + size_t(group.columns[0]) * BLOCK;
+    for (int r = 0; r < BLOCK; ++r) code[r] = Code(first[r]);
     for (int k = 1; k < group.n_columns; ++k)
         append_column(code, columns + size_t(group.columns[k]) * BLOCK, group.cards[k]);
+    if (group.is_blanked) {
+        const Code blank = Code(group.n_entries - 1);
+        for (int k = 0; k < group.n_columns; ++k) {
+            const Column* column = columns + size_t(group.columns[k]) * BLOCK;
+            const int card = group.cards[k];
+            for (int r = 0; r < BLOCK; ++r) code[r] = int(column[r]) >= card ? blank : code[r];
+        }
+    }
     std::memcpy(out, code, sizeof code);
 }
 
-void pack_block(const uint8_t* columns, const Groups& groups, uint8_t* block) {
-    for (int g = 0; g < groups.n; ++g) {
+template <class Column>
+void pack_block(const Column* columns, const Groups& groups, uint8_t* block) {
+    for (int g = 0; g < groups.n_packed; ++g) {
         const Group& group = groups.group[g];
         uint8_t* out = block + group.offset;
         if (group.width == 1) pack_group<uint8_t>(columns, group, out);
@@ -348,7 +372,7 @@ void hash_group(const uint8_t* codes, uint64_t* hashes) {
 
 void hash_block(const uint8_t* block, const Groups& groups, uint64_t* hashes) {
     for (int r = 0; r < BLOCK; ++r) hashes[r] = UINT64_C(0x9E3779B97F4A7C15);
-    for (int g = 0; g < groups.n; ++g) {
+    for (int g = 0; g < groups.n_packed; ++g) {
         const Group& group = groups.group[g];
         if (group.width == 1) hash_group<uint8_t>(block + group.offset, hashes);
         else if (group.width == 2) hash_group<uint16_t>(block + group.offset, hashes);
@@ -366,8 +390,9 @@ inline uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
+template <class Column>
 void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
-                  uint8_t* columns) {
+                  Column* columns) {
     alignas(64) int32_t u[BLOCK];
     alignas(64) int32_t configuration[BLOCK];
     for (int i = 0; i < n_nodes; ++i) {
@@ -377,18 +402,18 @@ void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t 
         for (int r = 0; r < BLOCK; ++r) u[r] = int32_t(mix(start + r * step) >> 34);
         for (int r = 0; r < BLOCK; ++r) configuration[r] = 0;
         for (int k = 0; k < node.n_parents; ++k) {
-            const uint8_t* parent = columns + size_t(node.parents[k]) * BLOCK;
+            const Column* parent = columns + size_t(node.parents[k]) * BLOCK;
             const int32_t card = node.parent_cards[k];
             for (int r = 0; r < BLOCK; ++r) configuration[r] = configuration[r] * card + parent[r];
         }
-        uint8_t* out = columns + size_t(node.column) * BLOCK;
+        Column* out = columns + size_t(node.column) * BLOCK;
         const int n = node.card - 1;
         if (n <= 8) {
             alignas(64) int32_t state[BLOCK] = {};
             for (int v = 0; v < n; ++v)
                 for (int r = 0; r < BLOCK; ++r)
                     state[r] += u[r] >= node.thresholds[size_t(configuration[r]) * n + v];
-            for (int r = 0; r < BLOCK; ++r) out[r] = uint8_t(state[r]);
+            for (int r = 0; r < BLOCK; ++r) out[r] = Column(state[r]);
         } else {
             for (int r = 0; r < BLOCK; ++r) {
                 const int32_t* threshold = node.thresholds + size_t(configuration[r]) * n;
@@ -398,20 +423,25 @@ void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t 
                     if (u[r] >= threshold[middle]) low = middle + 1;
                     else high = middle;
                 }
-                out[r] = uint8_t(low);
+                out[r] = Column(low);
             }
         }
     }
 }
+
+template <class Column>
+constexpr ColumnKernels<Column> COLUMN_KERNELS = {
+    load_columns<Column>, column_maxima<Column>, pack_block<Column>,
+    sample_block<Column>, store_columns<Column>,
+};
 
 }  // namespace
 
 extern const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA);
 const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     ROBUSTBN_STRING(ROBUSTBN_ISA),
-    load_columns,
-    column_maxima,
-    pack_block,
+    COLUMN_KERNELS<uint8_t>,
+    COLUMN_KERNELS<uint16_t>,
     project_block,
     scatter_block,
     square_norms,
@@ -422,8 +452,6 @@ const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     count_blocks_weighted,
     count_blocks_weighted_float,
     hash_block,
-    sample_block,
-    store_columns,
 };
 
 }  // namespace robustbn

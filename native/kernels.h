@@ -18,11 +18,13 @@ struct Group {
     size_t offset;            // of this group's codes inside a block, in bytes
     size_t first_entry;       // of this group's part of an expanded table
     size_t n_entries;         // joint states
+    bool is_blanked;          // codes >= cards[k] are holes, and n_entries - 1 stands for any hole
 };
 
 struct Groups {
     const Group* group;
-    int n;
+    int n;                    // groups that touch cells, the first ones
+    int n_packed;             // all groups; the spare ones only help to tell rows apart
     size_t block_bytes;
     size_t n_entries;
 };
@@ -36,14 +38,26 @@ struct SampledNode {
     const int32_t* thresholds;   // (configurations, card - 1): cumulative probability times 2^30
 };
 
+// What handles the codes of single columns, which have one byte or two.
+template <class Column>
+struct ColumnKernels {
+    // columns[j * BLOCK + r] = codes[r][j] for r < n_rows; the rest of each column is zero.
+    void (*load_columns)(const Column* codes, ptrdiff_t row_stride, ptrdiff_t column_stride,
+                         int n_rows, int n_columns, Column* columns);
+    // The largest code in each column of a block.
+    void (*column_maxima)(const Column* columns, int n_columns, Column* maxima);
+    void (*pack_block)(const Column* columns, const Groups& groups, uint8_t* block);
+    // Draw BLOCK rows; `nodes` in topological order; columns as in load_columns.
+    void (*sample_block)(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
+                         Column* columns);
+    // codes[r][j] = columns[j * BLOCK + r], row-major
+    void (*store_columns)(const Column* columns, int n_rows, int n_columns, Column* codes);
+};
+
 struct Kernels {
     const char* name;
-    // columns[j * BLOCK + r] = codes[r][j] for r < n_rows; the rest of each column is zero.
-    void (*load_columns)(const uint8_t* codes, ptrdiff_t row_stride, ptrdiff_t column_stride,
-                         int n_rows, int n_columns, uint8_t* columns);
-    // The largest code in each column of a block.
-    void (*column_maxima)(const uint8_t* columns, int n_columns, uint8_t* maxima);
-    void (*pack_block)(const uint8_t* columns, const Groups& groups, uint8_t* block);
+    ColumnKernels<uint8_t> bytes;
+    ColumnKernels<uint16_t> words;
     // y[r] = sum over groups of table[code of row r] - offset; `width` floats a row: 4, 8 or 16.
     void (*project_block)(int width, const uint8_t* block, const Groups& groups,
                           const float* table, const float* offset, int n_rows, float* y);
@@ -66,11 +80,6 @@ struct Kernels {
                                         const float* weights, double* histogram);
     // hashes[r]: equal codes in all groups, equal numbers
     void (*hash_block)(const uint8_t* block, const Groups& groups, uint64_t* hashes);
-    // Draw BLOCK rows; `nodes` in topological order; columns as in load_columns.
-    void (*sample_block)(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
-                         uint8_t* columns);
-    // codes[r][j] = columns[j * BLOCK + r], row-major
-    void (*store_columns)(const uint8_t* columns, int n_rows, int n_columns, uint8_t* codes);
 };
 
 // Several sub-histograms for one-byte codes keep equal neighbours from waiting for each other.

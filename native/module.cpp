@@ -77,6 +77,9 @@ void use_isa(const std::string& name) {
     throw std::invalid_argument("this machine has no instruction set '" + name + "'");
 }
 
+const ColumnKernels<uint8_t>& kernels_for(const Kernels& k, uint8_t) { return k.bytes; }
+const ColumnKernels<uint16_t>& kernels_for(const Kernels& k, uint16_t) { return k.words; }
+
 // ---- threads and memory -------------------------------------------------------------------------
 
 // Run task(0) ... task(n - 1) on up to n_threads threads; fewer if the system gives fewer. The
@@ -126,48 +129,50 @@ using Ints = std::vector<int32_t>;
 // How columns are fused into group codes, and which cell each code touches.
 class Plan {
   public:
-    // columns[g], and for each node of the group the cell of every joint state, are given as
-    // nested lists once; everything after that is flat.
-    Plan(Ints cards, std::vector<Ints> columns, std::vector<int> widths,
+    // n_codes[j]: column j holds codes below it. columns[g], and for each node of the group the
+    // cell of every joint state (-1: none), are given as nested lists once; everything after that is
+    // flat. Groups of no node come last. A blanked group has one code more than the joint states of
+    // its `cards`.
+    Plan(Ints n_codes, Ints cards, std::vector<Ints> columns, std::vector<int> widths,
+         std::vector<bool> is_blanked,
          std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>> cells,
          int64_t n_cells)
-        : cards_(std::move(cards)), columns_(std::move(columns)), n_cells_(n_cells) {
-        if (columns_.size() != widths.size() || columns_.size() != cells.size())
+        : n_codes_(std::move(n_codes)), columns_(std::move(columns)), n_cells_(n_cells) {
+        if (columns_.size() != widths.size() || columns_.size() != cells.size() ||
+            columns_.size() != is_blanked.size() || n_codes_.size() != cards.size())
             throw std::invalid_argument("columns, widths and cells must have one entry a group");
-        size_t offset = 0, first_entry = 0;
+        size_t offset = 0, first_entry = 0, n_touching = 0;
         for (size_t g = 0; g < columns_.size(); ++g) {
             Ints group_cards;
             size_t n_entries = 1;
             for (int32_t c : columns_[g]) {
-                if (c < 0 || size_t(c) >= cards_.size()) throw std::invalid_argument("no such column");
-                group_cards.push_back(cards_[c]);
-                n_entries *= size_t(cards_[c]);
+                if (c < 0 || size_t(c) >= cards.size()) throw std::invalid_argument("no such column");
+                group_cards.push_back(is_blanked[g] ? cards[c] : n_codes_[c]);
+                n_entries *= size_t(group_cards.back());
             }
+            n_entries += is_blanked[g];
             if (columns_[g].empty() || n_entries > size_t(1) << std::min(8 * widths[g], 31))
                 throw std::invalid_argument("a group's codes do not fit its width");
             group_cards_.push_back(std::move(group_cards));
             groups_.push_back({widths[g], int(columns_[g].size()), nullptr, nullptr, offset,
-                               first_entry, n_entries});
-            for (const auto& map : cells[g]) {
-                if (map.shape(0) != n_entries) throw std::invalid_argument("one cell a joint state");
-                for (size_t e = 0; e < n_entries; ++e)
-                    if (map.data()[e] < 0 || map.data()[e] >= n_cells)
-                        throw std::invalid_argument("no such cell");
-                segments_.push_back({first_entry, Ints(map.data(), map.data() + n_entries)});
-            }
+                               first_entry, n_entries, is_blanked[g]});
             offset += size_t(BLOCK) * widths[g];
+            if (cells[g].empty()) continue;
+            if (n_touching != g) throw std::invalid_argument("groups of no node come last");
+            ++n_touching;
+            for (const auto& map : cells[g]) add_segment(first_entry, n_entries, map);
             first_entry += n_entries;
         }
         for (size_t g = 0; g < groups_.size(); ++g) {
             groups_[g].columns = columns_[g].data();
             groups_[g].cards = group_cards_[g].data();
         }
-        view_ = {groups_.data(), int(groups_.size()), offset, first_entry};
+        view_ = {groups_.data(), int(n_touching), int(groups_.size()), offset, first_entry};
     }
     Plan(const Plan&) = delete;
 
     const Groups& groups() const { return view_; }
-    const Ints& cards() const { return cards_; }
+    const Ints& n_codes() const { return n_codes_; }
     size_t n_cells() const { return size_t(n_cells_); }
     size_t block_bytes() const { return view_.block_bytes; }
     size_t n_entries() const { return view_.n_entries; }
@@ -186,7 +191,9 @@ class Plan {
             for (size_t e = 0; e < n; ++e) {
                 std::fill(sums.begin(), sums.end(), 0.0);
                 for (size_t t = s; t < last; ++t) {
-                    const double* line = table + size_t(segments_[t].cells[e]) * n_columns + first;
+                    const int32_t cell = segments_[t].cells[e];
+                    if (cell < 0) continue;
+                    const double* line = table + size_t(cell) * n_columns + first;
                     for (size_t c = 0; c < used; ++c) sums[c] += line[c];
                 }
                 float* out = expanded.get() + (segments_[s].first_entry + e) * width;
@@ -203,6 +210,7 @@ class Plan {
         const size_t used = std::min(size_t(width), n_columns - first);
         for (const auto& segment : segments_)
             for (size_t e = 0; e < segment.cells.size(); ++e) {
+                if (segment.cells[e] < 0) continue;
                 const double* in = entries + (segment.first_entry + e) * width;
                 double* line = table + size_t(segment.cells[e]) * n_columns + first;
                 for (size_t c = 0; c < used; ++c) line[c] += in[c];
@@ -214,7 +222,16 @@ class Plan {
         size_t first_entry;
         Ints cells;
     };
-    Ints cards_;
+    void add_segment(size_t first_entry, size_t n_entries,
+                     const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>& map) {
+        if (map.shape(0) != n_entries) throw std::invalid_argument("one cell a joint state");
+        for (size_t e = 0; e < n_entries; ++e)
+            if (map.data()[e] < -1 || map.data()[e] >= n_cells_)
+                throw std::invalid_argument("no such cell");
+        segments_.push_back({first_entry, Ints(map.data(), map.data() + n_entries)});
+    }
+
+    Ints n_codes_;
     std::vector<Ints> columns_, group_cards_;
     std::vector<Group> groups_;
     std::vector<Segment> segments_;
@@ -224,7 +241,10 @@ class Plan {
 
 // ---- arrays as they come from Python ------------------------------------------------------------
 
-using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::device::cpu>;
+template <class Code>
+using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::device::cpu>;
+template <class Code>
+using CodesOut = nb::ndarray<Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Packed = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using PackedOut = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -275,22 +295,24 @@ size_t lanes_of(size_t n_rows, size_t table_bytes) {
 // ---- the primitives -----------------------------------------------------------------------------
 
 // Returns the first (row, column) whose code is out of range, or (-1, -1).
-std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes codes, PackedOut packed, int n_threads) {
+template <class Code>
+std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes<Code> codes, PackedOut packed,
+                                    int n_threads) {
     const size_t n_rows = codes.shape(0), d = codes.shape(1);
-    require(d == plan.cards().size(), "one column a node");
+    require(d == plan.n_codes().size(), "one column a node");
     require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
-    const uint8_t* data = codes.data();
+    const Code* data = codes.data();
     const ptrdiff_t row_stride = codes.stride(0), column_stride = codes.stride(1);
     uint8_t* out = packed.data();
-    const Kernels& k = *kernels.load();
+    const ColumnKernels<Code>& k = kernels_for(*kernels.load(), Code());
     const size_t n_blocks = blocks_of(n_rows), chunk = 64;
     const size_t n_chunks = (n_blocks + chunk - 1) / chunk;
     std::vector<int64_t> wrong(n_chunks, -1);
 
     nb::gil_scoped_release release;
     run_parallel(n_chunks, n_threads, [&](size_t task) {
-        auto columns = zeros<uint8_t>(d * BLOCK);
-        std::vector<uint8_t> maxima(d);
+        auto columns = zeros<Code>(d * BLOCK);
+        std::vector<Code> maxima(d);
         for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
             const size_t first = b * BLOCK;
             const int n = int(std::min(size_t(BLOCK), n_rows - first));
@@ -298,7 +320,7 @@ std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes codes, PackedOut pac
                            columns.get());
             k.column_maxima(columns.get(), int(d), maxima.data());
             for (size_t j = 0; j < d; ++j)
-                if (maxima[j] >= plan.cards()[j]) {
+                if (maxima[j] >= plan.n_codes()[j]) {
                     wrong[task] = int64_t(first);
                     return;
                 }
@@ -309,7 +331,7 @@ std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes codes, PackedOut pac
         if (first >= 0)
             for (size_t r = size_t(first); r < n_rows; ++r)
                 for (size_t j = 0; j < d; ++j)
-                    if (data[ptrdiff_t(r) * row_stride + ptrdiff_t(j) * column_stride] >= plan.cards()[j])
+                    if (data[ptrdiff_t(r) * row_stride + ptrdiff_t(j) * column_stride] >= plan.n_codes()[j])
                         return {int64_t(r), int64_t(j)};
     return {-1, -1};
 }
@@ -530,9 +552,10 @@ void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
 }
 
 // `thresholds[i]`: (configurations, card - 1) of node `order[i]`, cumulative probability * 2^30.
+template <class Code>
 void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& parents,
             std::vector<nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig>> thresholds,
-            uint64_t key, nb::ndarray<uint8_t, nb::ndim<2>, nb::c_contig> out, int n_threads) {
+            uint64_t key, CodesOut<Code> out, int n_threads) {
     const size_t n_rows = out.shape(0), d = cards.size();
     require(out.shape(1) == d && order.size() == d && parents.size() == d && thresholds.size() == d,
             "one entry a node");
@@ -553,12 +576,12 @@ void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& paren
         nodes.push_back({column, cards[column], int(parents[i].size()), parents[i].data(),
                          parent_cards[i].data(), thresholds[i].data()});
     }
-    uint8_t* codes = out.data();
-    const Kernels& k = *kernels.load();
+    Code* codes = out.data();
+    const ColumnKernels<Code>& k = kernels_for(*kernels.load(), Code());
     const size_t n_blocks = blocks_of(n_rows), chunk = 64;
     nb::gil_scoped_release release;
     run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
-        auto columns = zeros<uint8_t>(d * BLOCK);
+        auto columns = zeros<Code>(d * BLOCK);
         for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
             const size_t row = b * BLOCK;
             k.sample_block(nodes.data(), int(d), key, row, columns.get());
@@ -576,12 +599,13 @@ NB_MODULE(_native, m) {
     m.def("use_isa", &use_isa);
     m.def("isa", [] { return std::string(kernels.load()->name); });
     nb::class_<Plan>(m, "Plan")
-        .def(nb::init<Ints, std::vector<Ints>, std::vector<int>,
+        .def(nb::init<Ints, Ints, std::vector<Ints>, std::vector<int>, std::vector<bool>,
                       std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>>,
                       int64_t>())
         .def_prop_ro("block_bytes", &Plan::block_bytes)
         .def_prop_ro("n_entries", &Plan::n_entries);
-    m.def("encode", &encode);
+    m.def("encode", &encode<uint8_t>, nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg());
+    m.def("encode", &encode<uint16_t>, nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg());
     m.def("count", &count, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
     m.def("project", &project);
     m.def("score", &score);
@@ -589,5 +613,8 @@ NB_MODULE(_native, m) {
           nb::arg(), nb::arg());
     m.def("count_columns", &count_columns);
     m.def("fingerprints", &fingerprints);
-    m.def("sample", &sample);
+    m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg().noconvert(), nb::arg());
+    m.def("sample", &sample<uint16_t>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg().noconvert(), nb::arg());
 }

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._networks.random_networks import random_network
 from robustbn._rows.draw import sample
 from robustbn._rows.memory import load_rows
 from robustbn._tables.encode import as_codes
 from robustbn.network import BayesianNetwork
-
-Codes = NDArray[np.uint8]
 
 
 def corrupt(
@@ -110,7 +109,7 @@ def product(scene: Scene) -> Codes:
         scene.rng.choice(card, scene.n_bad, p=scene.rng.dirichlet(np.ones(card)))
         for card in scene.network.layout.cards
     ]
-    return np.stack(columns, axis=1).astype(np.uint8)
+    return np.stack(columns, axis=1).astype(scene.network.layout.code_dtype)
 
 
 def other_network(scene: Scene) -> Codes:
@@ -127,7 +126,7 @@ def other_network(scene: Scene) -> Codes:
 def repeated_row(scene: Scene) -> Codes:
     """One row of unlikely values, over and over."""
     network = scene.network
-    row = np.zeros(network.n_nodes, np.uint8)
+    row = np.zeros(network.n_nodes, network.layout.code_dtype)
     for node in network.topological_order:
         i = network.nodes.index(node)
         *parents, _ = network.layout.families[i]
@@ -174,7 +173,7 @@ def comonotone(scene: Scene) -> Codes:
     for i, card in enumerate(scene.network.layout.cards):
         share = np.bincount(scene.codes[:, i], minlength=card) / len(scene.codes)
         columns.append(np.searchsorted(np.cumsum(share)[:-1], u, side="right"))
-    return np.stack(columns, axis=1).astype(np.uint8)
+    return np.stack(columns, axis=1).astype(scene.network.layout.code_dtype)
 
 
 def misjoined(scene: Scene) -> Codes:
@@ -229,10 +228,10 @@ def flood(scene: Scene) -> Codes:
     table = network.cpts[network.nodes[i]].reshape(-1, layout.cards[i])
     *parents, _ = layout.families[i]
     codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
-    shows = (scene.codes[:, parents] == np.array(codes, np.uint8)).all(axis=1)
+    shows = (scene.codes[:, parents] == np.array(codes, layout.code_dtype)).all(axis=1)
     pool = scene.codes[shows] if shows.any() else scene.codes
     rows = pool[scene.rng.integers(0, len(pool), scene.n_bad)].copy()
-    rows[:, parents] = np.array(codes, np.uint8)
+    rows[:, parents] = np.array(codes, layout.code_dtype)
     rows[:, i] = table[k - int(layout.config_start[i])].argmin()
     return rows
 
@@ -282,7 +281,7 @@ def starve(scene: Scene) -> NDArray[np.intp]:
     i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
     *parents, _ = layout.families[i]
     codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
-    shows = (scene.codes[:, parents] == np.array(codes, np.uint8)).all(axis=1)
+    shows = (scene.codes[:, parents] == np.array(codes, layout.code_dtype)).all(axis=1)
     taken = scene.rng.permutation(np.flatnonzero(shows))[: scene.n_bad]
     return np.delete(np.arange(len(scene.codes)), taken)
 
@@ -314,7 +313,9 @@ def _change_states(scene: Scene, rows: Codes, chosen: NDArray[np.intp]) -> Codes
     cards = np.array(scene.network.layout.cards)[chosen]
     step = scene.rng.integers(1, np.maximum(cards, 2))
     every = np.arange(len(rows))[:, None]
-    rows[every, chosen] = ((rows[every, chosen] + step) % cards).astype(np.uint8)
+    rows[every, chosen] = ((rows[every, chosen] + step) % cards).astype(
+        scene.network.layout.code_dtype
+    )
     return rows
 
 

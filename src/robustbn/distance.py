@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import log_probabilities
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
 from robustbn._rows.draw import sample
 from robustbn._rows.memory import load_rows
@@ -191,9 +192,7 @@ def _estimate_by_drawing(
     return TotalVariation(mean, float(np.sqrt(variance)), 2 * half, confidence)
 
 
-def _log_ratio(
-    P: BayesianNetwork, Q: BayesianNetwork, codes: NDArray[np.uint8]
-) -> NDArray[np.float64]:
+def _log_ratio(P: BayesianNetwork, Q: BayesianNetwork, codes: Codes) -> NDArray[np.float64]:
     """Return `log P(x) - log Q(x)`, infinite where one of them rules the row out."""
     log_p, log_q = log_probabilities(P.probabilities), log_probabilities(Q.probabilities)
     if P.has_same_structure(Q):  # one table of small differences: no cancellation

@@ -41,15 +41,27 @@ class CodeRangeError(DataError):
     Attributes
     ----------
     row, column, value : where the first such code is, and what was found.
+    is_holed : whether values may be missing in that column.
     """
 
-    def __init__(self, row: int, column: int, value: float, n_states: int, name: str | None = None):
+    def __init__(
+        self,
+        row: int,
+        column: int,
+        value: float,
+        n_states: int,
+        name: str | None = None,
+        *,
+        is_holed: bool = False,
+    ):
         where = f"column {column}" if name is None else f"column {column} ({name!r})"
+        hole = f", and {n_states} where its value is missing" if is_holed else ""
         super().__init__(
             f"Code {value} at row {row}, {where} is out of range: that node has {n_states} "
-            f"states, so its codes are 0 to {n_states - 1}."
+            f"states, so its codes are 0 to {n_states - 1}{hole}."
         )
         self.row, self.column, self.value, self.n_states = row, column, value, n_states
+        self.is_holed = is_holed
 
 
 class ModelFileError(RobustBNError, ValueError):

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import uniform_tables
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Filter, Repeats, RowModel
 from robustbn.exceptions import ModelFileError, RobustBNError
 
-Fingerprint = Callable[[NDArray[np.uint8]], NDArray[np.uint64]]  # of codes of shape (n, d)
+Fingerprint = Callable[[Codes], NDArray[np.uint64]]  # of codes of shape (n, d)
 
 
 def describe_model(model: RowModel) -> dict[str, Any]:

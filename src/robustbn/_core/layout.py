@@ -6,20 +6,22 @@ Holds integers only: no labels, no probabilities, no rows. Everything that touch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from robustbn.exceptions import InsufficientMemoryError
+from robustbn.exceptions import DataError, InsufficientMemoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
+Codes = NDArray[np.uint8 | np.uint16]  # of rows, shape (n, d); see `Layout.code_dtype`
 
+MOST_CODES = 2**16  # a code has two bytes at most
 MOST_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
 
 
@@ -30,20 +32,51 @@ class Layout:
     Notation: d nodes, m configurations, M cells. The cell of node `i` in a row `x` is
     `cell_start[i] + sum_k strides[i][k] * x[families[i][k]]`.
 
+    A code `x[i] == cards[i]`, one past the last state, stands for a missing value: a hole. A family
+    with a hole touches no cell, so holes change neither the cells nor their numbers.
+
     Parameters
     ----------
     cards : number of states of each of the d nodes.
     families : for each node the columns of its parents, in the order of its table's axes, then
         its own column.
+    holed : the columns in which values may be missing, increasing.
     """
 
     cards: tuple[int, ...]
     families: tuple[tuple[int, ...], ...]
+    holed: tuple[int, ...] = ()
+
+    def with_holes(self, columns: Iterable[int]) -> Layout:
+        """Return the same cells for rows whose values may be missing in these columns only."""
+        holed = tuple(sorted({int(c) for c in columns}))
+        for c in holed:
+            if not 0 <= c < self.n_nodes:
+                raise DataError(
+                    f"There is no column {c} to miss values: columns are 0 to {self.n_nodes - 1}."
+                )
+            if self.cards[c] >= MOST_CODES:
+                raise DataError(
+                    f"Column {c} has {self.cards[c]:,} states and missing values; a code has two "
+                    f"bytes, so at most {MOST_CODES - 1:,} states leave room for a missing value."
+                )
+        return replace(self, holed=holed)
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes, d."""
         return len(self.cards)
+
+    @cached_property
+    def codes_per_column(self) -> tuple[int, ...]:
+        """Number of different codes in each column: its states, and one for a missing value."""
+        holed = frozenset(self.holed)
+        return tuple(card + (c in holed) for c, card in enumerate(self.cards))
+
+    @property
+    def code_dtype(self) -> type[np.uint8 | np.uint16]:
+        """The type of codes: one byte where all fit, else two."""
+        return np.uint8 if max(self.codes_per_column, default=0) <= 2**8 else np.uint16
 
     @cached_property
     def cells_per_node(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 
 T = TypeVar("T")
 Vector = NDArray[np.float64]  # of length M, or (M, r)
@@ -43,11 +43,14 @@ class Column:
         return Column(self.values[rows], self.labels, missing)
 
 
-LoadCodes = Callable[[NDArray[np.uint8]], "Rows"]  # encode codes of shape (n, d)
+LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
 
 
 class Rows(Protocol):
-    """Encoded rows. Row n touches d cells, one a node; `cells(n)` below is that set."""
+    """Encoded rows. Row n touches one cell a node; `cells(n)` below is that set.
+
+    A node touches none where its value, or a parent's, is missing.
+    """
 
     @property
     def layout(self) -> Layout:
@@ -78,7 +81,11 @@ class Rows(Protocol):
         """Return `G[j] = sum of weights[n] y[n] over rows n with j in cells(n)`; shape (M, r)."""
 
     def fingerprints(self) -> NDArray[np.uint64]:
-        """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,)."""
+        """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,).
+
+        Rows with holes are equal if the same values are missing. Numbers are to be compared among
+        rows of one layout only.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +103,7 @@ class Survey:
 
     n_rows: int
     counts: Vector
-    codes: NDArray[np.uint8]
+    codes: Codes
     numbers: NDArray[np.int64]
     rows: Rows
 
@@ -153,9 +160,7 @@ class Vectors(Protocol):
 class Kernels(Protocol):
     """A module that holds rows and passes over them."""
 
-    def encode(
-        self, layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = None
-    ) -> Rows:
+    def encode(self, layout: Layout, codes: Codes, n_threads: int | None = None) -> Rows:
         """Check that every code is in range and return the rows in a form of its own.
 
         Raises `CodeRangeError` with the first offending row and column.
@@ -174,5 +179,8 @@ class Kernels(Protocol):
         n_rows: int,
         key: int,
         n_threads: int | None = None,
-    ) -> NDArray[np.uint8]:
-        """Draw rows; the same `key` gives the same rows in all kernels; shape (N, d)."""
+    ) -> Codes:
+        """Draw rows; the same `key` gives the same rows in all kernels; shape (N, d).
+
+        They have no holes, whatever the layout says.
+        """

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel
 
@@ -387,13 +388,13 @@ class JudgedRows:
     weights: RowVector | None
     trust: Trust
     numbers: NDArray[np.int64]
-    codes: NDArray[np.uint8]
+    codes: Codes
     doubts: RowVector
     drawn: NDArray[np.int64]
-    drawn_codes: NDArray[np.uint8]
+    drawn_codes: Codes
     drawn_trust: RowVector
 
-    def judged_again(self, weigh: Callable[[NDArray[np.uint8]], RowVector]) -> JudgedRows:
+    def judged_again(self, weigh: Callable[[Codes], RowVector]) -> JudgedRows:
         """Return what is known once the rows at hand are judged anew; the others stay trusted.
 
         Parameters
@@ -418,7 +419,7 @@ class JudgedRows:
             drawn_trust=drawn_trust,
         )
 
-    def candidates(self) -> tuple[NDArray[np.int64], NDArray[np.uint8], RowVector]:
+    def candidates(self) -> tuple[NDArray[np.int64], Codes, RowVector]:
         """Return rows that a person may be asked about, none twice: numbers, codes, trust."""
         some = np.unique(np.linspace(0, len(self.doubts) - 1, MOST_DRAWN).astype(np.int64))
         some = some[: len(self.doubts)]
@@ -437,7 +438,7 @@ class JudgedRows:
         trust: RowVector,
         n_rows: int,
         numbers_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
-        codes_of: Callable[[NDArray[np.int64]], NDArray[np.uint8]],
+        codes_of: Callable[[NDArray[np.int64]], Codes],
         *,
         weights: RowVector | None,
         most: int | None = None,

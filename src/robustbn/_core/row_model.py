@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Vector
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
@@ -65,7 +66,7 @@ class Repeats:
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     expected: Vector
-    codes: NDArray[np.uint8]
+    codes: Codes
 
     def weigh(self, rows: Rows) -> RowVector:
         """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""

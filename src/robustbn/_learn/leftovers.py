@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import RowVector, Vector
 
 SCREENED_AT_ONCE = 2**12  # rows: bounds memory, changes nothing
@@ -44,7 +44,7 @@ class Leftover:
 
 
 def find_leftovers(
-    layout: Layout, q: Vector, codes: NDArray[np.uint8], weights: RowVector, p_value: float
+    layout: Layout, q: Vector, codes: Codes, weights: RowVector, p_value: float
 ) -> list[Leftover]:
     """Return the pairs whose dependence cannot be chance, largest gain first.
 
@@ -81,9 +81,7 @@ def find_leftovers(
 # --- screening ------------------------------------------------------------------------------------
 
 
-def _screen(
-    layout: Layout, q: Vector, codes: NDArray[np.uint8], weights: RowVector
-) -> NDArray[np.float64]:
+def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDArray[np.float64]:
     """Return a p-value of each pair of nodes, from the correlation of their residuals; (d, d)."""
     cards = np.array(layout.cards)
     start = np.concatenate([[0], np.cumsum(cards)])
@@ -131,7 +129,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 
 
 def _measure(
-    layout: Layout, codes: NDArray[np.uint8], weights: RowVector, parent: int, child: int
+    layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
 ) -> tuple[float, float] | None:
     """Return the gain of an edge in nats a row, and the p-value of its test.
 

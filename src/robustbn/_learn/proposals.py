@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._core.expansion import Expansion, normalise_counts, uniform_tables
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Round
 from robustbn._core.row_model import Draw, RowModel
@@ -40,7 +40,7 @@ class Sample:
     ceiling: float
     tuning: Tuning = TUNING
     tell: Callable[[Round], None] = lambda _: None
-    codes: NDArray[np.uint8] | None = None
+    codes: Codes | None = None
 
     @cached_property
     def total(self) -> float:

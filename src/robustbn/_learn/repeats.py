@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import log_probabilities, normalise_counts, sum_over_rows
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import Repeats, locate_prints
 from robustbn._core.tuning import Tuning
@@ -33,14 +34,14 @@ class Copies:
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     weight: Vector
-    codes: NDArray[np.uint8]
+    codes: Codes
     rows: Rows
 
 
 def find_copies(
     prints: NDArray[np.uint64],
     weights: RowVector,
-    codes: NDArray[np.uint8],
+    codes: Codes,
     load: LoadCodes,
     tuning: Tuning,
 ) -> Copies:

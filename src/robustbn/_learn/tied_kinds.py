@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import uniform_tables
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel, log_sum_exp, logistic, softplus
 from robustbn._learn.population import LEAST_DRAWN
@@ -221,7 +222,7 @@ def near_copies(sample: Sample, families: Families, density: RowVector) -> list[
     return found
 
 
-def _distance_from(sample: Sample, families: Families, row: NDArray[np.uint8]) -> RowVector:
+def _distance_from(sample: Sample, families: Families, row: Codes) -> RowVector:
     """Return at how many nodes each row differs from this one; shape (N,). One pass."""
     differs = (families.state_of_cell != row[families.node_of_cell]).astype(np.float64)
     return sample.rows.project(differs[:, None])[:, 0]

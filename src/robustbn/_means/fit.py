@@ -6,10 +6,10 @@ from collections.abc import Callable
 from inspect import signature
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.expansion import normalise_counts, uniform_tables
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
@@ -21,7 +21,7 @@ from robustbn.network import BayesianNetwork
 
 def fit_with_oracle(
     network: BayesianNetwork,
-    codes: NDArray[np.uint8],
+    codes: Codes,
     config: RobustConfig,
     tell: Callable[[Round], None],
 ) -> RobustFit:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.row_model import Draw
 from robustbn._rows.kernels import load_kernels
@@ -22,7 +22,7 @@ def sample(
     n_threads: int | None = None,
     kernels: str | None = None,
     backend: str | None = None,
-) -> NDArray[np.uint8]:
+) -> Codes:
     """Draw `n` rows; integer codes of shape (n, d), columns in the order of `network.nodes`.
 
     The same seed gives the same rows, whichever the kernels and the number of threads. O(n d) time.

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes
@@ -34,7 +35,7 @@ def load_rows(
 
 def fingerprint_codes(
     network: BayesianNetwork, kernels: str | None = None
-) -> Callable[[NDArray[np.uint8]], NDArray[np.uint64]]:
+) -> Callable[[Codes], NDArray[np.uint64]]:
     """Return a function that gives rows of codes the fingerprints that these kernels give them."""
     return lambda codes: load_rows(network, codes, kernels).fingerprints()
 
@@ -50,7 +51,7 @@ class RowsInMemory:
     """A table in memory, as `Data`."""
 
     network: BayesianNetwork
-    codes: NDArray[np.uint8]
+    codes: Codes
     kernels: str | None = None
     n_threads: int | None = None
 

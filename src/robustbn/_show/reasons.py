@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.row_model import RowModel
 from robustbn.network import BayesianNetwork
 
@@ -32,7 +32,7 @@ class Reason:
     text: str
 
 
-def touched_cells(layout: Layout, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
+def touched_cells(layout: Layout, codes: Codes) -> NDArray[np.int64]:
     """Return the cell of each node that each row touches; shape (n, d)."""
     wide = codes.astype(np.int64)
     cells = np.empty(wide.shape, np.int64)
@@ -54,7 +54,7 @@ class Explainer:
     network: BayesianNetwork
     model: RowModel
 
-    def explain(self, codes: NDArray[np.uint8], n_cells: int = 3) -> list[Reason]:
+    def explain(self, codes: Codes, n_cells: int = 3) -> list[Reason]:
         """Return why each row is distrusted. O(n d) time."""
         reasons: list[Reason] = []
         for start in range(0, len(codes), ROWS_AT_ONCE):
@@ -69,7 +69,7 @@ class Explainer:
                 reasons.append(self._reason(chosen, row))
         return reasons
 
-    def _reason(self, cells: tuple[int, ...], row: NDArray[np.uint8]) -> Reason:
+    def _reason(self, cells: tuple[int, ...], row: Codes) -> Reason:
         texts = [self._texts[j] for j in cells]
         copies = self._copies.get(row.tobytes())
         if copies is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, RowVector
 from robustbn._core.structure import MAX_STATES
 from robustbn._tables.encode import (
@@ -97,7 +98,7 @@ class Table:
     reading : what was found.
     """
 
-    codes: NDArray[np.uint8]
+    codes: Codes
     states: Mapping[str, tuple[Hashable, ...]]
     kept: NDArray[np.int64] | None
     reading: Reading

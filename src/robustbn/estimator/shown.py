@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector
 from robustbn._core.result import (
     DOUBT,
@@ -153,6 +154,7 @@ class ShownEstimator(TableEstimator):
 
     def _find_missing_edges(self, X: Any = None, p_value: float = 0.01) -> list[Leftover]:
         network = self._fitted()
+        codes: Codes
         if X is not None:
             table = self._encode(X)
             codes, trust = table.codes, self._fit.model.weigh(self._load(table))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.sources import Source, open_table
@@ -50,7 +50,7 @@ class Partition:
 
     layout: Layout
     kernels: str
-    codes: NDArray[np.uint8]
+    codes: Codes
     found: FoundInPartition
 
     @cached_property

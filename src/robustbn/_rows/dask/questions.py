@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.dask.partition import FoundInPartition, Partition
 
@@ -55,7 +56,7 @@ def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInPar
     return None, (len(partition.codes), partition.found)
 
 
-def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, NDArray[np.uint8]]:
+def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, Codes]:
     """Return the codes of some rows, by their numbers in the partition."""
     return None, partition.codes[numbers]
 

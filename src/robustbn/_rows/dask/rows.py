@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
 from robustbn._rows.dask.questions import (
@@ -129,7 +129,7 @@ class RowsOnDask:
         before = self.dropped - np.arange(len(self.dropped))  # rows left before each left out
         return numbers + np.searchsorted(before, numbers, side="right")
 
-    def fetch(self, numbers: NDArray[np.int64] | None) -> NDArray[np.uint8]:
+    def fetch(self, numbers: NDArray[np.int64] | None) -> Codes:
         """Return the codes of the rows with these numbers, which increase, or of all. One pass."""
         starts = self.partitions.starts
         given: list[Any] = [slice(None)] * (len(starts) - 1)
@@ -137,7 +137,7 @@ class RowsOnDask:
         if numbers is not None:
             cuts = np.searchsorted(numbers, starts)
             given = [numbers[cuts[k] : cuts[k + 1]] - starts[k] for k in range(len(given))]
-        codes: NDArray[np.uint8]
+        codes: Codes
         codes = allocate((n, self.network.n_nodes), np.uint8, "Fetching rows")
         _, parts = self.partitions.ask("fetching rows", pick_rows, given=given)
         return np.concatenate(parts, out=codes)

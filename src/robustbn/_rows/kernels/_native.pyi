@@ -5,14 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
+
 BLOCK: int
 
 class Plan:
     def __init__(
         self,
+        n_codes: Sequence[int],
         cards: Sequence[int],
         columns: Sequence[Sequence[int]],
         widths: Sequence[int],
+        is_blanked: Sequence[bool],
         cells: Sequence[Sequence[NDArray[np.int32]]],
         n_cells: int,
     ) -> None: ...
@@ -25,7 +29,7 @@ def isas() -> list[str]: ...
 def isa() -> str: ...
 def use_isa(name: str) -> None: ...
 def encode(
-    plan: Plan, codes: NDArray[np.uint8], packed: NDArray[np.uint8], n_threads: int
+    plan: Plan, codes: Codes, packed: NDArray[np.uint8], n_threads: int
 ) -> tuple[int, int]: ...
 def count(
     plan: Plan,
@@ -84,6 +88,6 @@ def sample(
     parents: Sequence[Sequence[int]],
     thresholds: Sequence[NDArray[np.int32]],
     key: int,
-    codes: NDArray[np.uint8],
+    codes: Codes,
     n_threads: int,
 ) -> None: ...

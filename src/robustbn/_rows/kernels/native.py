@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
@@ -101,7 +101,7 @@ class NativeRows:
 
 def encode(
     layout: Layout,
-    codes: NDArray[np.uint8],
+    codes: Codes,
     n_threads: int | None = None,
     *,
     fuse: bool = True,
@@ -118,7 +118,13 @@ def encode(
     packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
     row, column = _native.encode(plan, codes, packed, n_threads)
     if row >= 0:
-        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
+        raise CodeRangeError(
+            row,
+            column,
+            int(codes[row, column]),
+            layout.cards[column],
+            is_holed=column in layout.holed,
+        )
     return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
 
 
@@ -136,9 +142,11 @@ def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan
     layout.require_addressable()
     clusters = tuple(fuse_families(layout) if fuse else separate_families(layout))
     plan = _native.Plan(
+        layout.codes_per_column,
         layout.cards,
         [c.columns for c in clusters],
         [c.code_bytes for c in clusters],
+        [c.is_blanked for c in clusters],
         [cells_of_states(layout, c) for c in clusters],
         layout.n_cells,
     )
@@ -152,9 +160,9 @@ def sample(
     n_rows: int,
     key: int,
     n_threads: int | None = None,
-) -> NDArray[np.uint8]:
-    """Draw rows; the same ones as the NumPy kernels draws from the same key."""
-    codes: NDArray[np.uint8] = allocate((n_rows, layout.n_nodes), np.uint8, "Drawing rows")
+) -> Codes:
+    """Draw rows; the same ones as the NumPy kernels draw from the same key."""
+    codes: Codes = allocate((n_rows, layout.n_nodes), layout.code_dtype, "Drawing rows")
     thresholds = sampling_thresholds(layout, probabilities)
     _native.sample(
         layout.cards,

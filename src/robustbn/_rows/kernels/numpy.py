@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
@@ -22,7 +22,7 @@ class NumpyRows:
     """Rows as they came: codes of shape (N, d)."""
 
     layout: Layout
-    codes: NDArray[np.uint8]
+    codes: Codes
 
     @property
     def n_rows(self) -> int:
@@ -32,7 +32,7 @@ class NumpyRows:
     @property
     def packed(self) -> NDArray[np.uint8]:
         """The rows as bytes; here, their codes."""
-        return np.ascontiguousarray(self.codes).reshape(-1)
+        return np.ascontiguousarray(self.codes).reshape(-1).view(np.uint8)
 
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
         """Yield the rows in parts of at most `max_rows`, without a copy."""
@@ -44,15 +44,16 @@ class NumpyRows:
         """Return `C[j]`, the weight of the rows that touch cell j. O(N d) time."""
         if weights is not None and weights.ndim == 2:
             return np.stack([self.count(w) for w in weights.T], axis=1)
-        counts = np.zeros(self.layout.n_cells)
+        counts = np.zeros(self.layout.n_cells + 1)
         for rows, cells in self._blocks():
             w = None if weights is None else np.repeat(weights[rows], cells.shape[1])
             counts += np.bincount(cells.ravel(), w, minlength=len(counts))
-        return counts
+        return counts[:-1]
 
     def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float64]:
         """Return `y[n] = sum of table[j] over the cells of row n, minus offset`. O(N d r) time."""
         y: NDArray[np.float64] = allocate((self.n_rows, table.shape[1]), float, "Projecting rows")
+        table = _with_no_cell(table)
         for rows, cells in self._blocks():
             y[rows] = self._project_block(cells, table, offset)
         return y
@@ -60,6 +61,7 @@ class NumpyRows:
     def score(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float64]:
         """Return `|y[n]|^2`. O(N d r) time, O(N) memory."""
         scores: NDArray[np.float64] = allocate((self.n_rows,), float, "Scoring rows")
+        table = _with_no_cell(table)
         for rows, cells in self._blocks():
             scores[rows] = np.square(self._project_block(cells, table, offset)).sum(axis=1)
         return scores
@@ -68,6 +70,7 @@ class NumpyRows:
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Vector:
         """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`. O(N d r) time."""
+        table = _with_no_cell(table)
         total = np.zeros(table.shape)
         for rows, cells in self._blocks():
             y = self._project_block(cells, table, offset)
@@ -75,7 +78,7 @@ class NumpyRows:
                 y *= weights[rows, None]
             for node_cells in cells.T:
                 np.add.at(total, node_cells, y)
-        return total
+        return total[:-1]
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""
@@ -92,14 +95,24 @@ class NumpyRows:
         return y if offset is None else y - offset
 
     def _blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Yield ranges of rows with the d cells that each of their rows touches."""
+        """Yield ranges of rows with the d cells that each of their rows touches.
+
+        A family with a hole touches cell M, which is not there: its line in tables is zero, and
+        what is counted in it is dropped.
+        """
         layout = self.layout
+        cards = np.array(layout.cards)
         for start in range(0, self.n_rows, ROWS_IN_BLOCK):
             rows = slice(start, start + ROWS_IN_BLOCK)
             codes = self.codes[rows].astype(np.int64)
+            is_hole = codes == cards
             cells = np.stack(
                 [
-                    layout.cell_start[i] + codes[:, family] @ np.array(layout.strides[i])
+                    np.where(
+                        is_hole[:, family].any(axis=1),
+                        layout.n_cells,
+                        layout.cell_start[i] + codes[:, family] @ np.array(layout.strides[i]),
+                    )
                     for i, family in enumerate(layout.families)
                 ],
                 axis=1,
@@ -107,21 +120,28 @@ class NumpyRows:
             yield rows, cells
 
 
-def encode(layout: Layout, codes: NDArray[np.uint8], n_threads: int | None = None) -> NumpyRows:
+def encode(layout: Layout, codes: Codes, n_threads: int | None = None) -> NumpyRows:
     """Check the range of every code; the codes themselves are kept as they are. O(N d) time."""
     layout.require_addressable()
-    cards = np.array(layout.cards)
-    if len(codes) and (codes.max(axis=0) >= cards).any():
-        row, column = (int(v) for v in np.argwhere(codes >= cards)[0])
-        raise CodeRangeError(row, column, int(codes[row, column]), layout.cards[column])
-    return NumpyRows(layout, codes)
+    n_codes = np.array(layout.codes_per_column)
+    if len(codes) and (codes.max(axis=0) >= n_codes).any():
+        row, column = (int(v) for v in np.argwhere(codes >= n_codes)[0])
+        raise CodeRangeError(
+            row,
+            column,
+            int(codes[row, column]),
+            layout.cards[column],
+            is_holed=column in layout.holed,
+        )
+    return NumpyRows(layout, codes.astype(layout.code_dtype, copy=False))
 
 
 def restore(
     layout: Layout, packed: NDArray[np.uint8], n_rows: int, n_threads: int | None = None
 ) -> NumpyRows:
     """Return rows from their bytes."""
-    return NumpyRows(layout, packed.reshape(n_rows, layout.n_nodes))
+    codes: Codes = packed.view(np.dtype(layout.code_dtype))
+    return NumpyRows(layout, codes.reshape(n_rows, layout.n_nodes))
 
 
 def sample(
@@ -131,14 +151,14 @@ def sample(
     n_rows: int,
     key: int,
     n_threads: int | None = None,
-) -> NDArray[np.uint8]:
+) -> Codes:
     """Draw rows node by node, parents first. O(N d) time.
 
     The number behind row n and node i is a hash of `key` and `n d + i`, so it does not matter in
     what order, or by whom, rows are drawn.
     """
     d = layout.n_nodes
-    codes: NDArray[np.uint8] = allocate((n_rows, d), np.uint8, "Drawing rows")
+    codes: Codes = allocate((n_rows, d), layout.code_dtype, "Drawing rows")
     thresholds = sampling_thresholds(layout, probabilities)
     for start in range(0, n_rows, ROWS_IN_BLOCK):
         block = codes[start : start + ROWS_IN_BLOCK]
@@ -149,9 +169,26 @@ def sample(
             configuration = np.zeros(len(block), np.int64)
             for p in parents:
                 configuration = configuration * layout.cards[p] + block[:, p]
-            drawn = (u >> np.uint64(34)).astype(np.int64)[:, None]
-            block[:, i] = (drawn >= thresholds[i][configuration]).sum(axis=1)
+            drawn = (u >> np.uint64(34)).astype(np.int64)
+            block[:, i] = _count_reached(thresholds[i], configuration, drawn)
     return codes
+
+
+def _count_reached(
+    thresholds: NDArray[np.int32], configuration: NDArray[np.int64], drawn: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return `(drawn[n] >= thresholds[configuration[n]]).sum()` for every row n."""
+    n_configurations, n_thresholds = thresholds.shape
+    apart = 2**30 + 1  # thresholds are 2^30 at most: all lines end to end are increasing
+    line = thresholds + np.arange(n_configurations, dtype=np.int64)[:, None] * apart
+    found = np.searchsorted(line.ravel(), drawn + configuration * apart, side="right")
+    reached: NDArray[np.int64] = found - configuration * n_thresholds
+    return reached
+
+
+def _with_no_cell(table: Vector) -> Vector:
+    """Return a table with a line of zeros for a family that touches no cell."""
+    return np.concatenate([table, np.zeros((1, table.shape[1]))])
 
 
 def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

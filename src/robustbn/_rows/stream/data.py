@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn._rows.stream.ahead import make_ahead
@@ -343,10 +344,10 @@ class RowsInStream:
     def _few_threads(self) -> int:
         return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
 
-    def _load_few(self, codes: NDArray[np.uint8]) -> Rows:
+    def _load_few(self, codes: Codes) -> Rows:
         return load_rows(self.stream.network, codes, self.kernels, self._few_threads)
 
-    def _load(self, codes: NDArray[np.uint8]) -> Rows:
+    def _load(self, codes: Codes) -> Rows:
         return load_rows(self.stream.network, codes, self.kernels, self.n_threads)
 
     def _first_names(self) -> str:
@@ -362,7 +363,7 @@ class _Picked:
         self._rows: list[Drawn] = []
         self._keyed = KeyedRows(found.n_most, found.n_nodes, found.keyed.limit)
 
-    def add(self, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
+    def add(self, numbers: NDArray[np.int64], codes: Codes) -> None:
         """Draw from a stretch of rows."""
         if self._chosen is None:
             self._keyed.offer(self._seed, numbers, codes)

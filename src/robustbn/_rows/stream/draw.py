@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
+
 LARGEST_KEY = np.uint64(2**64 - 1)
 
 
@@ -22,11 +24,11 @@ class Drawn:
     """
 
     numbers: NDArray[np.int64]
-    codes: NDArray[np.uint8]
+    codes: Codes
     keys: NDArray[np.uint64]
 
 
-def pick(chosen: NDArray[np.int64], numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> Drawn:
+def pick(chosen: NDArray[np.int64], numbers: NDArray[np.int64], codes: Codes) -> Drawn:
     """Return the rows of a stretch that were chosen beforehand; both numbers increase."""
     low, high = np.searchsorted(chosen, [numbers[0], numbers[-1] + 1]) if len(numbers) else (0, 0)
     mine = chosen[low:high]
@@ -48,7 +50,7 @@ class KeyedRows:
         self.drawn: list[Drawn] = []
         self._n_rows = 0
 
-    def offer(self, seed: int, numbers: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
+    def offer(self, seed: int, numbers: NDArray[np.int64], codes: Codes) -> None:
         """Take in those rows of a stretch that may be wanted."""
         keys = keys_of(numbers, seed)
         chosen = keys <= self.limit

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
@@ -67,7 +68,7 @@ class Block:
     """A stretch of rows of one part, and their codes; shape (n, d)."""
 
     span: Span
-    codes: NDArray[np.uint8]
+    codes: Codes
 
 
 @dataclass(frozen=True, eq=False)

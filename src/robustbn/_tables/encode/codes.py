@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.layout import Codes
 from robustbn.exceptions import CodeRangeError, DataError
 from robustbn.network import BayesianNetwork
 
 
-def as_codes(X: ArrayLike, network: BayesianNetwork) -> NDArray[np.uint8]:
-    """Return the codes as a uint8 array of shape (N, d), without a copy if they are one already.
+def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
+    """Return the codes as an array of shape (N, d), without a copy if they are bytes or two each.
 
     Whether each code is a state of its node is checked later, in the pass that packs the rows.
     """
@@ -27,19 +28,20 @@ def as_codes(X: ArrayLike, network: BayesianNetwork) -> NDArray[np.uint8]:
             f"Rows have {array.shape[1]} columns; the network has {network.n_nodes} nodes. "
             f"Column k belongs to network.nodes[k]: {_first_names(network)}."
         )
-    if array.dtype == np.uint8:
+    if array.dtype in (np.uint8, np.uint16):
         return array
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype.kind not in "iu":
         raise _wrong_type(array, network)
-    if array.size and (array.min() < 0 or array.max() > 255):
+    dtype = network.layout.code_dtype
+    if array.size and (array.min() < 0 or array.max() > np.iinfo(dtype).max):
         cards = np.array(network.layout.cards)
         row, column = (int(v) for v in np.argwhere((array < 0) | (array >= cards))[0])
         raise CodeRangeError(
             row, column, int(array[row, column]), int(cards[column]), network.nodes[column]
         )
-    return array.astype(np.uint8)
+    return array.astype(dtype)
 
 
 def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating[Any]] | None:
