@@ -362,34 +362,27 @@ void count_blocks_weighted_float(const uint8_t* blocks, const Groups& groups, si
 // ---- telling rows apart -------------------------------------------------------------------------
 
 template <class Code>
-void hash_group(const uint8_t* codes, uint64_t* hashes) {
+void hash_group(const uint8_t* codes, const uint64_t* table, uint64_t* hashes) {
     const Code* code = reinterpret_cast<const Code*>(codes);
-    for (int r = 0; r < BLOCK; ++r) {
-        const uint64_t h = (hashes[r] ^ code[r]) * UINT64_C(0xD6E8FEB86659FD93);
-        hashes[r] = h ^ (h >> 32);
-    }
+    for (int r = 0; r < BLOCK; ++r) hashes[r] += table[code[r]];
 }
 
-void hash_block(const uint8_t* block, const Groups& groups, uint64_t* hashes) {
-    for (int r = 0; r < BLOCK; ++r) hashes[r] = UINT64_C(0x9E3779B97F4A7C15);
+void hash_block(const uint8_t* block, const Groups& groups, const uint64_t* const* tables,
+                uint64_t* hashes) {
+    for (int r = 0; r < BLOCK; ++r) hashes[r] = 0;
     for (int g = 0; g < groups.n_packed; ++g) {
         const Group& group = groups.group[g];
-        if (group.width == 1) hash_group<uint8_t>(block + group.offset, hashes);
-        else if (group.width == 2) hash_group<uint16_t>(block + group.offset, hashes);
-        else hash_group<uint32_t>(block + group.offset, hashes);
+        if (!tables[g]) continue;
+        if (group.width == 1) hash_group<uint8_t>(block + group.offset, tables[g], hashes);
+        else if (group.width == 2) hash_group<uint16_t>(block + group.offset, tables[g], hashes);
+        else hash_group<uint32_t>(block + group.offset, tables[g], hashes);
     }
 }
 
 // ---- drawing rows -------------------------------------------------------------------------------
 
-// A number for each (row, node) by the finalizer of splitmix64: no state, so any block of rows can
-// be drawn by any thread, and NumPy can draw the same ones.
-inline uint64_t mix(uint64_t z) {
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
+// A number for each (row, node) by `mix`: no state, so any block of rows can be drawn by any thread,
+// and NumPy can draw the same ones.
 template <class Column>
 void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
                   Column* columns) {
@@ -397,8 +390,8 @@ void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t 
     alignas(64) int32_t configuration[BLOCK];
     for (int i = 0; i < n_nodes; ++i) {
         const SampledNode& node = nodes[i];
-        const uint64_t start = key + (first_row * n_nodes + node.column + 1) * UINT64_C(0x9E3779B97F4A7C15);
-        const uint64_t step = n_nodes * UINT64_C(0x9E3779B97F4A7C15);
+        const uint64_t start = key + (first_row * n_nodes + node.column + 1) * GOLDEN;
+        const uint64_t step = n_nodes * GOLDEN;
         for (int r = 0; r < BLOCK; ++r) u[r] = int32_t(mix(start + r * step) >> 34);
         for (int r = 0; r < BLOCK; ++r) configuration[r] = 0;
         for (int k = 0; k < node.n_parents; ++k) {

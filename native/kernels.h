@@ -78,9 +78,19 @@ struct Kernels {
                                   const double* weights, double* histogram);
     void (*count_blocks_weighted_float)(const uint8_t* blocks, const Groups& groups, size_t n_rows,
                                         const float* weights, double* histogram);
-    // hashes[r]: equal codes in all groups, equal numbers
-    void (*hash_block)(const uint8_t* block, const Groups& groups, uint64_t* hashes);
+    // hashes[r] = sum over groups of tables[group][code of row r]; no table, nothing added
+    void (*hash_block)(const uint8_t* block, const Groups& groups, const uint64_t* const* tables,
+                       uint64_t* hashes);
 };
+
+// The finalizer of splitmix64. Static, so that each file keeps its own.
+static inline uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+constexpr uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);  // an odd step through all 64-bit numbers
 
 // Several sub-histograms for one-byte codes keep equal neighbours from waiting for each other.
 constexpr int WAYS = 4;

@@ -217,7 +217,41 @@ class Plan {
             }
     }
 
+    // hash_tables()[g][code]: sum over the columns that group g is the first to tell apart of a random
+    // number for the column and its code. The sum over groups is then a function of the columns'
+    // codes alone, however they are fused. Made when first asked for.
+    const uint64_t* const* hash_tables() const {
+        std::call_once(hashed_, [this] { make_hash_tables(); });
+        return hash_table_of_.data();
+    }
+
   private:
+    void make_hash_tables() const {
+        std::vector<bool> is_told(n_codes_.size(), false);
+        hash_table_of_.assign(groups_.size(), nullptr);
+        for (size_t g = 0; g < groups_.size(); ++g) {
+            const Group& group = groups_[g];
+            size_t stride = group.n_entries;
+            for (int k = 0; k < group.n_columns && !group.is_blanked; ++k) {
+                const int32_t c = group.columns[k];
+                stride /= size_t(group.cards[k]);
+                if (is_told[c]) continue;
+                is_told[c] = true;
+                if (!hash_table_of_[g]) {
+                    hash_tables_.push_back(zeros<uint64_t>(group.n_entries));
+                    hash_table_of_[g] = hash_tables_.back().get();
+                }
+                uint64_t* table = hash_tables_.back().get();
+                for (size_t e = 0; e < group.n_entries; ++e)
+                    table[e] += hash_code(c, e / stride % size_t(group.cards[k]));
+            }
+        }
+    }
+
+    static uint64_t hash_code(int32_t column, size_t code) {
+        return mix((uint64_t(column) * 65536 + code + 1) * GOLDEN);
+    }
+
     struct Segment {
         size_t first_entry;
         Ints cells;
@@ -236,6 +270,9 @@ class Plan {
     std::vector<Group> groups_;
     std::vector<Segment> segments_;
     Groups view_{};
+    mutable std::once_flag hashed_;
+    mutable std::vector<std::unique_ptr<uint64_t[], Free>> hash_tables_;
+    mutable std::vector<const uint64_t*> hash_table_of_;
     int64_t n_cells_;
 };
 
@@ -541,10 +578,11 @@ void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
     const Kernels& k = *kernels.load();
     const size_t n_blocks = blocks_of(n_rows), chunk = 64;
     nb::gil_scoped_release release;
+    const uint64_t* const* tables = plan.hash_tables();
     run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
         alignas(64) uint64_t block[BLOCK];
         for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
-            k.hash_block(data + b * plan.block_bytes(), plan.groups(), block);
+            k.hash_block(data + b * plan.block_bytes(), plan.groups(), tables, block);
             std::memcpy(hashes + b * BLOCK, block,
                         std::min(size_t(BLOCK), n_rows - b * BLOCK) * sizeof(uint64_t));
         }

@@ -107,6 +107,18 @@ def test_every_format_keeps_every_bit(tmp_path, sprinkler, alarm, suffix):
         assert (path.read_bytes()[:2] == b"\x1f\x8b") == suffix.endswith(".gz")
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_nodes_of_more_states_than_a_byte_holds_come_back(tmp_path, name):
+    rng = np.random.default_rng(0)
+    network = BayesianNetwork(
+        {"a": [], "b": ["a"]},
+        {"a": [f"s{v}" for v in range(1000)], "b": ["no", "yes"]},
+        {"a": rng.dirichlet(np.ones(1000)), "b": rng.dirichlet(np.ones(2), 1000)},
+    )
+    write_all_names(network, tmp_path / f"n.{name}")
+    assert_same(read_all_names(network, tmp_path / f"n.{name}"), network)
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_a_structure_without_tables_is_kept(tmp_path, sprinkler, name):
     bare = sprinkler.with_cpts(None)

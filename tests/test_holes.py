@@ -11,6 +11,9 @@ from robustbn import random_network
 from robustbn._core.layout import Layout
 from robustbn._rows.kernels import _native, load_kernels
 from robustbn._rows.kernels.clusters import cells_of_states, fuse_families, separate_families
+from robustbn._rows.memory import RowsInMemory, find_holed, load_rows
+from robustbn._rows.stream.cache import CodeCache
+from robustbn._rows.stream.parts import Span
 from robustbn.exceptions import CodeRangeError, DataError
 from tests.strategies import layouts_with_holed_rows
 
@@ -79,6 +82,17 @@ def test_fingerprints_are_equal_where_values_and_holes_are(case):
         assert len(pairs) == len(set(expected.ravel())) == len(set(found))
     hashes = native.encode(layout, codes, fuse=False).fingerprints()
     assert len(set(hashes)) == len(set(expected.ravel()))
+
+
+@given(layouts_with_holed_rows(max_rows=300))
+def test_fingerprints_depend_on_the_codes_alone(case):
+    layout, codes = case
+    roomy = layout.with_holes(range(layout.n_nodes))
+    expected = numpy.encode(layout, codes).fingerprints()
+    for each in (layout, roomy):
+        for fuse in (False, True):
+            rows = native.encode(each, codes, fuse=fuse)
+            np.testing.assert_array_equal(rows.fingerprints(), expected)
 
 
 @given(layouts_with_holed_rows(most_missing=0.0))
@@ -247,6 +261,33 @@ def test_drawn_rows_have_no_holes_and_are_the_same_in_all_kernels():
         drawn = kernels.sample(holed, order, network.probabilities, 3000, 7)
         assert drawn.dtype == holed.code_dtype == np.uint16
         np.testing.assert_array_equal(drawn, plain)
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("name", ["native", "numpy"])
+def test_packed_rows_with_holes_come_back_from_a_cache(name, in_folder, tmp_path):
+    layout = Layout((3, 300, 2), ((0,), (0, 1), (1, 2))).with_holes([0, 1])
+    rows = load_kernels(name).encode(layout, draw_codes(layout, 1000, 0.3))
+    cache = CodeCache(layout, name, tmp_path if in_folder else None)
+    cache.add(0, Span(0, 1000, np.empty(0, np.int64)), rows)
+    ((_, again),) = cache.read(0, 1)
+    np.testing.assert_array_equal(again.count(), rows.count())
+    np.testing.assert_array_equal(again.fingerprints(), rows.fingerprints())
+
+
+def test_rows_in_memory_keep_their_holes():
+    network = random_network("tree", 5, random_state=0)
+    layout = network.layout.with_holes([1, 3])
+    codes = draw_codes(layout, 3000, 0.3)
+    assert find_holed(network.layout, codes) == (1, 3)
+    data = RowsInMemory(network, codes, holed=(1, 3))
+    expected = numpy.encode(layout, codes).count()
+    np.testing.assert_array_equal(data.all_rows().count(), expected)
+    survey = data.survey(None, 100, 0)
+    np.testing.assert_array_equal(survey.counts, expected)
+    assert survey.rows.layout == data.all_rows().layout == layout
+    with pytest.raises(CodeRangeError, match=r"column 3 \('X3'\).*0 to 1\.$"):
+        load_rows(network, codes)
 
 
 @pytest.mark.parametrize("card", [257, 5000])

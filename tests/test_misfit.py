@@ -300,6 +300,40 @@ def test_bad_rows_do_not_make_edges(drawn):
     assert find_leftovers(alarm.layout, trusting, dirty, np.ones(len(dirty)), 0.01)
 
 
+def test_a_pair_is_judged_by_the_rows_that_show_it():
+    """With holes in every column an edge is found, and worth as much as without them."""
+    truth = random_network("tree", 8, random_state=1)
+    child = next(n for n in truth.nodes[::-1] if truth.parents[n])
+    parent = truth.parents[child][0]
+    edges = {n: [p for p in truth.parents[n] if n != child] for n in truth.nodes}
+    structure = BayesianNetwork(edges, truth.states)
+    codes = sample(truth, 30_000, 2)
+    plain = np.array(structure.layout.cards)
+    q = normalise_counts(structure.layout, load_rows(structure, codes).count())
+    gone = frozenset(structure.nodes.index(n) for n in (parent, child))
+    by_holes = []
+    for share in (0.0, 0.2):
+        holes = np.random.default_rng(0).random(codes.shape) < share
+        holed = np.where(holes, plain, codes).astype(np.uint8)
+        found = find_leftovers(structure.layout, q, holed, np.ones(len(codes)), 0.01)
+        by_holes.append({frozenset((e.parent, e.child)): e.gain for e in found})
+    assert by_holes[0][gone] == pytest.approx(by_holes[1][gone], rel=0.1)
+    exact = normalise_counts(truth.layout, load_rows(truth, codes).count())
+    assert not find_leftovers(truth.layout, exact, holed, np.ones(len(codes)), 0.01)
+
+
+def test_nodes_of_very_many_states_are_not_screened():
+    structure = BayesianNetwork(
+        {"a": [], "b": [], "c": []}, {"a": range(60_000), "b": range(2), "c": range(2)}
+    )
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, 60_000, 2000), *[rng.integers(0, 2, 2000)] * 2], axis=1)
+    q = normalise_counts(structure.layout, load_rows(structure, codes).count())
+    found = find_leftovers(structure.layout, q, codes.astype(np.uint16), np.ones(2000), 0.01)
+    assert {(e.parent, e.child) for e in found} <= {(1, 2), (2, 1)}
+    assert len(found) == 1
+
+
 def test_a_model_from_a_file_asks_for_rows(drawn, fitted, tmp_path):
     (_, rows), fit = drawn, fitted
     fit.save(tmp_path / "model.json")

@@ -17,6 +17,7 @@ from robustbn._core.result import Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Filter, Repeats, RowModel
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import fingerprint_codes, load_rows
+from robustbn._show.reasons import Explainer, touched_cells
 from robustbn.exceptions import ModelFileError
 
 PAIR = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["0", "1"], "b": ["0", "1", "2"]})
@@ -156,6 +157,42 @@ def test_the_cells_that_speak_against_a_row_are_those_its_kind_favours():
     np.testing.assert_allclose(against, np.log(BAD[cells] / GOOD[cells]))
     with_class = one_kind().with_component(CLASS, 0.3, is_bad=False)
     np.testing.assert_allclose(with_class.speak_against(cells), against)
+
+
+def test_a_family_with_a_hole_says_nothing_about_a_row():
+    holed = np.array([[2, 1], [1, 3], [1, 2]], np.uint8)  # a missing, b missing, none
+    cells = touched_cells(PAIR.layout, holed)
+    np.testing.assert_array_equal(cells, [[-1, -1], [1, -1], [1, 7]])
+    cut = Filter(np.arange(16.0).reshape(8, 2), np.array([1.0]), np.array([1.0, 0.5]))
+    by_filter = replace(RowModel.of_good_rows(GOOD), filters=(cut,))
+    for model in (one_kind(), by_filter):
+        against = model.speak_against(cells)
+        assert not against[cells < 0].any()
+        assert against[2].any()
+        of_seen = model.speak_against(np.array([[1, 7]]))
+        np.testing.assert_allclose(against[2], of_seen[0])
+    reasons = Explainer(PAIR.with_cpts(GOOD), one_kind()).explain(holed)
+    assert [r.nodes for r in reasons] == [(), ("a",), ("a",)]
+
+
+def test_a_model_knows_repeated_rows_with_holes_again():
+    holed = np.array([[2, 1], [0, 1], [1, 3], [1, 3]], np.uint8)
+    prints = load_rows(PAIR, holed, "native", holed=(0, 1)).fingerprints()
+    assert prints[2] == prints[3]
+    assert len(set(prints)) == 3
+    for kernels in ("native", "numpy"):
+        np.testing.assert_array_equal(fingerprint_codes(PAIR, kernels)(holed), prints)
+        np.testing.assert_array_equal(fingerprint_codes(PAIR, kernels)(holed[1:2]), prints[1:2])
+    order = np.argsort(prints[:3])
+    some = (np.full(3, 0.5), np.arange(3), np.full(3, 9), np.ones(3))
+    repeats = Repeats(prints[:3][order], *some, holed[:3][order])
+    model = replace(RowModel.of_good_rows(GOOD), repeats=repeats)
+    again = build_model(describe_model(model), PAIR.layout, fingerprint_codes(PAIR), GOOD)
+    np.testing.assert_array_equal(again.repeats.fingerprints, repeats.fingerprints)
+    rows = load_rows(PAIR, holed[[1, 1, 0]], holed=(0,))
+    np.testing.assert_array_equal(again.weigh(rows), [0.5, 0.5, 0.5])
+    reasons = Explainer(PAIR.with_cpts(GOOD), again).explain(holed[:1])
+    assert "appears 9 times" in reasons[0].text
 
 
 def test_components_come_and_go():

@@ -106,7 +106,7 @@ def test_the_seed_decides_the_network():
         ({"n_nodes": 9, "n_parameters": 3}, "at least 9 configurations"),
         ({"kind": "tree", "n_parameters": 3}, "only shapes a 'graph'"),
         ({"n_nodes": 9, "cards": [2, 2]}, "9 nodes, 2 entries"),
-        ({"cards": 300}, "1 to 256 states"),
+        ({"cards": 70_000}, "1 to 65,536 states"),
     ],
 )
 def test_impossible_networks_are_refused(settings, message):

@@ -39,7 +39,7 @@ class BayesianNetwork:
     ----------
     parents : mapping of each node's name to the names of its parents, in the order of the axes
         of its table.
-    states : mapping of each node's name to its state labels (1 to 256, all different).
+    states : mapping of each node's name to its state labels (1 to 65,536, all different).
     cpts : optional mapping of each node's name to its table, of shape `(*parent_cards, card)`:
         the last axis runs over the node's own states and sums to 1.
 

@@ -1,7 +1,7 @@
 """What judges rows as plain values, for model files and checkpoints; and back, checked.
 
-Doubles are kept exactly. Fingerprints of repeated rows are not stored: each set of kernels has its
-own, and they are made again from the codes.
+Doubles are kept exactly. Fingerprints of repeated rows are not stored: they are made again from the
+codes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _build_repeats(document: Any, layout: Layout, fingerprint: Fingerprint) -> R
     given = document["repeats"]
     factors = read_array(given["factors"], (None,), "factors", low=0.0, high=1.0)
     n = len(factors)
-    codes = np.array(given["codes"], np.uint8).reshape(n, layout.n_nodes)
+    codes = np.array(given["codes"], np.uint16).reshape(n, layout.n_nodes)
     prints = fingerprint(codes) if n else np.empty(0, np.uint64)
     order = np.argsort(prints)
     return Repeats(

@@ -83,8 +83,8 @@ class Rows(Protocol):
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,).
 
-        Rows with holes are equal if the same values are missing. Numbers are to be compared among
-        rows of one layout only.
+        Rows with holes are equal if the same values are missing. The numbers depend on the codes
+        alone: not on the kernels, nor on which columns might have holes.
         """
 
 

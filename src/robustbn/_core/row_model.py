@@ -55,7 +55,7 @@ class Repeats:
 
     Parameters
     ----------
-    fingerprints : of those rows, increasing; as the kernels that hold the rows compute them.
+    fingerprints : of those rows, increasing.
     factors : so that all copies together weigh as much as is expected.
     first, seen, expected : where each appears, how often, and how often it should.
     codes : of those rows, one copy each; shape (n, d).
@@ -290,17 +290,21 @@ class RowModel:
 
         Parameters
         ----------
-        cells : the cell of each node that each row touches; shape (n, d).
+        cells : the cell of each node that each row touches, -1 where it is none, which says
+            nothing; shape (n, d).
         """
+        is_there = cells >= 0
         if self.n_kinds:
-            by_kind = np.stack([column[cells] for column in self.evidence[:, self.is_bad].T])
+            by_kind = np.stack(
+                [column[cells] * is_there for column in self.evidence[:, self.is_bad].T]
+            )
             shares = np.maximum(self.shares[self.is_bad], SMALLEST_SHARE)
             kind = (by_kind.sum(axis=2) + np.log(shares)[:, None]).argmax(axis=0)
             chosen: Vector = np.take_along_axis(by_kind, kind[None, :, None], axis=0)[0]
             return chosen
         against, lowest = np.zeros(cells.shape), np.ones(len(cells))
         for each in self.filters:
-            lines = each.table[cells]
+            lines = each.table[cells] * is_there[:, :, None]
             total = lines.sum(axis=1)
             factor = each.factor((total**2).sum(axis=1))
             is_lower = factor < lowest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from robustbn._core.layout import MOST_CODES
 from robustbn.exceptions import NetworkError
 
-MAX_STATES = 256  # a code is one byte
+MAX_STATES = MOST_CODES
 
 
 def check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
@@ -57,7 +58,8 @@ def check_states(
         labels = tuple(labels)
         if not 1 <= len(labels) <= MAX_STATES:
             raise NetworkError(
-                f"Node {node!r} has {len(labels)} states; a node has 1 to {MAX_STATES}."
+                f"Node {node!r} has {len(labels):,} states; a node has 1 to {MAX_STATES:,}, "
+                "because a code has two bytes at most."
             )
         seen: set[Hashable] = set()
         for label in labels:

@@ -9,8 +9,10 @@ information that an edge would gain, and a likelihood-ratio test of it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from robustbn._core.protocols import RowVector, Vector
 SCREENED_AT_ONCE = 2**12  # rows: bounds memory, changes nothing
 SCREENED = 0.01  # p-value of a pair, before correcting for the number of pairs, to be measured
 MOST_MEASURED = 20  # pairs a node, the most suspicious first
+MOST_STATES_SCREENED = 256  # of a node: memory grows with the square of all states
 MOST_TABLE = 2**20  # cells of a table that an edge may need to be measured
 
 
@@ -31,7 +34,8 @@ class Leftover:
     Parameters
     ----------
     parent, child : the edge that keeps the graph acyclic and costs fewest cells.
-    gain : log-likelihood that it would bring, in nats a row, sampling noise taken off.
+    gain : log-likelihood that it would bring, in nats a row that shows all it needs, sampling
+        noise taken off.
     p_value : of the likelihood-ratio test, corrected for the number of pairs.
     n_cells : cells that it would add.
     """
@@ -82,30 +86,55 @@ def find_leftovers(
 
 
 def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDArray[np.float64]:
-    """Return a p-value of each pair of nodes, from the correlation of their residuals; (d, d)."""
+    """Return a p-value of each pair of nodes, from the correlation of their residuals; (d, d).
+
+    A pair is seen by the rows that show both nodes and all their parents. Nodes of very many states
+    are not screened: their pairs have the p-value 1.
+    """
     cards = np.array(layout.cards)
-    start = np.concatenate([[0], np.cumsum(cards)])
-    product, total = np.zeros((start[-1], start[-1])), float(weights.sum(dtype=np.float64))
+    screened = np.flatnonzero(cards <= MOST_STATES_SCREENED).tolist()
+    start = np.concatenate([[0], np.cumsum(cards[screened])]).astype(np.int64)
+    product = np.zeros((start[-1], start[-1]))
+    total, squares = np.zeros(len(screened)), np.zeros((len(screened), len(screened)))
     for first in range(0, len(codes), SCREENED_AT_ONCE):
         part = codes[first : first + SCREENED_AT_ONCE].astype(np.int64)
-        residuals = np.empty((len(part), start[-1]))
-        for i, family in enumerate(layout.families):
-            own = np.zeros((len(part), cards[i]))
-            own[np.arange(len(part)), part[:, i]] = 1.0
-            cell = layout.cell_start[i] + part[:, family] @ np.array(layout.strides[i])
-            expected = q[(cell - part[:, i])[:, None] + np.arange(cards[i])]
-            residuals[:, start[i] : start[i + 1]] = own - expected
-        product += residuals.T @ (residuals * weights[first : first + SCREENED_AT_ONCE, None])
+        given = weights[first : first + SCREENED_AT_ONCE].astype(np.float64)
+        residuals, shown = np.zeros((len(part), start[-1])), np.zeros((len(part), len(screened)))
+        for k, i in enumerate(screened):
+            rows = _rows_that_show(layout, part, layout.families[i])
+            shown[rows, k] = 1.0
+            residuals[rows, start[k] : start[k + 1]] = _residuals(layout, q, part[rows], i)
+        product += residuals.T @ (residuals * given[:, None])
+        total += given @ shown
+        squares += shown.T @ (shown * np.square(given)[:, None])
     chance = np.ones((len(cards), len(cards)))
     whitened = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
-    n_effective = total**2 / max(float(np.square(weights, dtype=np.float64).sum()), 1e-300)
-    for i in range(len(cards)):
-        for j in range(i):
-            cross = product[start[i] : start[i + 1], start[j] : start[j + 1]]
-            cross = whitened[i] @ cross @ whitened[j]
+    n_effective = np.outer(total, total) / np.maximum(squares, 1e-300)
+    for k, i in enumerate(screened):
+        for h, j in enumerate(screened[:k]):
+            cross = product[start[k] : start[k + 1], start[h] : start[h + 1]]
+            cross = whitened[k] @ cross @ whitened[h]
             freedom = (cards[i] - 1) * (cards[j] - 1)
-            chance[i, j] = chance[j, i] = chi2_tail(n_effective * float((cross**2).sum()), freedom)
+            statistic = n_effective[k, h] * float((cross**2).sum())
+            chance[i, j] = chance[j, i] = chi2_tail(statistic, freedom)
     return chance
+
+
+def _residuals(layout: Layout, q: Vector, codes: NDArray[np.int64], node: int) -> Vector:
+    """Return each state of a node, 1 or 0, less what its parents lead to expect; (n, card)."""
+    family, strides = layout.families[node], np.array(layout.strides[node])
+    own, states = codes[:, node, None], np.arange(layout.cards[node])
+    first = layout.cell_start[node] + (codes[:, family] @ strides)[:, None] - own
+    residuals: Vector = (own == states) - q[first + states]
+    return residuals
+
+
+def _rows_that_show(
+    layout: Layout, codes: NDArray[Any], columns: Sequence[int]
+) -> NDArray[np.intp]:
+    """Return which rows miss no value in these columns."""
+    chosen = list(columns)
+    return np.flatnonzero((codes[:, chosen] < np.array(layout.cards)[chosen]).all(axis=1))
 
 
 def _root_of_inverse(matrix: Vector) -> Vector:
@@ -133,13 +162,16 @@ def _measure(
 ) -> tuple[float, float] | None:
     """Return the gain of an edge in nats a row, and the p-value of its test.
 
-    None where its table would be too large to be measured.
+    Both from the rows that show the child, its parents and the new one. None where its table would
+    be too large to be measured.
     """
     *given, _ = layout.families[child]
     cards = np.array(layout.cards)
     n_given = int(np.prod(cards[given])) if given else 1
     if n_given * cards[parent] * cards[child] > MOST_TABLE:
         return None
+    shown = _rows_that_show(layout, codes, [*given, parent, child])
+    codes, weights = codes[shown], weights[shown]
     index = np.zeros(len(codes), np.int64)
     for p in given:
         index = index * cards[p] + codes[:, p]

@@ -200,7 +200,7 @@ def fit_on_dask(
     weights = as_weights(sample_weight, data)
     if weights is not None and not weights.all():
         raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
-    config = replace(config, kernels=data.kernels)  # hashes of rows are the kernels' own
+    config = replace(config, kernels=data.kernels)  # the host works as the workers do
     fit, survey = fit_robustly(network, data, weights, config, watch.round)
     fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))
     if fit.weights is None:  # what the rows that were drawn say stands for all
@@ -253,7 +253,7 @@ def _prepare(
     kernels = config.kernels
     data = RowsInStream(
         stream,
-        CodeCache(network.layout, kernels, streaming.cache),
+        CodeCache(stream.layout, kernels, streaming.cache),
         on_error=streaming.on_error,
         kernels=kernels,
         n_threads=config.n_threads,
@@ -284,7 +284,7 @@ def _identity(stream: CodeStream, config: RobustConfig) -> dict[str, str]:
         "version": __version__,
         "network": _digest(to_text(stream.network.with_cpts(None))),
         "data": _digest("\n".join(states)),
-        "settings": _digest(f"{config} {stream.config}"),
+        "settings": _digest(f"{config} {stream.config}" + str(stream.holed or "")),
     }
 
 

@@ -123,11 +123,11 @@ def _require_unique_names(parts: Parts, source: str) -> None:
         first[part.name] = part
         n = len(part.states)
         if not 1 <= n <= MAX_STATES or len(set(part.states)) < n:
-            what = "the same state twice" if 1 <= n <= MAX_STATES else f"{n} states"
+            what = "the same state twice" if 1 <= n <= MAX_STATES else f"{n:,} states"
             raise refuse(
                 source,
                 parts.line_of(part.at),
-                f"node {part.name!r} has {what}; a node has 1 to {MAX_STATES} states, all "
+                f"node {part.name!r} has {what}; a node has 1 to {MAX_STATES:,} states, all "
                 f"different. Found {show(list(part.states))}.",
             )
 

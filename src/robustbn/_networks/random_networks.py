@@ -84,7 +84,7 @@ def _draw_cards(
             f"cards must have one entry a node: {n_nodes} nodes, {len(drawn)} entries."
         )
     if not all(1 <= c <= MAX_STATES for c in drawn):
-        raise ValueError(f"A node has 1 to {MAX_STATES} states; found {sorted(set(drawn))}.")
+        raise ValueError(f"A node has 1 to {MAX_STATES:,} states; found {sorted(set(drawn))}.")
     return drawn
 
 

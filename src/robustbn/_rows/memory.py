@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes
@@ -21,23 +21,50 @@ T = TypeVar("T")
 
 
 def load_rows(
-    network: BayesianNetwork, X: ArrayLike, kernels: str | None = None, n_threads: int | None = None
+    network: BayesianNetwork,
+    X: ArrayLike,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+    *,
+    holed: Collection[int] = (),
 ) -> Rows:
-    """Check the rows and hand them to kernels."""
+    """Check the rows and hand them to kernels.
+
+    Parameters
+    ----------
+    holed : the columns in which values may be missing: there the code after the last state.
+    """
     codes = as_codes(X, network)
+    layout = network.layout.with_holes(holed) if holed else network.layout
     try:
-        return load_kernels(kernels).encode(network.layout, codes, n_threads)
+        return load_kernels(kernels).encode(layout, codes, n_threads)
     except CodeRangeError as wrong:
         raise CodeRangeError(
-            wrong.row, wrong.column, wrong.value, wrong.n_states, network.nodes[wrong.column]
+            wrong.row,
+            wrong.column,
+            wrong.value,
+            wrong.n_states,
+            network.nodes[wrong.column],
+            is_holed=wrong.is_holed,
         ) from None
+
+
+def find_holed(layout: Layout, codes: Codes) -> tuple[int, ...]:
+    """Return the columns in which some value is missing. O(N d) time."""
+    is_holed = (codes == np.array(layout.cards)).any(axis=0)
+    return tuple(np.flatnonzero(is_holed).tolist())
 
 
 def fingerprint_codes(
     network: BayesianNetwork, kernels: str | None = None
 ) -> Callable[[Codes], NDArray[np.uint64]]:
-    """Return a function that gives rows of codes the fingerprints that these kernels give them."""
-    return lambda codes: load_rows(network, codes, kernels).fingerprints()
+    """Return a function that gives rows of codes, with holes or without, their fingerprints."""
+
+    def fingerprint(codes: Codes) -> NDArray[np.uint64]:
+        holed = find_holed(network.layout, codes)
+        return load_rows(network, codes, kernels, holed=holed).fingerprints()
+
+    return fingerprint
 
 
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
@@ -48,16 +75,17 @@ def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class RowsInMemory:
-    """A table in memory, as `Data`."""
+    """A table in memory, as `Data`; values may be missing in the `holed` columns."""
 
     network: BayesianNetwork
     codes: Codes
     kernels: str | None = None
     n_threads: int | None = None
+    holed: tuple[int, ...] = ()
 
     @cached_property
     def _rows(self) -> Rows:
-        return load_rows(self.network, self.codes, self.kernels, self.n_threads)
+        return self._load(self.codes)
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
@@ -67,8 +95,7 @@ class RowsInMemory:
             return Survey(n, counts, self.codes, np.arange(n), self._rows)
         chosen = draw_evenly(n, n_most, seed)
         codes = self.codes[chosen]
-        drawn = load_rows(self.network, codes, self.kernels, self.n_threads)
-        return Survey(n, counts, codes, chosen, drawn)
+        return Survey(n, counts, codes, chosen, self._load(codes))
 
     def judge(
         self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
@@ -84,3 +111,6 @@ class RowsInMemory:
     def all_rows(self) -> Rows:
         """Return all rows."""
         return self._rows
+
+    def _load(self, codes: Codes) -> Rows:
+        return load_rows(self.network, codes, self.kernels, self.n_threads, holed=self.holed)

@@ -33,11 +33,13 @@ class Reason:
 
 
 def touched_cells(layout: Layout, codes: Codes) -> NDArray[np.int64]:
-    """Return the cell of each node that each row touches; shape (n, d)."""
+    """Return the cell of each node that each row touches, -1 where it is none; shape (n, d)."""
     wide = codes.astype(np.int64)
+    is_hole = wide == np.array(layout.cards)
     cells = np.empty(wide.shape, np.int64)
     for i, family in enumerate(layout.families):
         cells[:, i] = layout.cell_start[i] + wide[:, family] @ np.array(layout.strides[i])
+        cells[is_hole[:, family].any(axis=1), i] = -1
     return cells
 
 
@@ -71,7 +73,7 @@ class Explainer:
 
     def _reason(self, cells: tuple[int, ...], row: Codes) -> Reason:
         texts = [self._texts[j] for j in cells]
-        copies = self._copies.get(row.tobytes())
+        copies = self._copies.get(tuple(row.tolist()))
         if copies is not None:
             texts.insert(0, copies)
         nodes = tuple(self.network.nodes[self._node_of_cell[j]] for j in cells)
@@ -87,12 +89,15 @@ class Explainer:
         return _CellTexts(self.network)
 
     @cached_property
-    def _copies(self) -> dict[bytes, str]:
+    def _copies(self) -> dict[tuple[int, ...], str]:
         repeats = self.model.repeats
         return {
-            row.tobytes(): f"appears {seen:,} times, {_rounded(expected)} expected"
+            tuple(row): f"appears {seen:,} times, {_rounded(expected)} expected"
             for row, seen, expected in zip(
-                repeats.codes, repeats.seen.tolist(), repeats.expected.tolist(), strict=True
+                repeats.codes.tolist(),
+                repeats.seen.tolist(),
+                repeats.expected.tolist(),
+                strict=True,
             )
         }
 

@@ -14,7 +14,6 @@ from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, RowVector
-from robustbn._core.structure import MAX_STATES
 from robustbn._tables.encode import (
     ColumnCoder,
     Tally,
@@ -30,6 +29,8 @@ from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
 from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
+
+MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> T
         return table
     is_plain = config.bins is None and config.on_unknown == "error" and not config.labels
     is_plain = is_plain and config.codes is not False
-    if type(table) is np.ndarray and table.dtype == np.uint8 and is_plain:
+    is_array = type(table) is np.ndarray
+    if is_array and is_plain and table.dtype in (np.uint8, network.layout.code_dtype):
         codes = as_codes(table, network)
         n = len(codes)
         reading = Reading(n, n, {}, {}, (), "numpy", "The array", config)
@@ -285,7 +287,7 @@ def _resize(array: NDArray[np.uint8], n_rows: int) -> None:
 def code_block(
     coders: Sequence[ColumnCoder],
     columns: Sequence[Column],
-    codes: NDArray[np.uint8],
+    codes: Codes,
     tally: Tally,
     start: int,
 ) -> NDArray[np.int64]:
@@ -349,8 +351,18 @@ def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> Da
     )
 
 
+def _require_narrow(network: BayesianNetwork) -> None:
+    widest = max(network.nodes, key=lambda node: len(network.states[node]))
+    if network.layout.code_dtype != np.uint8:
+        raise DataError(
+            f"Node {widest!r} has {len(network.states[widest]):,} states. Values of nodes with "
+            "more than 256 are not matched to states: give an array of codes, of type uint16."
+        )
+
+
 def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
     """Return what turns each node's column into codes."""
+    _require_narrow(network)
     wrong_nodes = [node for node in config.labels if node not in network.states]
     if wrong_nodes:
         raise DataError(f"labels names {_some(wrong_nodes)}, which the network does not have.")
@@ -454,11 +466,11 @@ def _find_states(
     for columns in source.read(open_ones) if open_ones else ():
         for name, column in zip(found, columns, strict=True):
             found[name] |= distinct_values(column, source.is_text)
-            if len(found[name]) > MAX_STATES:
+            if len(found[name]) > MOST_STATES_FOUND:
                 raise DataError(
                     f"{source.where}, column {name!r}: {len(found[name]):,} different values or "
-                    f"more are too many for states ({MAX_STATES} at most). If it is continuous, "
-                    f"cut it: bins='q5', or bins={{{name!r}: [...]}}."
+                    f"more are too many for states ({MOST_STATES_FOUND} at most). If it is "
+                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
                 )
     states: dict[str, Sequence[Hashable]] = {}
     for name in names:
@@ -466,10 +478,10 @@ def _find_states(
             states[name] = range(count_intervals(bins[name]))
         elif source.is_codes:
             largest = int(max(found[name], default=0))
-            if largest >= MAX_STATES:
+            if largest >= MOST_STATES_FOUND:
                 raise DataError(
                     f"{source.where}, column {name!r}: the number {largest:,} is no position of a "
-                    f"state, of which there are at most {MAX_STATES}. If the column is "
+                    f"state, of which there are at most {MOST_STATES_FOUND}. If the column is "
                     f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
                 )
             states[name] = range(largest + 1)

@@ -23,11 +23,22 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True)
 class Reader:
-    """How partitions are read: what every worker is told once."""
+    """How partitions are read: what every worker is told once.
+
+    Parameters
+    ----------
+    holed : the columns in which values may be missing, in any partition.
+    """
 
     network: BayesianNetwork
     config: TableConfig
     kernels: str
+    holed: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """Where each cell of the rows lives; the same in every partition."""
+        return self.network.layout.with_holes(self.holed)
 
 
 @dataclass(frozen=True)
@@ -147,9 +158,8 @@ def _is_scalar(value: Any) -> bool:
 
 def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     """Return tables as one partition, packed: a code that is out of range is found here."""
-    codes = np.concatenate(
-        [t.codes for t in tables] or [np.empty((0, reader.network.n_nodes), np.uint8)]
-    )
+    layout = reader.layout
+    codes = np.concatenate([np.empty((0, layout.n_nodes), np.uint8), *(t.codes for t in tables)])
     dropped, n_read = [np.empty(0, np.int64)], 0
     missing: dict[str, int] = {}
     unknown: dict[str, int] = {}
@@ -164,7 +174,6 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
             unknown[node] = unknown.get(node, 0) + n
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
     found_here = FoundInPartition(n_read, missing, unknown, ignored, np.concatenate(dropped))
-    layout = reader.network.layout
     partition = Partition(layout, reader.kernels, codes, found_here)
     try:
         partition.rows  # noqa: B018 - packs them

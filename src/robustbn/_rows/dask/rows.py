@@ -97,6 +97,7 @@ class RowsOnDask:
     dropped : numbers of the rows that were left out, among all that were read.
     kernels : that the workers use, and the host has to use too: "native" or "numpy".
     n_threads : of the host.
+    holed : the columns in which values may be missing.
     """
 
     network: BayesianNetwork
@@ -105,6 +106,12 @@ class RowsOnDask:
     dropped: NDArray[np.int64]
     kernels: str
     n_threads: int | None = None
+    holed: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """Where each cell of the rows lives, as the workers know it."""
+        return self.network.layout.with_holes(self.holed)
 
     def __len__(self) -> int:
         return self.partitions.n_rows
@@ -138,7 +145,7 @@ class RowsOnDask:
             cuts = np.searchsorted(numbers, starts)
             given = [numbers[cuts[k] : cuts[k + 1]] - starts[k] for k in range(len(given))]
         codes: Codes
-        codes = allocate((n, self.network.n_nodes), np.uint8, "Fetching rows")
+        codes = allocate((n, self.network.n_nodes), self.layout.code_dtype, "Fetching rows")
         _, parts = self.partitions.ask("fetching rows", pick_rows, given=given)
         return np.concatenate(parts, out=codes)
 
@@ -149,7 +156,7 @@ class RowsOnDask:
         if n > n_most:
             chosen = draw_evenly(n, n_most, seed)
         codes = self.fetch(chosen)
-        rows = load_rows(self.network, codes, self.kernels, self.n_threads)
+        rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=self.holed)
         return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
 
     def judge(
@@ -170,4 +177,4 @@ class RowsOnDask:
 
     def all_rows(self) -> DaskRows:
         """Return all rows as one, for second looks."""
-        return DaskRows(self.network.layout, self.partitions)
+        return DaskRows(self.layout, self.partitions)

@@ -83,8 +83,9 @@ class NumpyRows:
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""
         hashes = np.zeros(self.n_rows, np.uint64)
-        for column in self.codes.T:
-            hashes = _mix(hashes + column + np.uint64(0x9E3779B97F4A7C15))
+        for i, column in enumerate(self.codes.T):
+            number = column.astype(np.uint64) + np.uint64(i * 2**16 + 1)
+            hashes += _mix(number * np.uint64(0x9E3779B97F4A7C15))
         return hashes
 
     @staticmethod

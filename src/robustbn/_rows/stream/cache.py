@@ -35,7 +35,7 @@ class CodeCache:
 
     Parameters
     ----------
-    layout : of the network.
+    layout : of the rows, with the columns that may have holes: rows of another are not restored.
     kernels : that packs the rows; NumPy's has no packed form and is not cached.
     folder : made if it is not there; for one run at a time. None: in memory.
     """

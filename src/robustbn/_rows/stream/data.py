@@ -105,7 +105,8 @@ class RowsInStream:
         if not n_rows:
             raise DataError(f"There are no rows (N = 0) in {self._first_names()}.")
         drawn = found.all_drawn()
-        return Survey(n_rows, found.counts, drawn.codes, drawn.numbers, self._load(drawn.codes))
+        rows = self._load(drawn.codes, self.n_threads)
+        return Survey(n_rows, found.counts, drawn.codes, drawn.numbers, rows)
 
     def judge(
         self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
@@ -157,7 +158,7 @@ class RowsInStream:
     def all_rows(self) -> Rows:
         """Return all rows as one; every call on it is a pass."""
         n_rows = sum(self.surveyed.sizes)
-        return PassingRows(self.stream.network.layout, n_rows, self._all_stretches)
+        return PassingRows(self.stream.layout, n_rows, self._all_stretches)
 
     # --- the first pass -----------------------------------------------------------------------
 
@@ -345,10 +346,11 @@ class RowsInStream:
         return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
 
     def _load_few(self, codes: Codes) -> Rows:
-        return load_rows(self.stream.network, codes, self.kernels, self._few_threads)
+        return self._load(codes, self._few_threads)
 
-    def _load(self, codes: Codes) -> Rows:
-        return load_rows(self.stream.network, codes, self.kernels, self.n_threads)
+    def _load(self, codes: Codes, n_threads: int | None) -> Rows:
+        stream = self.stream
+        return load_rows(stream.network, codes, self.kernels, n_threads, holed=stream.holed)
 
     def _first_names(self) -> str:
         names = list(self.stream.files)

@@ -81,7 +81,7 @@ def keep_smallest(drawn: Drawn, n_most: int) -> Drawn:
 def join(drawn: list[Drawn], n_nodes: int) -> Drawn:
     """Return the rows of several stretches as one."""
     if not drawn:
-        empty = np.empty((0, n_nodes), np.uint8)
+        empty = np.empty((0, n_nodes), np.uint8)  # joins codes of either type
         return Drawn(np.empty(0, np.int64), empty, np.empty(0, np.uint64))
     return Drawn(
         np.concatenate([d.numbers for d in drawn]),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
@@ -83,6 +83,7 @@ class CodeStream:
     config : how values are read; all cuts are spelled out.
     kind, ignored : of the table, as in `Reading`.
     skipped : name of each file that cannot be read, and why.
+    holed : the columns in which values may be missing.
     """
 
     network: BayesianNetwork
@@ -92,6 +93,12 @@ class CodeStream:
     kind: str = "file"
     ignored: tuple[str, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
+    holed: tuple[int, ...] = ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each cell of its rows lives."""
+        return self.network.layout.with_holes(self.holed)
 
     @property
     def drops_nothing(self) -> bool:
@@ -122,7 +129,7 @@ class CodeStream:
         start = 0
         for columns in source.read(positions):
             n = len(columns[0].values)
-            codes = np.empty((self.network.n_nodes, n), np.uint8)
+            codes = np.empty((self.network.n_nodes, n), self.layout.code_dtype)
             bad = code_block(coders, columns, codes, tally, first + start)
             if len(bad):
                 n_read = first + start + n

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, Vector
 from robustbn._tables.encode.labels import (
     MISSING,
@@ -61,7 +62,7 @@ class ColumnCoder:
         self._memo = _Memo(self._find)
         self._missing = MISSING if self.is_cut or is_codes else finder.missing
 
-    def code(self, column: Column, out: NDArray[np.uint8]) -> MarkedCodes | None:
+    def code(self, column: Column, out: Codes) -> MarkedCodes | None:
         """Write the codes of a stretch into `out`.
 
         Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
@@ -90,7 +91,7 @@ class ColumnCoder:
         out[:] = found
         return None
 
-    def _code_positions(self, column: Column, out: NDArray[np.uint8]) -> MarkedCodes | None:
+    def _code_positions(self, column: Column, out: Codes) -> MarkedCodes | None:
         """Look up positions among labels; the last entry is for negative positions."""
         labels = column.labels
         assert labels is not None  # noqa: S101 - for the type checker
@@ -107,7 +108,7 @@ class ColumnCoder:
         return found
 
     @staticmethod
-    def _translate(values: NDArray[Any], table: MarkedCodes, out: NDArray[np.uint8]) -> None:
+    def _translate(values: NDArray[Any], table: MarkedCodes, out: Codes) -> None:
         """Write `table[values]`. Up to 256 labels, translating bytes is twice as fast as that."""
         if len(table) > 256:
             out[:] = table[values]
@@ -119,7 +120,7 @@ class ColumnCoder:
                 values.astype(np.uint8, copy=False).tobytes().translate(letters), np.uint8
             )
 
-    def _code_bytes(self, values: NDArray[Any], out: NDArray[np.uint8]) -> bool:
+    def _code_bytes(self, values: NDArray[Any], out: Codes) -> bool:
         """Write the codes of numbers of one byte; False if one in their range is no state."""
         if not len(values):
             return True
