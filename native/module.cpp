@@ -15,19 +15,16 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <vector>
 
+#include "holes.h"
 #include "kernels.h"
+#include "parallel.h"
 
 namespace nb = nanobind;
 using namespace robustbn;
@@ -81,32 +78,6 @@ const ColumnKernels<uint8_t>& kernels_for(const Kernels& k, uint8_t) { return k.
 const ColumnKernels<uint16_t>& kernels_for(const Kernels& k, uint16_t) { return k.words; }
 
 // ---- threads and memory -------------------------------------------------------------------------
-
-// Run task(0) ... task(n - 1) on up to n_threads threads; fewer if the system gives fewer. The
-// first exception stops the rest and is thrown again here.
-void run_parallel(size_t n, int n_threads, const std::function<void(size_t)>& task) {
-    std::atomic<size_t> next{0};
-    std::exception_ptr error;
-    std::mutex error_mutex;
-    auto work = [&] {
-        try {
-            for (size_t i; (i = next++) < n;) task(i);
-        } catch (...) {
-            next = n;
-            const std::lock_guard<std::mutex> lock(error_mutex);
-            if (!error) error = std::current_exception();
-        }
-    };
-    std::vector<std::thread> threads;
-    try {
-        for (size_t t = 1; t < std::min(size_t(std::max(n_threads, 1)), n); ++t)
-            threads.emplace_back(work);
-    } catch (const std::system_error&) {
-    }
-    work();
-    for (auto& thread : threads) thread.join();
-    if (error) std::rethrow_exception(error);
-}
 
 struct Free {
     void operator()(void* p) const { std::free(p); }
@@ -655,4 +626,5 @@ NB_MODULE(_native, m) {
           nb::arg().noconvert(), nb::arg());
     m.def("sample", &sample<uint16_t>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
           nb::arg().noconvert(), nb::arg());
+    bind_holes(m);
 }

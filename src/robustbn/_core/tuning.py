@@ -194,6 +194,14 @@ class Tuning:
         0.1, "times its stake", "that a class of good rows counts: it is rarely a bad kind"
     )
 
+    # --- rows with missing cells ------------------------------------------------------------------
+    completion_largest_table: int = _number(
+        2**18, "entries", "2 MB: connected missing cells that need a larger one are sampled"
+    )
+    completion_sweeps: int = _number(
+        256, "sweeps", "of sampling: its noise is a tenth of that of the rows themselves"
+    )
+
     # --- any oracle -------------------------------------------------------------------------------
     oracle_allowance: float = _number(
         0.1, "eps ln(1/eps)", "raises the threshold; 0.5 only tied looking once, 0.1 saw more"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import JudgedRows, RobustFit, Round
 from robustbn._core.version import __version__
@@ -111,7 +112,7 @@ def judge_table(table: Table, trust: RowVector) -> JudgedRows:
 
 def _known(
     network: BayesianNetwork,
-    codes: NDArray[np.uint8],
+    codes: Codes,
     sides: NDArray[np.int8] | None,
     config: RobustConfig,
 ) -> Known | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Vector
 from robustbn._rows.memory import load_rows
 from robustbn._show.words import find_constants, find_unseen
@@ -178,7 +179,7 @@ class TableEstimator(Settings):
     def _load(self, table: Table) -> Rows:
         return self._load_codes(table.codes)
 
-    def _load_codes(self, codes: NDArray[np.uint8]) -> Rows:
+    def _load_codes(self, codes: Codes) -> Rows:
         return load_rows(self.network_, codes, self.kernels, self.n_threads)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:

@@ -91,3 +91,38 @@ def sample(
     codes: Codes,
     n_threads: int,
 ) -> None: ...
+
+class Holes:
+    def __init__(
+        self,
+        cards: Sequence[int],
+        families: Sequence[Sequence[int]],
+        largest_table: int,
+        n_sweeps: int,
+        seed: int,
+    ) -> None: ...
+    def add(
+        self, codes: NDArray[np.integer], weights: NDArray[np.floating] | None, n_threads: int
+    ) -> tuple[int, int]: ...
+    def expect(
+        self,
+        q: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        variances: NDArray[np.float64] | None,
+        n_threads: int,
+    ) -> tuple[float, float]: ...
+    def posterior(
+        self,
+        codes: NDArray[np.integer],
+        q: NDArray[np.float64],
+        probabilities: NDArray[np.float64],
+        n_threads: int,
+    ) -> tuple[int, int]: ...
+    @property
+    def n_questions(self) -> int: ...
+    @property
+    def n_patterns(self) -> int: ...
+    @property
+    def n_sampled(self) -> float: ...
+    @property
+    def n_bytes(self) -> int: ...
