@@ -268,7 +268,7 @@ def test_drawn_rows_have_no_holes_and_are_the_same_in_all_kernels():
 def test_packed_rows_with_holes_come_back_from_a_cache(name, in_folder, tmp_path):
     layout = Layout((3, 300, 2), ((0,), (0, 1), (1, 2))).with_holes([0, 1])
     rows = load_kernels(name).encode(layout, draw_codes(layout, 1000, 0.3))
-    cache = CodeCache(layout, name, tmp_path if in_folder else None)
+    cache = CodeCache(name, tmp_path if in_folder else None)
     cache.add(0, Span(0, 1000, np.empty(0, np.int64)), rows)
     ((_, again),) = cache.read(0, 1)
     np.testing.assert_array_equal(again.count(), rows.count())

@@ -99,7 +99,7 @@ class TableConfig:
     """How a table is read; see `read_table`."""
 
     on_unknown: str = "error"
-    on_missing: str = "error"
+    on_missing: str = "use"
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, Mapping[Hashable, Hashable]] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class TableConfig:
     def __post_init__(self) -> None:
         for name, known in (
             ("on_unknown", ("error", "drop", "missing")),
-            ("on_missing", ("error", "drop")),
+            ("on_missing", ("use", "observed", "state", "drop", "error")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(
@@ -125,6 +125,17 @@ class TableConfig:
             _check_bins(self.bins, "bins")
         _check_names(self.rename, self.labels)
         _check_text(self.sep, self.encoding)
+
+    @property
+    def keeps_holes(self) -> bool:
+        """Whether a row without some of its values is kept."""
+        return self.on_missing in ("use", "observed", "state")
+
+    @property
+    def drops_nothing(self) -> bool:
+        """Whether every row that is read is kept, or else an error."""
+        is_kept = self.on_unknown == "missing" and self.on_missing != "drop"
+        return self.on_missing != "drop" and (self.on_unknown == "error" or is_kept)
 
 
 def _check_names(rename: Any, labels: Any) -> None:

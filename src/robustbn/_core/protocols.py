@@ -80,6 +80,9 @@ class Rows(Protocol):
     ) -> Vector:
         """Return `G[j] = sum of weights[n] y[n] over rows n with j in cells(n)`; shape (M, r)."""
 
+    def unpack(self) -> Codes:
+        """Return the codes of the rows; shape (N, d)."""
+
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers; shape (N,).
 
@@ -108,6 +111,25 @@ class Survey:
     rows: Rows
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a pass gives that judges all rows of a table.
+
+    Parameters
+    ----------
+    counts : trust in the rows that touch each cell, times their own weights; shape (M,).
+    total : the same of all rows, whatever they show.
+    trust : in each row; shape (N,), or None where nobody can hold a number a row.
+    holes : what the rows that miss values ask, each by its trust (`_core.holes.Holes`); None if no
+        value is missing, or if nobody asked.
+    """
+
+    counts: Vector
+    total: float
+    trust: RowVector | None
+    holes: Any = None
+
+
 class Data(Protocol):
     """A table as rows, wherever they live: in memory, in files, on a cluster."""
 
@@ -115,12 +137,20 @@ class Data(Protocol):
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
 
     def judge(
-        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
-    ) -> tuple[Vector, RowVector | None]:
+        self,
+        weigh: Callable[[Rows], RowVector],
+        weights: RowVector | None,
+        *,
+        gathers: bool = False,
+    ) -> Judged:
         """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
 
-        Shapes (M,) and (N,); None where nobody can hold a number a row. `weights` are the rows'
-        own. One pass.
+        One pass.
+
+        Parameters
+        ----------
+        weights : the rows' own.
+        gathers : whether what rows with missing values ask is gathered.
         """
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:

@@ -254,7 +254,7 @@ def _prepare(
     kernels = config.kernels
     data = RowsInStream(
         stream,
-        CodeCache(stream.layout, kernels, streaming.cache),
+        CodeCache(kernels, streaming.cache),
         on_error=streaming.on_error,
         kernels=kernels,
         n_threads=config.n_threads,
@@ -285,7 +285,7 @@ def _identity(stream: CodeStream, config: RobustConfig) -> dict[str, str]:
         "version": __version__,
         "network": _digest(to_text(stream.network.with_cpts(None))),
         "data": _digest("\n".join(states)),
-        "settings": _digest(f"{config} {stream.config}" + str(stream.holed or "")),
+        "settings": _digest(f"{config} {stream.config}"),
     }
 
 

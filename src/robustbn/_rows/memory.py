@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Rows, RowVector, Survey, Vector
+from robustbn._core.holes import Holes
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey
+from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes
 from robustbn.exceptions import CodeRangeError
@@ -67,6 +69,17 @@ def fingerprint_codes(
     return fingerprint
 
 
+def gather_holes(
+    network: BayesianNetwork,
+    codes: Codes,
+    weights: RowVector | None,
+    kernels: str | None,
+    n_threads: int | None,
+) -> Holes:
+    """Return what the rows that miss values ask."""
+    return gather(network.layout, codes, weights, n_threads, engine=kernels)
+
+
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
     """Return the numbers of n rows, one drawn from each of n equal stretches."""
     rng = np.random.default_rng([seed, n])
@@ -98,11 +111,20 @@ class RowsInMemory:
         return Survey(n, counts, codes, chosen, self._load(codes))
 
     def judge(
-        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
-    ) -> tuple[Vector, RowVector]:
+        self,
+        weigh: Callable[[Rows], RowVector],
+        weights: RowVector | None,
+        *,
+        gathers: bool = False,
+    ) -> Judged:
         """Return the counts of all rows by the trust in each, and that trust. One pass."""
         trust = weigh(self._rows)
-        return self._rows.count(trust if weights is None else trust * weights), trust
+        judged = trust if weights is None else trust * weights
+        holes = None
+        if gathers and self.holed:
+            holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
+        total = float(judged.sum(dtype=np.float64))
+        return Judged(self._rows.count(judged), total, trust, holes)
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:
         """Return what is made: nothing is worth remembering of rows in memory."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
-from robustbn._core.layout import Codes
+from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.protocols import Column, RowVector
 from robustbn._tables.encode import (
     ColumnCoder,
@@ -60,6 +60,14 @@ class Reading:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def n_holes(self) -> int:
+        """Values that are missing from the rows that are left."""
+        if not self.config.keeps_holes:
+            return 0
+        unknown = self.n_unknown if self.config.on_unknown == "missing" else {}
+        return sum(self.n_missing.values()) + sum(unknown.values())
+
+    @property
     def n_dropped(self) -> int:
         """Rows that were left out because of a missing or unknown value."""
         return self.n_read - self.n_rows
@@ -93,16 +101,19 @@ class Table:
 
     Parameters
     ----------
-    codes : position of each row's state at each node; shape (N, d), uint8.
+    codes : position of each row's state at each node, and one more than the last for a value that
+        is missing; shape (N, d).
     states : those of each node; the keys are what the columns are, in order.
     kept : numbers of the rows that are left, if any were left out; else None.
     reading : what was found.
+    holed : the columns in which values are missing.
     """
 
     codes: Codes
     states: Mapping[str, tuple[Hashable, ...]]
     kept: NDArray[np.int64] | None
     reading: Reading
+    holed: tuple[int, ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -164,7 +175,7 @@ def read_table(
     network: BayesianNetwork,
     *,
     on_unknown: str = "error",
-    on_missing: str = "error",
+    on_missing: str = "use",
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
@@ -239,16 +250,18 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
     positions = find_columns(source, network, config)
     config = fix_edges(source, network, positions, config)
     coders = make_coders(source, network, config)
-    out = allocate((source.n_rows or 0, network.n_nodes), np.uint8, "Reading the table")
+    dtype, holed = dtype_of_codes(network, config), set[int]()
+    out: Codes = allocate((source.n_rows or 0, network.n_nodes), dtype, "Reading the table")
     dropped: list[NDArray[np.int64]] = []
     tally, n_read, n_kept = Tally(), 0, 0
-    space = np.empty((network.n_nodes, 0), np.uint8)
+    space = np.empty((network.n_nodes, 0), dtype)
     for columns in source.read(positions):
         n = len(columns[0].values)
         if n > space.shape[1]:
-            space = np.empty((network.n_nodes, n), np.uint8)
+            space = np.empty((network.n_nodes, n), dtype)
         codes = space[:, :n]
-        bad = code_block(coders, columns, codes, tally, n_read)
+        bad, holed_here = code_block(coders, columns, codes, tally, n_read, config)
+        holed.update(holed_here)
         n_left = n - len(bad)
         if n_kept + n_left > len(out):
             _resize(out, max(n_kept + n_left, len(out) * 3 // 2))
@@ -272,10 +285,18 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
         where=source.where,
         config=config,
     )
-    return Table(out, network.states, kept, reading)
+    return Table(out, network.states, kept, reading, tuple(sorted(holed)))
 
 
-def _resize(array: NDArray[np.uint8], n_rows: int) -> None:
+def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:
+    """Return the type that codes are read into, with room for missing values if they are kept."""
+    layout = network.layout
+    if config.keeps_holes:
+        layout = layout.with_holes(c for c, card in enumerate(layout.cards) if card < MOST_CODES)
+    return layout.code_dtype
+
+
+def _resize(array: Codes, n_rows: int) -> None:
     """Make an array that nobody else has seen longer or shorter, in place if the system can."""
     if n_rows != len(array):
         try:
@@ -290,15 +311,27 @@ def code_block(
     codes: Codes,
     tally: Tally,
     start: int,
-) -> NDArray[np.int64]:
-    """Write the codes of a stretch of rows, shape (d, n); return which rows to leave out."""
-    is_bad = np.zeros(codes.shape[1], bool)
-    for coder, column, out in zip(coders, columns, codes, strict=True):
+    config: TableConfig,
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Write the codes of a stretch of rows, shape (d, n).
+
+    Returns which rows to leave out, and the columns in which values are missing from others: there
+    the code is one past the last state.
+    """
+    is_bad, holed = np.zeros(codes.shape[1], bool), []
+    for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
         found = coder.code(column, out)
-        if found is not None:
-            tally.add(coder.node, column, found, start)
-            is_bad |= found < 0
-    return np.flatnonzero(is_bad)
+        if found is None:
+            continue
+        tally.add(coder.node, column, found, start)
+        is_hole = np.zeros(len(found), bool)
+        if config.keeps_holes:
+            is_hole = (found < 0) if config.on_unknown == "missing" else (found == MISSING)
+            if is_hole.any():
+                out[is_hole] = coder.n_states
+                holed.append(k)
+        is_bad |= (found < 0) & ~is_hole
+    return np.flatnonzero(is_bad), holed
 
 
 def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) -> list[int]:
@@ -351,18 +384,8 @@ def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> Da
     )
 
 
-def _require_narrow(network: BayesianNetwork) -> None:
-    widest = max(network.nodes, key=lambda node: len(network.states[node]))
-    if network.layout.code_dtype != np.uint8:
-        raise DataError(
-            f"Node {widest!r} has {len(network.states[widest]):,} states. Values of nodes with "
-            "more than 256 are not matched to states: give an array of codes, of type uint16."
-        )
-
-
 def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
     """Return what turns each node's column into codes."""
-    _require_narrow(network)
     wrong_nodes = [node for node in config.labels if node not in network.states]
     if wrong_nodes:
         raise DataError(f"labels names {_some(wrong_nodes)}, which the network does not have.")

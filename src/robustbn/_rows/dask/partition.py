@@ -23,22 +23,11 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True)
 class Reader:
-    """How partitions are read: what every worker is told once.
-
-    Parameters
-    ----------
-    holed : the columns in which values may be missing, in any partition.
-    """
+    """How partitions are read: what every worker is told once."""
 
     network: BayesianNetwork
     config: TableConfig
     kernels: str
-    holed: tuple[int, ...] = ()
-
-    @property
-    def layout(self) -> Layout:
-        """Where each cell of the rows lives; the same in every partition."""
-        return self.network.layout.with_holes(self.holed)
 
 
 @dataclass(frozen=True)
@@ -158,7 +147,7 @@ def _is_scalar(value: Any) -> bool:
 
 def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     """Return tables as one partition, packed: a code that is out of range is found here."""
-    layout = reader.layout
+    layout = reader.network.layout.with_holes(c for t in tables for c in t.holed)
     codes = np.concatenate([np.empty((0, layout.n_nodes), np.uint8), *(t.codes for t in tables)])
     dropped, n_read = [np.empty(0, np.int64)], 0
     missing: dict[str, int] = {}

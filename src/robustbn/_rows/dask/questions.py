@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.dask.partition import FoundInPartition, Partition
+from robustbn._rows.holes import gather
 
 T = TypeVar("T")
 Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
@@ -61,6 +62,11 @@ def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, C
     return None, partition.codes[numbers]
 
 
+def all_codes(partition: Partition, _: None) -> tuple[None, Codes]:
+    """Return the codes of all rows."""
+    return None, partition.codes
+
+
 def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector, None]:
     """Return the counts."""
     return partition.rows.count(weights), None
@@ -71,11 +77,29 @@ def judge_rows(
     keeps_trust: bool,
     partition: Partition,
     weights: RowVector | None,
-) -> tuple[Vector, RowVector | None]:
-    """Return the counts by the trust in each row, and that trust if it is to be kept."""
+) -> tuple[Vector, tuple[float, RowVector | None]]:
+    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept."""
     trust = weigh(partition.rows)
-    counts = partition.rows.count(trust if weights is None else trust * weights)
-    return counts, trust if keeps_trust else None
+    judged = trust if weights is None else trust * weights
+    total = float(judged.sum(dtype=np.float64))
+    return partition.rows.count(judged), (total, trust if keeps_trust else None)
+
+
+def expect_rows(
+    weigh: Callable[[Rows], RowVector],
+    q: Vector,
+    partition: Partition,
+    weights: RowVector | None,
+) -> tuple[Vector, tuple[float, float, float]]:
+    """Return the expected counts of the families that miss a value, under tables q.
+
+    And the log-likelihood of what they show, the weight that is impossible, and that is sampled.
+    """
+    trust = weigh(partition.rows)
+    judged = trust if weights is None else trust * weights
+    holes = gather(partition.layout, partition.codes, judged, engine=partition.kernels)
+    found = holes.expect(q)
+    return found.counts, (found.log_likelihood, found.n_impossible, holes.n_sampled)
 
 
 def project_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -11,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
+from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
 from robustbn._rows.dask.questions import (
     Question,
+    all_codes,
     count_rows,
+    expect_rows,
     hash_rows,
     judge_rows,
     pick_rows,
@@ -24,8 +28,8 @@ from robustbn._rows.dask.questions import (
     score_rows,
     sum_rows,
 )
-from robustbn._rows.memory import draw_evenly, load_rows
-from robustbn._tables.table import Reading
+from robustbn._rows.memory import draw_evenly, find_holed, load_rows
+from robustbn._tables.table import Reading, dtype_of_codes
 from robustbn.network import BayesianNetwork
 
 T = TypeVar("T")
@@ -78,8 +82,37 @@ class DaskRows:
         """Return a 64-bit hash of each row. One pass."""
         return self._join("comparing rows", hash_rows)
 
+    def unpack(self) -> Codes:
+        """Return the codes of the rows. One pass."""
+        codes: Codes = self._join("fetching rows", all_codes)
+        return codes
+
     def _join(self, what: str, question: Question) -> NDArray[Any]:
         return np.concatenate(self.partitions.ask(what, question)[1])
+
+
+@dataclass(frozen=True, eq=False)
+class HolesOnDask:
+    """What the rows of a cluster that miss values ask: gathered anew by the workers at every step.
+
+    Parameters
+    ----------
+    weigh, weights : the trust in rows, and their own weights.
+    """
+
+    layout: Layout
+    partitions: Partitions
+    weigh: Callable[[Rows], RowVector]
+    weights: RowVector | None
+    n_sampled: float = 0.0
+
+    def expect(self, q: Vector) -> Expectation:
+        """Return the expected counts of the families that miss a value under tables q."""
+        work = partial(expect_rows, self.weigh, q)
+        counts, answers = self.partitions.ask("expecting values", work, weights=self.weights)
+        likelihood, impossible, sampled = (math.fsum(each) for each in zip(*answers, strict=True))
+        object.__setattr__(self, "n_sampled", sampled)
+        return Expectation(counts, likelihood, impossible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +130,6 @@ class RowsOnDask:
     dropped : numbers of the rows that were left out, among all that were read.
     kernels : that the workers use, and the host has to use too: "native" or "numpy".
     n_threads : of the host.
-    holed : the columns in which values may be missing.
     """
 
     network: BayesianNetwork
@@ -106,12 +138,6 @@ class RowsOnDask:
     dropped: NDArray[np.int64]
     kernels: str
     n_threads: int | None = None
-    holed: tuple[int, ...] = ()
-
-    @property
-    def layout(self) -> Layout:
-        """Where each cell of the rows lives, as the workers know it."""
-        return self.network.layout.with_holes(self.holed)
 
     def __len__(self) -> int:
         return self.partitions.n_rows
@@ -144,8 +170,8 @@ class RowsOnDask:
         if numbers is not None:
             cuts = np.searchsorted(numbers, starts)
             given = [numbers[cuts[k] : cuts[k + 1]] - starts[k] for k in range(len(given))]
-        codes: Codes
-        codes = allocate((n, self.network.n_nodes), self.layout.code_dtype, "Fetching rows")
+        dtype = dtype_of_codes(self.network, self.reading.config)
+        codes: Codes = allocate((n, self.network.n_nodes), dtype, "Fetching rows")
         _, parts = self.partitions.ask("fetching rows", pick_rows, given=given)
         return np.concatenate(parts, out=codes)
 
@@ -156,20 +182,30 @@ class RowsOnDask:
         if n > n_most:
             chosen = draw_evenly(n, n_most, seed)
         codes = self.fetch(chosen)
-        rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=self.holed)
+        holed = find_holed(self.network.layout, codes)
+        rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=holed)
         return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
 
     def judge(
-        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
-    ) -> tuple[Vector, RowVector | None]:
+        self,
+        weigh: Callable[[Rows], RowVector],
+        weights: RowVector | None,
+        *,
+        gathers: bool = False,
+    ) -> Judged:
         """Return the counts of all rows by the trust in each, and that trust. One pass.
 
         Of more than `MOST_WEIGHTS_FETCHED` rows the trust stays on the workers: None stands for it.
         """
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
         work = partial(judge_rows, weigh, keeps_trust)
-        counts, trust = self.partitions.ask("judging rows", work, weights=weights)
-        return counts, np.concatenate(trust) if keeps_trust else None
+        counts, answers = self.partitions.ask("judging rows", work, weights=weights)
+        trust = np.concatenate([each for _, each in answers]) if keeps_trust else None
+        total = math.fsum(each for each, _ in answers)
+        holes = None
+        if gathers and self.reading.n_holes:
+            holes = HolesOnDask(self.network.layout, self.partitions, weigh, weights)
+        return Judged(counts, total, trust, holes)
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:
         """Return what is made."""
@@ -177,4 +213,4 @@ class RowsOnDask:
 
     def all_rows(self) -> DaskRows:
         """Return all rows as one, for second looks."""
-        return DaskRows(self.layout, self.partitions)
+        return DaskRows(self.network.layout, self.partitions)

@@ -41,6 +41,21 @@ class NativeRows:
         """Bytes that one row takes when packed."""
         return sum(c.code_bytes for c in self.clusters)
 
+    def unpack(self) -> Codes:
+        """Return the codes of the rows; shape (N, d)."""
+        layout, block = self.layout, _native.BLOCK
+        codes: Codes = allocate((self.n_rows, layout.n_nodes), layout.code_dtype, "Unpacking rows")
+        blocks, start = self.packed.reshape(-1, self.plan.block_bytes), 0
+        for cluster in self.clusters:
+            n_bytes = block * cluster.code_bytes
+            joint = np.ascontiguousarray(blocks[:, start : start + n_bytes])
+            joint = joint.view(f"u{cluster.code_bytes}").reshape(-1)[: self.n_rows]
+            shape = [layout.codes_per_column[c] for c in cluster.columns]
+            for column, states in zip(cluster.columns, np.unravel_index(joint, shape), strict=True):
+                codes[:, column] = states
+            start += n_bytes
+        return codes
+
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NativeRows]]:
         """Yield the rows in parts of at most about `max_rows`, without a copy."""
         step = max(1, max_rows // _native.BLOCK)

@@ -34,6 +34,10 @@ class NumpyRows:
         """The rows as bytes; here, their codes."""
         return np.ascontiguousarray(self.codes).reshape(-1).view(np.uint8)
 
+    def unpack(self) -> Codes:
+        """Return the codes of the rows; shape (N, d)."""
+        return self.codes
+
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
         """Yield the rows in parts of at most `max_rows`, without a copy."""
         for start in range(0, self.n_rows, max_rows):

@@ -23,6 +23,7 @@ MEMORY_SHARE = 1 / 16
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
+    layout: Layout  # values may be missing in other columns of another stretch
     span: Span
     n_rows: int
     n_bytes: int
@@ -35,16 +36,14 @@ class CodeCache:
 
     Parameters
     ----------
-    layout : of the rows, with the columns that may have holes: rows of another are not restored.
     kernels : that packs the rows; NumPy's has no packed form and is not cached.
     folder : made if it is not there; for one run at a time. None: in memory.
     """
 
     def __init__(
-        self, layout: Layout, kernels: str | None, folder: str | os.PathLike[str] | None = None
+        self, kernels: str | None, folder: str | os.PathLike[str] | None = None
     ) -> None:
         self.folder = None if folder is None else Path(folder)
-        self._layout = layout
         self._kernels = load_kernels(kernels)
         self._stretches: dict[int, list[_Stretch]] = {}
         self._room = min(MOST_BYTES, int(MEMORY_SHARE * physical_bytes()))
@@ -70,10 +69,11 @@ class CodeCache:
                 self.forget(part)
                 self._room = 0  # nor is there for others: they are read again
                 return
-            noted = _Stretch(span, rows.n_rows, packed.nbytes, 0, rows)
+            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, 0, rows)
         else:
             self._write(part, packed, is_first=is_first)
-            noted = _Stretch(span, rows.n_rows, packed.nbytes, zlib.crc32(packed.data), None)
+            checksum = zlib.crc32(packed.data)
+            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, checksum, None)
         if is_first:
             self._stretches[part] = []
         self._stretches[part].append(noted)
@@ -96,7 +96,7 @@ class CodeCache:
             rows = stretch.rows
             if rows is None:
                 packed = self._map(part, start, stretch)
-                rows = self._kernels.restore(self._layout, packed, stretch.n_rows, n_threads)
+                rows = self._kernels.restore(stretch.layout, packed, stretch.n_rows, n_threads)
             yield stretch.span, rows
             start += stretch.n_bytes
 

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.allocate import physical_bytes
+from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Rows, RowVector, Survey, Vector
-from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.checkpoint import Checkpoint
@@ -25,9 +27,10 @@ from robustbn._rows.stream.survey import Surveyed
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import UnreadableError
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, InsufficientMemoryError
 
 T = TypeVar("T")
+MEMORY_FOR_HOLES = 0.25  # share of all memory that rows with missing values may take
 MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
 SAVE_SECONDS = 10.0  # of work that may be lost, and the part that is at hand
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
@@ -105,20 +108,28 @@ class RowsInStream:
         if not n_rows:
             raise DataError(f"There are no rows (N = 0) in {self._first_names()}.")
         drawn = found.all_drawn()
-        rows = self._load(drawn.codes, self.n_threads)
+        holed = find_holed(self.stream.network.layout, drawn.codes)
+        rows = load_rows(
+            self.stream.network, drawn.codes, self.kernels, self.n_threads, holed=holed
+        )
         return Survey(n_rows, found.counts, drawn.codes, drawn.numbers, rows)
 
     def judge(
-        self, weigh: Callable[[Rows], RowVector], weights: RowVector | None
-    ) -> tuple[Vector, RowVector | None]:
+        self,
+        weigh: Callable[[Rows], RowVector],
+        weights: RowVector | None,
+        *,
+        gathers: bool = False,
+    ) -> Judged:
         """Return the counts of all rows by the trust in each, and that trust. One pass.
 
         The trust is that of all rows that were read, NaN for those left out.
         """
-        counts = np.zeros(self.stream.network.n_cells)
+        counts, total = np.zeros(self.stream.network.n_cells), 0.0
         n_read = self.surveyed.n_read
         trust = np.full(n_read, np.nan, np.float32) if n_read <= MOST_WEIGHTS_HELD else None
-        begin, counts = self._resume_judging(counts, trust)
+        holes = self._no_holes() if gathers and self.misses_values else None
+        begin, counts, total = self._resume_judging(counts, trust, gathers=holes is not None)
         offset = saved = sum(self.surveyed.reads[:begin])
         self._saved_at = time.monotonic()
         n_parts = len(self.stream.parts)
@@ -126,6 +137,9 @@ class RowsInStream:
             if span is not None and rows is not None:
                 judged = weigh(rows)
                 counts += rows.count(judged)
+                total += float(judged.sum(dtype=np.float64))
+                if holes is not None and rows.layout.holed:
+                    self._gather(holes, rows, judged)
                 here = _spread(judged, span)
                 if trust is not None:
                     trust[offset + span.start : offset + span.start + span.n_read] = here
@@ -139,9 +153,33 @@ class RowsInStream:
             self.progress("judging rows", k + 1, n_parts)
             if self.checkpoint and is_boundary and self._is_time(last=k + 1 == n_parts):
                 known = np.empty(0, np.float32) if trust is None else trust[saved:offset]
-                self.checkpoint.add("judged", k + 1, done=k + 1, counts=counts, trust=known)
+                self.checkpoint.add(
+                    "judged", k + 1, done=k + 1, counts=counts, total=total, trust=known
+                )
                 saved = offset
-        return counts, trust
+        return Judged(counts, total, trust, holes)
+
+    @property
+    def misses_values(self) -> bool:
+        """Whether a value is missing from a row that is kept."""
+        config, found = self.stream.config, self.surveyed
+        has_unknown = config.on_unknown == "missing" and bool(found.unknown)
+        return config.keeps_holes and (bool(found.missing) or has_unknown)
+
+    def _no_holes(self) -> Holes:
+        network = self.stream.network
+        nothing = np.empty((0, network.n_nodes), np.uint8)
+        return gather_holes(network, nothing, None, self.kernels, self.n_threads)
+
+    def _gather(self, holes: Holes, rows: Rows, trust: RowVector) -> None:
+        """Take in what rows with missing values ask, as long as there is room for it."""
+        holes.add(rows.unpack(), trust)
+        if holes.n_bytes > MEMORY_FOR_HOLES * physical_bytes():
+            raise InsufficientMemoryError(
+                f"What rows with missing values ask takes {holes.n_bytes / 2**30:.1f} GiB already, "
+                "since hardly any two rows ask the same. Learn from the values that are there, "
+                "on_missing='observed', or from a part of the table."
+            )
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:
         """Return what `make` gives, or what it gave before an earlier run was ended."""
@@ -158,7 +196,7 @@ class RowsInStream:
     def all_rows(self) -> Rows:
         """Return all rows as one; every call on it is a pass."""
         n_rows = sum(self.surveyed.sizes)
-        return PassingRows(self.stream.layout, n_rows, self._all_stretches)
+        return PassingRows(self.stream.network.layout, n_rows, self._all_stretches)
 
     # --- the first pass -----------------------------------------------------------------------
 
@@ -176,7 +214,7 @@ class RowsInStream:
             for message in messages:
                 self._pass_over_skipped(message.part)
                 if message.block is not None:
-                    span, rows = message.block.span, self._load_few(message.block.codes)
+                    span, rows = message.block.span, self._load_block(message.block)
                     self.cache.add(message.part, span, rows)
                     of_part += rows.count()
                     mine.add(found.n_read + span.kept, message.block.codes)
@@ -197,7 +235,7 @@ class RowsInStream:
         """Return the numbers of the rows to draw, if all are kept and how many is known."""
         sizes = [n for k, n in enumerate(self.stream.sizes) if not self._is_skipped(k)]
         known = [n for n in sizes if n is not None]
-        if not self.stream.drops_nothing or len(known) < len(sizes):
+        if not self.stream.config.drops_nothing or len(known) < len(sizes):
             return None
         total = sum(known)
         return np.arange(total) if total <= n_most else draw_evenly(total, n_most, seed)
@@ -278,7 +316,7 @@ class RowsInStream:
                 raise message.error
             if message.block is None:
                 return
-            yield message.block.span, self._load_few(message.block.codes)
+            yield message.block.span, self._load_block(message.block)
 
     def _all_stretches(self) -> Iterator[Rows]:
         with closing(self._pass(0)) as passing:
@@ -286,10 +324,15 @@ class RowsInStream:
                 if rows is not None:
                     yield rows
 
-    def _resume_judging(self, counts: Vector, trust: RowVector | None) -> tuple[int, Vector]:
-        """Return the part to begin with, and the counts so far; fill in the trust so far."""
+    def _resume_judging(
+        self, counts: Vector, trust: RowVector | None, *, gathers: bool
+    ) -> tuple[int, Vector, float]:
+        """Return the part to begin with, and the sums so far; fill in the trust so far.
+
+        What rows with missing values ask is not stored: it is gathered from the first part on.
+        """
         stored = self.checkpoint.load("judged") if self.checkpoint else []
-        done = int(stored[-1]["done"]) if stored else 0
+        done = int(stored[-1]["done"]) if stored and not gathers else 0
         if self.weight_files and not self._has_weights(done):
             done = 0
         if not done:
@@ -297,11 +340,11 @@ class RowsInStream:
                 self.checkpoint.forget("judged")
             if self.weight_files:
                 self.weight_files.discard()
-            return 0, counts
+            return 0, counts, 0.0
         if trust is not None:
             known = np.concatenate([each["trust"] for each in stored])
             trust[: len(known)] = known
-        return done, stored[-1]["counts"]
+        return done, stored[-1]["counts"], float(stored[-1]["total"])
 
     # --- weights, and when to save ------------------------------------------------------------
 
@@ -345,12 +388,9 @@ class RowsInStream:
     def _few_threads(self) -> int:
         return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
 
-    def _load_few(self, codes: Codes) -> Rows:
-        return self._load(codes, self._few_threads)
-
-    def _load(self, codes: Codes, n_threads: int | None) -> Rows:
-        stream = self.stream
-        return load_rows(stream.network, codes, self.kernels, n_threads, holed=stream.holed)
+    def _load_block(self, block: Block) -> Rows:
+        network, n_threads = self.stream.network, self._few_threads
+        return load_rows(network, block.codes, self.kernels, n_threads, holed=block.holed)
 
     def _first_names(self) -> str:
         names = list(self.stream.files)

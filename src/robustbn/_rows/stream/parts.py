@@ -12,11 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
-from robustbn._core.layout import Codes, Layout
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
-from robustbn._tables.table import code_block, find_columns, fix_edges, make_coders
+from robustbn._tables.table import (
+    code_block,
+    dtype_of_codes,
+    find_columns,
+    fix_edges,
+    make_coders,
+)
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -65,10 +71,11 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A stretch of rows of one part, and their codes; shape (n, d)."""
+    """A stretch of rows of one part: their codes, shape (n, d), and where values are missing."""
 
     span: Span
     codes: Codes
+    holed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +90,6 @@ class CodeStream:
     config : how values are read; all cuts are spelled out.
     kind, ignored : of the table, as in `Reading`.
     skipped : name of each file that cannot be read, and why.
-    holed : the columns in which values may be missing.
     """
 
     network: BayesianNetwork
@@ -93,17 +99,6 @@ class CodeStream:
     kind: str = "file"
     ignored: tuple[str, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
-    holed: tuple[int, ...] = ()
-
-    @cached_property
-    def layout(self) -> Layout:
-        """Where each cell of its rows lives."""
-        return self.network.layout.with_holes(self.holed)
-
-    @property
-    def drops_nothing(self) -> bool:
-        """Whether every row that is read is kept, or else an error."""
-        return self.config.on_unknown == "error" and self.config.on_missing == "error"
 
     @cached_property
     def files(self) -> dict[str, list[int]]:
@@ -126,16 +121,16 @@ class CodeStream:
         source, first = self.parts[part].open(), self.parts[part].first_row
         positions = find_columns(source, self.network, self.config)
         coders = make_coders(source, self.network, self.config)
-        start = 0
+        start, dtype = 0, dtype_of_codes(self.network, self.config)
         for columns in source.read(positions):
             n = len(columns[0].values)
-            codes = np.empty((self.network.n_nodes, n), self.layout.code_dtype)
-            bad = code_block(coders, columns, codes, tally, first + start)
+            codes = np.empty((self.network.n_nodes, n), dtype)
+            bad, holed = code_block(coders, columns, codes, tally, first + start, self.config)
             if len(bad):
                 n_read = first + start + n
                 tally.complain(self.network, source.where, n_read, self.config, coders)
             kept = np.delete(codes.T, bad, axis=0) if len(bad) else codes.T
-            yield Block(Span(start, n, bad), kept)
+            yield Block(Span(start, n, bad), kept, tuple(holed))
             start += n
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 
 
@@ -63,6 +63,10 @@ class PassingRows:
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row."""
         return np.concatenate([rows.fingerprints() for _, rows in self._stretches()])
+
+    def unpack(self) -> Codes:
+        """Return the codes of the rows."""
+        return np.concatenate([rows.unpack() for _, rows in self._stretches()])
 
     def _stretches(self) -> Iterator[tuple[slice, Rows]]:
         start = 0

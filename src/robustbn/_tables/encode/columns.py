@@ -21,7 +21,7 @@ from robustbn._tables.encode.labels import (
     is_missing,
 )
 
-MarkedCodes = NDArray[np.int16]  # with MISSING and UNKNOWN among them
+MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
 
 LARGEST_LOOK_UP = 2**12
 
@@ -74,6 +74,7 @@ class ColumnCoder:
             found = self._cut(column.values)
         elif column.values.dtype.kind in "biu":
             is_small = column.values.dtype.itemsize == 1 and column.values.dtype.kind != "b"
+            is_small = is_small and out.dtype == np.uint8
             if is_small and column.is_missing is None and self._code_bytes(column.values, out):
                 return None
             found = self._code_whole_numbers(column.values)
@@ -84,7 +85,7 @@ class ColumnCoder:
         if found is None:
             return None
         if column.is_missing is not None:
-            found = np.where(column.is_missing, np.int16(self._missing), found)
+            found = np.where(column.is_missing, np.int32(self._missing), found)
         if found.min(initial=0) < 0:
             np.maximum(found, 0, out=out, casting="unsafe")
             return found
@@ -97,7 +98,7 @@ class ColumnCoder:
         assert labels is not None  # noqa: S101 - for the type checker
         if self._table is None or self._table[0] is not labels:
             codes = [self._find(label) for label in labels]
-            self._table = labels, np.array([*codes, self._missing], np.int16)
+            self._table = labels, np.array([*codes, self._missing], np.int32)
         table = self._table[1]
         values = column.values
         has_negative = values.dtype.kind == "i" and values.min(initial=0) < 0
@@ -110,7 +111,7 @@ class ColumnCoder:
     @staticmethod
     def _translate(values: NDArray[Any], table: MarkedCodes, out: Codes) -> None:
         """Write `table[values]`. Up to 256 labels, translating bytes is twice as fast as that."""
-        if len(table) > 256:
+        if len(table) > 256 or out.dtype != np.uint8:
             out[:] = table[values]
         elif (table == np.arange(len(table))).all():
             out[:] = values
@@ -146,19 +147,19 @@ class ColumnCoder:
 
     def _code_whole_numbers(self, values: NDArray[Any]) -> MarkedCodes:
         if values.dtype.kind == "b":
-            return np.array([self._find(False), self._find(True)], np.int16)[values.view(np.uint8)]
+            return np.array([self._find(False), self._find(True)], np.int32)[values.view(np.uint8)]
         if not len(values):
-            return np.empty(0, np.int16)
+            return np.empty(0, np.int32)
         low, high = int(values.min()), int(values.max())
         if self.is_codes and low >= 0 and high < self.n_states:
-            return values.astype(np.int16)
+            return values.astype(np.int32)
         if high - low < LARGEST_LOOK_UP:
-            table = np.array([self._find(v) for v in range(low, high + 1)], np.int16)
+            table = np.array([self._find(v) for v in range(low, high + 1)], np.int32)
             places = (values - low).view(f"u{values.itemsize}")  # 100 - -100 wraps in a byte
             found: MarkedCodes = table[places]
             return found
         distinct, place = np.unique(values, return_inverse=True)
-        return np.array([self._find(int(v)) for v in distinct], np.int16)[place]
+        return np.array([self._find(int(v)) for v in distinct], np.int32)[place]
 
     def _code_floats(self, values: NDArray[np.floating[Any]]) -> MarkedCodes:
         is_number = np.isfinite(values)
@@ -167,7 +168,7 @@ class ColumnCoder:
             found = self._code_whole_numbers(whole.astype(np.int64))
         else:
             distinct, place = np.unique(values, return_inverse=True)
-            found = np.array([self._find(float(v)) for v in distinct], np.int16)[place]
+            found = np.array([self._find(float(v)) for v in distinct], np.int32)[place]
         found[np.isnan(values)] = self._missing
         for end in (np.inf, -np.inf):
             found[values == end] = self._find(end)
@@ -178,12 +179,12 @@ class ColumnCoder:
             values = values.astype(f"{values.dtype.kind}8[us]")
         listed = values.tolist()
         try:
-            return np.fromiter(map(self._memo.__getitem__, listed), np.int16, len(listed))
+            return np.fromiter(map(self._memo.__getitem__, listed), np.int32, len(listed))
         except TypeError:  # a list among them, say, that cannot be looked up
-            return np.fromiter(map(self._find, listed), np.int16, len(listed))
+            return np.fromiter(map(self._find, listed), np.int32, len(listed))
 
     def _cut(self, values: NDArray[Any]) -> MarkedCodes:
-        found = np.searchsorted(self._edges, values, side="right").astype(np.int16)
+        found = np.searchsorted(self._edges, values, side="right").astype(np.int32)
         if values.dtype.kind == "f":
             found[np.isnan(values)] = MISSING
             found[np.isinf(values)] = UNKNOWN

@@ -37,7 +37,7 @@ class Tally:
     first_unknown: dict[str, int] = field(default_factory=dict)
     examples: dict[str, Counter[Any]] = field(default_factory=dict)
 
-    def add(self, node: str, column: Column, found: NDArray[np.int16], start: int) -> None:
+    def add(self, node: str, column: Column, found: NDArray[np.int32], start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""
         for mark, count, first in (
             (MISSING, self.missing, self.first_missing),
@@ -128,8 +128,8 @@ class Tally:
         return DataError(
             f"{where}, column {node!r}: {_rows(n, n_rows)} have no value"
             f"{' or an unknown one' if with_unknown else ''}, the first at row {first}.{elsewhere} "
-            "Tables are learned from complete rows: fill what is missing (None, NaN, a null) "
-            "first, or leave such rows out with on_missing='drop'; they are counted."
+            "That was to be an error (on_missing='error'); on_missing='use' learns from the values "
+            "that are there, on_missing='drop' leaves such rows out; they are counted."
         )
 
 
