@@ -199,7 +199,29 @@ class Tuning:
         2**18, "entries", "2 MB: connected missing cells that need a larger one are sampled"
     )
     completion_sweeps: int = _number(
-        256, "sweeps", "of sampling: its noise is a tenth of that of the rows themselves"
+        1024, "sweeps", "of sampling: its noise is a small share of that of the rows themselves"
+    )
+
+    completion_start: float = _number(
+        1.0, "rows a configuration", "spread evenly at first: no step leaves a zero"
+    )
+    completion_settled: float = _number(
+        0.05, "standard errors", "left to go: a thousandth of a nat, what was seen says no more"
+    )
+    completion_noise: float = _number(
+        0.25, "sampling noise", "left to go, where components are sampled: steps jump about as far"
+    )
+    completion_steps: int = _number(300, "steps", "each a pass over the distinct questions")
+    completion_stretch: float = _number(
+        4.0, "times a step", "at first; so much more after a success, less after a failure"
+    )
+    completion_memory: float = _number(
+        0.7,
+        "times",
+        "the pace found before: a stretch hides slow directions for a while",
+    )
+    completion_least: float = _number(
+        0.1, "share", "of an inferred count that a stretched step leaves: it must not end at zero"
     )
 
     # --- any oracle -------------------------------------------------------------------------------

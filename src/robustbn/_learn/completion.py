@@ -1,0 +1,230 @@
+"""Tables from rows with missing cells: expectation-maximisation, accelerated.
+
+A step expects what the missing cells would count under the tables of now, adds what the complete
+families count, and makes new tables of the sum. The likelihood of what was seen never falls, but
+steps shorten as they go: where a share s of what would tell is missing, a step leaves about s of
+the way. Three steps of which the last is stretched by what the first two show (SQUAREM: Varadhan
+and Roland 2008) end after a few where plain ones take hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import chi_distance, log_probabilities, uniform_tables
+from robustbn._core.holes import Expectation, Holes
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Vector
+from robustbn._core.tuning import TUNING, Tuning
+
+TablesFrom = Callable[[Vector], Vector]
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """Tables that explain what was seen best, and how much of it was inferred.
+
+    Parameters
+    ----------
+    tables : of the last step; shape (M,).
+    counts : of the complete families, and expected ones of the others; shape (M,).
+    log_likelihood : of what the rows show, under the tables before the last step; without the
+        components that were sampled or are impossible.
+    n_steps : expectations that were taken.
+    is_converged : whether no more than `completion_settled` standard errors are left, or no more
+        than sampling adds.
+    left : how far the tables have still to go, in standard errors of what was seen, about.
+    missing : for each node the share of its table's weight that was inferred: that of the rows in
+        which the node or a parent is missing; shape (d,).
+    n_sampled : weight of components that were too large to be exact.
+    n_impossible : weight of components that the tables say cannot be.
+    sampling_errors : standard errors of `counts` that sampling adds; None if nothing was sampled.
+    """
+
+    tables: Vector
+    counts: Vector
+    log_likelihood: float
+    n_steps: int
+    is_converged: bool
+    left: float
+    missing: NDArray[np.float64]
+    n_sampled: float
+    n_impossible: float
+    sampling_errors: Vector | None
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Tables, what they expect, and how well they explain what was seen.
+
+    Parameters
+    ----------
+    tables : shape (M,).
+    counts : of the complete families and, under the tables, of the others; shape (M,).
+    log_likelihood : of what was seen.
+    log_prior : of the tables.
+    expected : of the families with a hole.
+    """
+
+    tables: Vector
+    counts: Vector
+    log_likelihood: float
+    log_prior: float
+    expected: Expectation
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What a step should raise: less that is impossible, then likelihood times prior."""
+        return -self.expected.n_impossible, self.log_likelihood + self.log_prior
+
+
+def complete(
+    layout: Layout,
+    observed_counts: Vector,
+    holes: Holes,
+    start: Vector,
+    tables_from: TablesFrom,
+    *,
+    log_prior: Callable[[Vector], float] | None = None,
+    accelerate: bool = True,
+    tuning: Tuning = TUNING,
+    tell: Callable[[int, float], None] | None = None,
+) -> Completion:
+    """Return the tables to which expectation-maximisation converges.
+
+    Each step costs one pass over the distinct questions of the rows, not over the rows.
+
+    Parameters
+    ----------
+    observed_counts : weight of the rows that show each cell's whole family; shape (M,).
+    holes : the questions that the other families ask.
+    start : tables to begin with, those of `observed_counts` say; shape (M,).
+    tables_from : makes tables of counts; where there is a prior it knows it.
+    log_prior : of tables, up to a constant; so that a stretched step is judged by what the plain
+        ones climb. Left out with a prior, fewer stretched steps are taken.
+    accelerate : whether to stretch steps; never done where components are sampled, whose likelihood
+        is not known.
+    tell : called after each step with its number and the standard errors that are left to go.
+    """
+    n_steps, pace, longest = 0, 1.0, tuning.completion_stretch
+    is_stretched = accelerate and holes.n_sampled == 0
+    before: Vector | None = None
+
+    def take(tables: Vector) -> Point:
+        nonlocal n_steps
+        n_steps += 1
+        expected = holes.expect(tables)
+        seen = _log_likelihood(observed_counts, tables) + expected.log_likelihood
+        prior = log_prior(tables) if log_prior else 0.0
+        return Point(tables, observed_counts + expected.counts, seen, prior, expected)
+
+    step = take(_softened(layout, start, observed_counts, tuning.completion_start))
+    while True:
+        first = take(tables_from(step.counts))
+        tables = tables_from(first.counts)
+        if before is not None:
+            pace = _pace(before, step.counts, first.counts)
+        left = _left(layout, first, tables, pace)
+        if tell:
+            tell(n_steps, left)
+        is_converged = left <= max(
+            tuning.completion_settled, tuning.completion_noise * _noise(first)
+        )
+        if is_converged or n_steps >= tuning.completion_steps:
+            return _conclude(layout, holes, first, tables, n_steps, left, is_converged)
+        if not is_stretched:
+            before, step = step.counts, first
+            continue
+        second = take(tables)
+        found = _pace(step.counts, first.counts, second.counts)
+        pace = max(found, tuning.completion_memory * pace)
+        length = min(found, longest)
+        stretched = _stretch(step.counts, first.counts, second.counts, length)
+        step = second
+        if length > 1:
+            least = observed_counts + tuning.completion_least * second.expected.counts
+            tried = take(tables_from(np.maximum(stretched, least)))
+            is_better = tried.rank >= second.rank
+            step = tried if is_better else second
+            longest *= tuning.completion_stretch if is_better else 1 / tuning.completion_stretch
+            longest = max(longest, tuning.completion_stretch)
+
+
+def _softened(layout: Layout, tables: Vector, counts: Vector, rows: float) -> Vector:
+    """Return tables without zeros, which no step could leave: `rows` more a configuration."""
+    of_config = layout.sum_configurations(counts)[layout.config_of_cell]
+    soft: Vector = (of_config * tables + rows * uniform_tables(layout)) / (of_config + rows)
+    return soft
+
+
+def _log_likelihood(counts: Vector, tables: Vector) -> float:
+    """Return `sum of C log q` of the complete families."""
+    is_seen = counts > 0
+    return float(counts[is_seen] @ log_probabilities(tables[is_seen]))
+
+
+def _pace(c0: Vector, c1: Vector, c2: Vector) -> float:
+    """Return how many times its own length a step is from the end: 1 / (1 - rate), at least 1."""
+    scale = 1 / np.sqrt(c2 + 1)
+    r, v = (c1 - c0) * scale, (c2 - 2 * c1 + c0) * scale
+    return max(1.0, float(np.linalg.norm(r)) / max(float(np.linalg.norm(v)), 1e-300))
+
+
+def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
+    """Return `c0 + 2 a r + a^2 v`, with r the first step and v the change from it to the second.
+
+    For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
+    step, those at the very end.
+    """
+    stretched: Vector = c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
+    return stretched
+
+
+def _left(layout: Layout, step: Point, after: Vector, pace: float) -> float:
+    """Return how far the end is, in standard errors of what was seen: `sqrt(pace) |step|`.
+
+    |.| is in standard errors of complete rows. What was seen tells less than they would, by the
+    share that a step leaves of the way, `1 - 1 / pace`; so steps that are `pace` times too short
+    are long in the wrong unit, and the square root of one remains. Squared and halved it is the
+    log-likelihood still to gain, and no function of the tables has farther to go than this many of
+    its own standard errors.
+    """
+    of_config = layout.sum_configurations(step.counts)
+    return float(np.sqrt(pace)) * chi_distance(layout, of_config, after, step.tables)
+
+
+def _noise(point: Point) -> float:
+    """Return the standard error that sampling adds to the counts, in the unit of `_left`."""
+    if point.expected.standard_errors is None:
+        return 0.0
+    variances = point.expected.standard_errors**2
+    return float(np.sqrt(np.sum(variances / np.maximum(point.counts, 0.5))))
+
+
+def _conclude(
+    layout: Layout,
+    holes: Holes,
+    last: Point,
+    tables: Vector,
+    n_steps: int,
+    left: float,
+    is_converged: bool,
+) -> Completion:
+    inferred = np.add.reduceat(last.expected.counts, layout.cell_start[:-1])
+    weight = np.add.reduceat(last.counts, layout.cell_start[:-1])
+    return Completion(
+        tables=tables,
+        counts=last.counts,
+        log_likelihood=last.log_likelihood,
+        n_steps=n_steps,
+        is_converged=is_converged,
+        left=left,
+        missing=np.divide(inferred, weight, out=np.zeros_like(weight), where=weight > 0),
+        n_sampled=holes.n_sampled,
+        n_impossible=last.expected.n_impossible,
+        sampling_errors=last.expected.standard_errors,
+    )

@@ -1,0 +1,203 @@
+"""Expectation-maximisation over missing cells: where it ends, when, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustbn import random_network, sample, total_variation
+from robustbn._core.expansion import (
+    bdeu_pseudo_counts,
+    log_probabilities,
+    normalise_counts,
+    standard_errors,
+)
+from robustbn._core.tuning import TUNING
+from robustbn._learn.completion import complete
+from robustbn._rows.holes import gather
+
+STRICT = replace(TUNING, completion_settled=1e-3, completion_steps=5000)
+
+
+def count_complete_families(layout, codes):
+    counts, cards = np.zeros(layout.n_cells), np.array(layout.cards)
+    for i, family in enumerate(layout.families):
+        shown = codes[(codes[:, family] != cards[list(family)]).all(axis=1)].astype(np.int64)
+        cells = layout.cell_start[i] + shown[:, family] @ np.array(layout.strides[i])
+        counts += np.bincount(cells, minlength=layout.n_cells)
+    return counts
+
+
+def punch(codes, layout, share, seed=0):
+    is_hole = np.random.default_rng(seed).random(codes.shape) < share
+    return np.where(is_hole, np.array(layout.cards), codes).astype(np.uint8)
+
+
+def fit(layout, codes, pseudo_counts=0.0, **settings):
+    observed = count_complete_families(layout, codes)
+
+    def tables_from(counts):
+        return normalise_counts(layout, counts, pseudo_counts)
+
+    return complete(
+        layout, observed, gather(layout, codes), tables_from(observed), tables_from, **settings
+    )
+
+
+def network_of(network, tables):
+    starts = network.layout.cell_start
+    return network.with_cpts(
+        {
+            node: tables[starts[i] : starts[i + 1]].reshape(network.cpts[node].shape)
+            for i, node in enumerate(network.nodes)
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def holed(alarm):
+    return punch(sample(alarm, 2000, 0), alarm.layout, 0.15)
+
+
+def test_rows_without_holes_give_their_counts_in_two_steps(alarm):
+    codes = sample(alarm, 1000, 0)
+    found = fit(alarm.layout, codes)
+    np.testing.assert_array_equal(found.counts, count_complete_families(alarm.layout, codes))
+    assert found.is_converged
+    assert found.n_steps == 2
+    assert not found.missing.any()
+
+
+def test_the_end_is_a_fixed_point_of_the_plain_step(alarm, holed):
+    layout = alarm.layout
+    found = fit(layout, holed, tuning=STRICT)
+    assert found.is_converged
+    counts = count_complete_families(layout, holed)
+    counts += gather(layout, holed).expect(found.tables).counts
+    np.testing.assert_allclose(normalise_counts(layout, counts), found.tables, atol=1e-4)
+
+
+def test_plain_and_stretched_steps_end_at_the_same_tables_and_stretched_ones_sooner(alarm, holed):
+    plain = fit(alarm.layout, holed, accelerate=False, tuning=STRICT)
+    fast = fit(alarm.layout, holed, tuning=STRICT)
+    errors = standard_errors(alarm.layout, fast.counts, fast.tables)
+    assert np.abs((plain.tables - fast.tables) / errors).max() < 0.02
+    assert fast.n_steps < plain.n_steps / 2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_it_stops_when_a_small_fraction_of_a_nat_is_left_to_gain(alarm, share, accelerate):
+    codes = punch(sample(alarm, 1000, 1), alarm.layout, share)
+    found = fit(alarm.layout, codes, accelerate=accelerate)
+    end = fit(alarm.layout, codes, tuning=STRICT)
+    assert found.is_converged
+    assert found.n_steps < end.n_steps
+    assert end.log_likelihood - found.log_likelihood < 0.05
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_likelihood_never_falls(alarm, holed, accelerate):
+    found = [
+        fit(alarm.layout, holed, accelerate=accelerate, tuning=replace(STRICT, completion_steps=n))
+        for n in range(2, 40, 3)
+    ]
+    assert (np.diff([f.log_likelihood for f in found]) > -1e-6).all()
+    assert not found[0].is_converged
+
+
+def test_missing_cells_cost_less_than_leaving_their_families_out(alarm):
+    layout = alarm.layout
+    codes = sample(alarm, 20_000, 0)
+    holed = punch(codes, layout, 0.2)
+    observed, all_seen = (count_complete_families(layout, c) for c in (holed, codes))
+    error_of = [
+        float(total_variation(alarm, network_of(alarm, tables)))
+        for tables in (
+            normalise_counts(layout, all_seen),
+            fit(layout, holed).tables,
+            normalise_counts(layout, observed),
+        )
+    ]
+    assert error_of[0] < error_of[1] < 0.9 * error_of[2]
+
+
+def test_a_parent_missing_because_of_its_child_biases_counts_but_not_the_completion(sprinkler):
+    """Rain goes unrecorded mostly when it is wet: complete families say that rain is rare."""
+    layout, truth = sprinkler.layout, sprinkler.probabilities
+    codes = sample(sprinkler, 50_000, 0)
+    wet, rain = (sprinkler.nodes.index(n) for n in ("wet", "rain"))
+    is_lost = np.random.default_rng(1).random(len(codes)) < 0.7 * (codes[:, wet] == 2)
+    codes[is_lost, rain] = layout.cards[rain]
+    observed = normalise_counts(layout, count_complete_families(layout, codes))
+    found = fit(layout, codes).tables
+    assert np.abs(observed - truth).max() > 0.08
+    assert np.abs(found - truth).max() < 0.03
+
+
+def test_a_prior_is_climbed_too(alarm, holed):
+    layout = alarm.layout
+    pseudo = bdeu_pseudo_counts(layout, 50.0)
+    ends = [
+        fit(
+            layout,
+            holed,
+            pseudo,
+            accelerate=accelerate,
+            tuning=STRICT,
+            log_prior=lambda q: float(pseudo @ log_probabilities(q)),
+        )
+        for accelerate in (False, True)
+    ]
+    np.testing.assert_allclose(ends[0].tables, ends[1].tables, atol=1e-3)
+    assert all(end.is_converged for end in ends)
+
+
+def test_what_was_inferred_is_told_node_by_node(alarm, holed):
+    layout = alarm.layout
+    found = fit(layout, holed)
+    is_hole = holed == np.array(layout.cards)
+    expected = [is_hole[:, family].any(axis=1).mean() for family in layout.families]
+    np.testing.assert_allclose(found.missing, expected)
+
+
+def test_states_never_seen_whole_can_still_be_learned(sprinkler):
+    """No row shows rain and sprinkler together, so no complete family knows the sprinkler."""
+    layout = sprinkler.layout
+    codes = sample(sprinkler, 3000, 0)
+    rain, sprinkles = (sprinkler.nodes.index(n) for n in ("rain", "sprinkler"))
+    codes[::2, rain] = layout.cards[rain]
+    codes[1::2, sprinkles] = layout.cards[sprinkles]
+    found = fit(layout, codes)
+    assert found.n_impossible == 0
+    assert np.isfinite(found.log_likelihood)
+
+
+def test_sampled_components_are_told_and_end_near_the_exact_ones():
+    network = random_network("graph", 20, 100, random_state=0)
+    layout = network.layout
+    codes = punch(sample(network, 1000, 0), layout, 0.4)
+    exact = fit(layout, codes)
+    observed = count_complete_families(layout, codes)
+    small = replace(TUNING, completion_largest_table=8, completion_sweeps=256)
+    holes = gather(layout, codes, tuning=small)
+    assert holes.n_sampled > 100
+
+    def tables_from(counts):
+        return normalise_counts(layout, counts)
+
+    found = complete(layout, observed, holes, tables_from(observed), tables_from, tuning=small)
+    assert found.is_converged
+    assert found.n_sampled == holes.n_sampled
+    assert found.sampling_errors is not None
+    errors = standard_errors(layout, exact.counts, exact.tables)
+    assert np.sqrt(np.mean(((found.tables - exact.tables) / errors) ** 2)) < 0.3
+
+
+def test_every_step_is_told(alarm, holed):
+    told = []
+    found = fit(alarm.layout, holed, tell=lambda step, left: told.append((step, left)))
+    assert told[-1] == (found.n_steps, found.left)
+    assert [step for step, _ in told] == sorted({step for step, _ in told})
