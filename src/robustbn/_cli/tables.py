@@ -27,6 +27,9 @@ NAMES = (
 SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1, "0": 0, "": 0, "nan": 0, "none": 0}
 
 
+MISSING_WAYS = ("use", "observed", "state", "drop", "error")
+
+
 def table_options(function: Any) -> Any:
     """Give a command the options of reading a table."""
     for option in (
@@ -54,8 +57,9 @@ def table_options(function: Any) -> Any:
             "Without NODE, for all columns.",
         ),
         click.option(
-            "--missing", "--on-missing", "on_missing", type=click.Choice(["error", "drop"]),
-            help="What to do with a missing value.  [default: error]",
+            "--missing", "--on-missing", "on_missing", type=click.Choice(MISSING_WAYS),
+            help="What to do with a missing value: infer it, count what is there, make it a state, "
+            "leave the row out, refuse.  [default: use]",
         ),
         click.option(
             "--unknown", "--on-unknown", "on_unknown",

@@ -59,10 +59,26 @@ def log_probabilities(probabilities: Vector) -> Vector:
 def sum_over_rows(layout: Layout, cells: Vector) -> Vector:
     """Return the sum over all rows from sums over the rows of each cell: any one node has it.
 
-    Shape () for counts of shape (M,), shape (r,) for sums of shape (M, r).
+    Where values are missing no node may have it: then the one that is shown most often says how
+    many rows there are at least. Shape () for counts of shape (M,), shape (r,) for (M, r).
     """
-    total: Vector = cells[: layout.cells_per_node[0]].sum(axis=0)
-    return total
+    first: Vector = cells[: layout.cells_per_node[0]].sum(axis=0)
+    most = np.add.reduceat(cells, layout.cell_start[:-1], axis=0).max(axis=0)
+    return np.where(most > first * (1 + 1e-9), most, first)
+
+
+def total_weight(layout: Layout, counts: Vector, weights: RowVector) -> Vector:
+    """Return the weight of all rows, shape () or (r,).
+
+    Parameters
+    ----------
+    layout : of the rows, with the columns in which values are missing.
+    counts, weights : of shapes (M,) and (N,), or (M, r) and (N, r).
+    """
+    if layout.holed:
+        total: Vector = weights.sum(axis=0, dtype=np.float64)
+        return total
+    return sum_over_rows(layout, counts)
 
 
 @dataclass(frozen=True)
@@ -92,17 +108,18 @@ class Expansion:
     scale: Vector
 
     @classmethod
-    def at_counts(
-        cls, rows: Rows, counts: Vector, damping: float = TUNING.spectrum_damping
+    def at_weights_of(
+        cls, rows: Rows, weights: RowVector, damping: float = TUNING.spectrum_damping
     ) -> Self:
-        """Centre and scale at weighted counts: zero mean, variances close to 1.
+        """Centre and scale at weighted counts: zero mean, variances close to 1. One pass.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
         scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
-        For common cells this is the paper's scaling (isometric to it for two states).
+        For common cells this is the paper's scaling (isometric to it for two states). Where values
+        are missing, pi is the share of the rows that show a configuration.
         """
-        layout = rows.layout
-        n = sum_over_rows(layout, counts)
+        counts, layout = rows.count(weights), rows.layout
+        n = total_weight(layout, counts, weights)
         return cls(
             rows,
             normalise_counts(layout, counts),
@@ -123,14 +140,26 @@ class Expansion:
     def mean(self, weights: RowVector | None = None) -> Vector:
         """Return the weighted mean, `s pi_w (q_w - q)`; shape (M,). One pass."""
         counts = self.rows.count(weights)
-        return self._vectors(counts[:, None])[:, 0] / sum_over_rows(self.rows.layout, counts)
+        if weights is None:
+            weights = np.ones(self.n_rows, np.float32)
+        total = total_weight(self.rows.layout, counts, weights)
+        return self._vectors(counts[:, None])[:, 0] / total
 
     def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
         """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; one pass."""
         table, offset = self.table(V), center @ V
         cells = self.rows.gram(table, offset, weights)
-        outer = center[:, None] * sum_over_rows(self.rows.layout, cells)
-        return self._vectors(cells) - outer
+        return self._vectors(cells) - center[:, None] * self._sum(table, offset, weights, cells)
+
+    def _sum(
+        self, table: Vector, offset: Vector, weights: RowVector | None, cells: Vector
+    ) -> Vector:
+        """Return `sum of weights[n] y[n]` over all rows; `cells` has it if no value is missing."""
+        if not self.rows.layout.holed:
+            return sum_over_rows(self.rows.layout, cells)
+        total = self.n_rows if weights is None else weights.sum(dtype=np.float64)
+        product: Vector = self.rows.count(weights) @ table - total * offset
+        return product
 
     def score(self, V: Vector, center: Vector) -> RowVector:
         """Return `|V' (x[n] - center)|^2`; one pass."""
@@ -172,4 +201,4 @@ class FollowingExpansion(Expansion):
 
     def at_weights(self, weights: RowVector) -> Self:
         """Centre and scale at the counts of the rows that are trusted now; one pass."""
-        return self.at_counts(self.rows, self.rows.count(weights))
+        return self.at_weights_of(self.rows, weights)

@@ -137,6 +137,43 @@ class Verdict:
 
 
 @dataclass(frozen=True, eq=False)
+class Inferred:
+    """What was inferred of values that are missing, and how (`on_missing="use"`).
+
+    Parameters
+    ----------
+    observed_counts : weight of the rows that show the whole family of each cell; shape (M,).
+    missing : for each node, the share of its table's weight that is inferred; shape (d,).
+    n_steps, is_converged : steps of expectation-maximisation, and whether they have settled.
+    left : how far the tables would still go, in their standard errors.
+    n_sampled : weight of the questions that were too large to be answered exactly: answered by
+        sampling.
+    n_impossible : weight of the questions that the tables say cannot be.
+    """
+
+    observed_counts: Vector
+    missing: Vector
+    n_steps: int
+    is_converged: bool
+    left: float
+    n_sampled: float = 0.0
+    n_impossible: float = 0.0
+
+    def __str__(self) -> str:
+        share = 100 * float(self.missing.mean())
+        most = 100 * float(self.missing.max(initial=0.0))
+        text = (
+            f"{share:.1f} % of what the tables need is missing ({most:.1f} % of one table) and was "
+            f"inferred in {self.n_steps} steps"
+        )
+        if not self.is_converged:
+            text += f", which did not settle: {self.left:.2g} standard errors were left to go"
+        if self.n_sampled:
+            text += f"; {self.n_sampled:,.0f} rows miss too many values together and were sampled"
+        return text + "."
+
+
+@dataclass(frozen=True, eq=False)
 class RobustFit:
     """What a robust fit found.
 
@@ -150,6 +187,7 @@ class RobustFit:
     kind_counts : weight of each kind of bad rows on each cell; shape (M, K).
     rounds, converged, status : what happened, whether it settled, and why it stopped.
     misfit : how well the network fits; None if it was taken for exact.
+    inferred : what was inferred of values that are missing; None if nothing was.
     """
 
     counts: Vector
@@ -163,6 +201,7 @@ class RobustFit:
     converged: bool
     status: str
     misfit: Misfit | None = None
+    inferred: Inferred | None = None
 
     @property
     def removed(self) -> float:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.expansion import sum_over_rows
 from robustbn._core.protocols import Data, Rows, RowVector, Survey
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
+from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import learn_allowing_misfit
 from robustbn._learn.population import settle
@@ -41,6 +41,7 @@ def fit_robustly(
     config: RobustConfig,
     tell: Tell,
     known: Known | None = None,
+    complete: Complete | None = None,
 ) -> tuple[RobustFit, Survey]:
     """Learn which rows to distrust, and count the others: the default method.
 
@@ -51,6 +52,7 @@ def fit_robustly(
     Parameters
     ----------
     known : rows whose side a person knows; for rows that are judged all at once.
+    complete : how tables are learned from rows that miss values; None: from complete families.
     """
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(config.tuning.sample_surveyed, config.sample_size(network.layout))
@@ -61,18 +63,19 @@ def fit_robustly(
     if config.verify:
         first, rows = verdict, data.all_rows()
         verdict = data.remember(
-            "verified", lambda: verify(network, rows, first, sample_weight, config, tell)
+            "verified", lambda: verify(network, rows, survey, first, sample_weight, config, tell)
         )
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.weigh
-    counts, weights = data.judge(
-        weigh if known is None else lambda rows: known.override(weigh(rows)), sample_weight
+    judged = data.judge(
+        weigh if known is None else lambda rows: known.override(weigh(rows)),
+        sample_weight,
+        gathers=complete is not None,
     )
     n = survey.n_rows * mean_weight(sample_weight)
-    n_trusted = float(sum_over_rows(network.layout, counts))
     converged, status = describe_status(
-        max(0.0, 1 - n_trusted / n),
+        max(0.0, 1 - judged.total / n),
         config,
         verdict.top,
         verdict.threshold,
@@ -80,11 +83,11 @@ def fit_robustly(
         verdict.misfit,
     )
     fit = RobustFit(
-        counts=counts,
+        counts=judged.counts,
         plain_counts=survey.counts,
-        weights=weights,
+        weights=judged.trust,
         n_rows=n,
-        n_trusted=n_trusted,
+        n_trusted=judged.total,
         model=verdict.model,
         kind_counts=verdict.kind_counts,
         rounds=verdict.rounds,
@@ -92,6 +95,8 @@ def fit_robustly(
         status=status,
         misfit=verdict.misfit,
     )
+    if complete is not None and judged.holes is not None:
+        fit = complete_fit(fit, data, judged.holes, sample_weight, complete)
     return fit, survey
 
 
@@ -209,6 +214,7 @@ def _explain(state: State, sample: Sample, config: RobustConfig, plain_evidence:
 def verify(
     network: BayesianNetwork,
     rows: Rows,
+    survey: Survey,
     verdict: Verdict,
     sample_weight: RowVector | None,
     config: RobustConfig,
@@ -223,7 +229,7 @@ def verify(
     model, base, n_given = verdict.model, verdict.model.repeats.weigh(rows), float(rows.n_rows)
     if sample_weight is not None:  # in the unit in which the verdict was learned
         base = base * (sample_weight / mean_weight(sample_weight))
-    draw = drawing(network, config.kernels, config.n_threads, config.seed)
+    draw = drawing(network, config.kernels, config.n_threads, config.seed, like=survey)
     sample = Sample(rows, base, n_given, draw, config.ceiling, config.tuning, tell)
     state = begin_as_judged(sample, replace(model, repeats=NO_REPEATS), verdict.rounds)
     state = filter_the_rest(sample, state)

@@ -19,9 +19,16 @@ from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import JudgedRows, RobustFit, Round
 from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
+from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, override_known
 from robustbn._networks.json import to_text
-from robustbn._rows.memory import RowsInMemory, fingerprint_codes, load_rows
+from robustbn._rows.memory import (
+    RowsInMemory,
+    find_holed,
+    fingerprint_codes,
+    gather_holes,
+    load_rows,
+)
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.data import RowsInStream
@@ -65,28 +72,37 @@ def fit_in_memory(
     weights: RowVector | None,
     config: RobustConfig,
     watch: Watch,
-    fit_codes: Callable[..., RobustFit] | None = None,
+    fit_rows: Callable[..., RobustFit] | None = None,
+    complete: Complete | None = None,
     sides: NDArray[np.int8] | None = None,
 ) -> Fitted:
     """Fit robustly to rows in memory; those without weight are judged as rows never seen.
 
     Parameters
     ----------
-    fit_codes : another method than the default one, which takes no weights.
+    fit_rows : another method than the default one, which takes no weights.
+    complete : how tables are learned from rows that miss values; None: from complete families.
     sides : of the rows whose side is known, see `Known`; shape (N,).
     """
-    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads)
-    if fit_codes is not None:
-        fit = fit_codes(network, table.codes, config, watch.round)
+    holed = table.holed
+    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, holed)
+    if fit_rows is not None:
+        fit = fit_rows(data.all_rows(), config, watch.round)
+        if complete is not None and holed:
+            trust = fit.weights
+            holes = gather_holes(network, table.codes, trust, config.kernels, config.n_threads)
+            fit = complete_fit(fit, data, holes, None, complete)
     elif weights is None or weights.all():
         known = _known(network, table.codes, sides, config)
-        fit, _ = fit_robustly(network, data, weights, config, watch.round, known)
+        fit, _ = fit_robustly(network, data, weights, config, watch.round, known, complete)
     else:
         has_weight = np.flatnonzero(weights)
         some = replace(data, codes=table.codes[has_weight])
         some_sides = None if sides is None else sides[has_weight]
         known = _known(network, some.codes, some_sides, config)
-        fit, _ = fit_robustly(network, some, weights[has_weight], config, watch.round, known)
+        fit, _ = fit_robustly(
+            network, some, weights[has_weight], config, watch.round, known, complete
+        )
         trusted = fit.model.weigh(data.all_rows())
         if sides is not None:
             trusted = override_known(sides, trusted)
@@ -119,7 +135,9 @@ def _known(
     """Return what is known of some rows; None where nothing is."""
     if sides is None or not sides.any():
         return None
-    rows = load_rows(network, codes[sides != 0], config.kernels, config.n_threads)
+    codes = codes[sides != 0]
+    holed = find_holed(network.layout, codes)
+    rows = load_rows(network, codes, config.kernels, config.n_threads, holed=holed)
     return Known(sides, rows)
 
 
@@ -130,6 +148,7 @@ def fit_stream(
     reading: TableConfig,
     streaming: Streaming,
     watch: Watch,
+    complete: Complete | None = None,
     *,
     is_seeded: bool,
 ) -> Fitted:
@@ -144,7 +163,7 @@ def fit_stream(
     stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
     data, config = _prepare(stream, table, config, streaming, watch, is_seeded)
     try:
-        fit, survey = fit_robustly(network, data, None, config, watch.round)
+        fit, survey = fit_robustly(network, data, None, config, watch.round, None, complete)
         if data.weight_files:
             data.weight_files.finish()
     finally:
@@ -164,7 +183,7 @@ def fit_stream(
         config=stream.config,
         skipped=dict(stream.skipped),
     )
-    rows = load_rows(network, survey.codes, config.kernels, config.n_threads)
+    rows = survey.rows
     return Fitted(fit, found, _judge_sample(fit, survey, fit.model.weigh(rows)))
 
 
@@ -186,6 +205,7 @@ def fit_on_dask(
     config: RobustConfig,
     reading: TableConfig,
     watch: Watch,
+    complete: Complete | None = None,
 ) -> Fitted:
     """Fit robustly to rows that live on a Dask cluster: the same answer as in memory."""
     from robustbn._rows.dask import load_on_dask
@@ -202,7 +222,7 @@ def fit_on_dask(
     if weights is not None and not weights.all():
         raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
     config = replace(config, kernels=data.kernels)  # the host works as the workers do
-    fit, survey = fit_robustly(network, data, weights, config, watch.round)
+    fit, survey = fit_robustly(network, data, weights, config, watch.round, None, complete)
     fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))
     if fit.weights is None:  # what the rows that were drawn say stands for all
         judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))

@@ -17,7 +17,7 @@ import numpy as np
 from robustbn._core.expansion import (
     chi_distance,
     normalise_counts,
-    sum_over_rows,
+    total_weight,
     uniform_tables,
 )
 from robustbn._core.layout import Layout
@@ -54,14 +54,16 @@ class Explained:
     ambiguity: float
 
 
-def refit(layout: Layout, counts: Vector, pseudo_counts: Vector, model: RowModel) -> RowModel:
+def refit(
+    layout: Layout, counts: Vector, mass: Vector, pseudo_counts: Vector, model: RowModel
+) -> RowModel:
     """Return the model of counts by component; its calibration is kept.
 
     Parameters
     ----------
     counts : the main class first; shape (M, 1 + K).
+    mass : weight of each component's rows; shape (1 + K,).
     """
-    mass = sum_over_rows(layout, counts)
     good, *others = (normalise_counts(layout, c, pseudo_counts) for c in counts.T)
     shares = mass[1:] / mass.sum()
     return replace(model, good=good, others=np.stack(others, axis=1), shares=shares)
@@ -98,8 +100,10 @@ def explain(
         if step and likelihood - before < tuning.kind_tolerance * total:
             break
         before = likelihood
-        counts = rows.count(shares * base[:, None])
-        model = refit(rows.layout, counts, tuning.kind_prior * prior, model)
+        weights = shares * base[:, None]
+        counts = rows.count(weights)
+        mass = total_weight(rows.layout, counts, weights)
+        model = refit(rows.layout, counts, mass, tuning.kind_prior * prior, model)
     good = shares[:, 0]
     if not model.is_bad.all():
         good = good + shares[:, 1:][:, ~model.is_bad].sum(axis=1)
@@ -226,11 +230,15 @@ def settle(
         histogram = OddsHistogram.of_drawn(drawn, tuning.settle_bins)
         observed = np.zeros(histogram.n_bins)
         counts = np.zeros((layout.n_cells, 1 + model.n_others))
+        mass = np.zeros(1 + model.n_others)
         for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
             shares, log_odds = model.judge(part)
-            counts += part.count(shares * base[where, None])
+            weights = shares * base[where, None]
+            here = part.count(weights)
+            counts += here
+            mass += total_weight(layout, here, weights)
             observed += histogram.count(log_odds, base[where])
-        before, model = model, refit(layout, counts, prior, model)
+        before, model = model, refit(layout, counts, mass, prior, model)
         model = calibrate(model, histogram, observed, total, tuning)
         pi = layout.sum_configurations(counts[:, 0]) / total
         moved = chi_distance(layout, pi, before.good, model.good)

@@ -140,7 +140,7 @@ def split_widest(
         n = float(weights.sum())
         if k in tried or n < sample.tuning.split_rows:
             continue
-        expansion = Expansion.at_counts(rows, rows.count(weights), sample.tuning.spectrum_damping)
+        expansion = Expansion.at_weights_of(rows, weights, sample.tuning.spectrum_damping)
         center, depth = np.zeros(expansion.dim), sample.tuning.split_depth
         spectrum = top_eigenpairs(expansion, weights, center, n, depth=depth)
         ratio = rows.layout.n_free / n

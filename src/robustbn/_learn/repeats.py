@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import log_probabilities, normalise_counts, sum_over_rows
-from robustbn._core.layout import Codes
+from robustbn._core.expansion import log_probabilities, normalise_counts
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import Repeats, locate_prints
 from robustbn._core.tuning import Tuning
@@ -28,6 +28,7 @@ class Copies:
     first : a row number at which each appears.
     seen, weight : how often each appears, and what all its copies weigh.
     codes, rows : one copy of each.
+    pattern : log of the share of all rows in which the same values are missing.
     """
 
     fingerprints: NDArray[np.uint64]
@@ -36,6 +37,7 @@ class Copies:
     weight: Vector
     codes: Codes
     rows: Rows
+    pattern: Vector
 
 
 def find_copies(
@@ -64,11 +66,30 @@ def find_copies(
     first[place[::-1]] = found[::-1]  # the last one written is the first that appears
     weight = np.zeros(len(repeated))
     np.add.at(weight, place, weights[found])
-    return Copies(repeated, first, seen, weight, codes[first], load(codes[first]))
+    rows = load(codes[first])
+    pattern = (
+        _pattern_shares(rows.layout, codes)[first] if rows.layout.holed else np.ones(len(seen))
+    )
+    return Copies(repeated, first, seen, weight, codes[first], rows, np.log(pattern))
+
+
+def _pattern_shares(layout: Layout, codes: Codes) -> Vector:
+    """Return for each row the share of rows that miss the same values."""
+    packed = np.packbits(codes == np.array(layout.cards), axis=1)
+    patterns = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}")[:, 0]
+    _, place, n = np.unique(patterns, return_inverse=True, return_counts=True)
+    shares: Vector = n[place] / len(codes)
+    return shares
 
 
 def find_repeats(
-    copies: Copies, counts: Vector, trust: RowVector, tuning: Tuning, *, slack: float
+    copies: Copies,
+    counts: Vector,
+    n_rows: float,
+    trust: RowVector,
+    tuning: Tuning,
+    *,
+    slack: float,
 ) -> Repeats | None:
     """Find the rows whose number of copies cannot be chance.
 
@@ -80,20 +101,20 @@ def find_repeats(
 
     Parameters
     ----------
-    counts : weighted counts of all rows; shape (M,).
+    counts, n_rows : weighted counts of all rows, shape (M,), and what they weigh.
     trust : share of its weight that each of `copies` has in those counts.
     slack : factor on lam, because Q is itself an estimate.
     """
     layout = copies.rows.layout
-    n_rows = float(sum_over_rows(layout, counts))
     seen = np.maximum(copies.weight, 1e-12)
     factors, expected = np.ones(len(seen)), seen.copy()
     most = 0.0
     for step in range(tuning.copies_steps if len(seen) else 0):
-        kept = counts - copies.rows.count((1 - factors) * seen * trust)
+        gone = (1 - factors) * seen * trust
+        kept = counts - copies.rows.count(gone)
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
-        expected = float(sum_over_rows(layout, kept)) * np.exp(log_q)
+        expected = (n_rows - float(gone.sum())) * np.exp(log_q + copies.pattern)
         too_many = _is_no_chance(seen, slack * np.maximum(expected, 1e-12), n_rows, tuning)
         before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
         surplus = float((seen * (1 - factors)).sum())

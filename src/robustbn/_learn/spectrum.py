@@ -38,7 +38,7 @@ def find_spectrum(
 ) -> RowSpectrum:
     """Centre and scale rows at their own weighted counts and find the top of the covariance."""
     damping = tuning.spectrum_damping if damping is None else damping
-    expansion = Expansion.at_counts(rows, rows.count(weights), damping=damping)
+    expansion = Expansion.at_weights_of(rows, weights, damping)
     spectrum = top_eigenpairs(
         expansion,
         weights,
@@ -73,7 +73,7 @@ def find_bottom(rows: Rows, weights: RowVector, tuning: Tuning) -> float:
     About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike; bad
     rows move the top far more than the bottom.
     """
-    expansion = Expansion.at_counts(rows, rows.count(weights), damping=tuning.spectrum_damping)
+    expansion = Expansion.at_weights_of(rows, weights, tuning.spectrum_damping)
     total = float(weights.sum(dtype=np.float64))
     short = top_eigenpairs(
         _Shortfall(expansion, total),  # type: ignore[arg-type]

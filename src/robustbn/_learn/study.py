@@ -71,7 +71,7 @@ class Study:
         tell: Callable[[Round], None],
     ) -> Study:
         """Take up the rows of a survey; one pass for their fingerprints."""
-        unit, n = mean_weight(sample_weight), len(survey.numbers)
+        unit, n, holed = mean_weight(sample_weight), len(survey.numbers), survey.rows.layout.holed
         return cls(
             survey=survey,
             given=(
@@ -81,8 +81,10 @@ class Study:
             ),
             unit=unit,
             prints=survey.rows.fingerprints(),
-            load=lambda codes: load_rows(network, codes, config.kernels, config.n_threads),
-            draw=drawing(network, config.kernels, config.n_threads, config.seed),
+            load=lambda codes: load_rows(
+                network, codes, config.kernels, config.n_threads, holed=holed
+            ),
+            draw=drawing(network, config.kernels, config.n_threads, config.seed, like=survey),
             config=config,
             tell=tell,
         )
@@ -136,7 +138,8 @@ class Study:
         """Return the rows that appear too often whatever the tables are; None if no telling."""
         tuning = self.config.tuning
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
-        return find_repeats(copies, counts, everywhere, tuning, slack=tuning.copies_slack_first)
+        n, slack = float(self.given.sum(dtype=np.float64)), tuning.copies_slack_first
+        return find_repeats(copies, counts, n, everywhere, tuning, slack=slack)
 
     def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
         """Return those rows if the others look at all like rows of a network; else none."""
@@ -155,9 +158,10 @@ class Study:
         if state.spectrum.top > tuning.spectrum_obvious:
             return before
         trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
-        counts = chosen.rows.count(trust) * (self.n_rows / chosen.rows.n_rows)
+        scale = self.n_rows / chosen.rows.n_rows
+        counts, n = chosen.rows.count(trust) * scale, float(trust.sum(dtype=np.float64)) * scale
         judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
-        found = find_repeats(copies, counts, judged, tuning, slack=slack)
+        found = find_repeats(copies, counts, n, judged, tuning, slack=slack)
         return before if found is None else self.weigh(found)
 
     def is_anew(self, before: Weighed, after: Weighed) -> bool:

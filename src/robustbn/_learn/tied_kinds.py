@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import uniform_tables
+from robustbn._core.expansion import total_weight, uniform_tables
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel, log_sum_exp, logistic, softplus
@@ -112,9 +112,11 @@ def fit_population(
         if step == max_steps or (step and gained < tuning.kind_tolerance * sample.total):
             break
         before = fitted.log_likelihood
-        counts = sample.rows.count(fitted.shares * sample.base[:, None])
+        weights = fitted.shares * sample.base[:, None]
+        counts = sample.rows.count(weights)
+        mass = total_weight(sample.rows.layout, counts, weights)
         is_settled = step >= tuning.tied_settled
-        model, ties = _refit(families, model, counts, fitted.ties if is_settled else ())
+        model, ties = _refit(families, model, counts, mass, fitted.ties if is_settled else ())
     return fitted
 
 
@@ -139,7 +141,7 @@ def _sort(sample: Sample, model: RowModel, ties: tuple[Tied | None, ...]) -> Pop
 
 
 def _refit(
-    families: Families, model: RowModel, counts: Vector, kept: tuple[Tied, ...]
+    families: Families, model: RowModel, counts: Vector, mass: Vector, kept: tuple[Tied, ...]
 ) -> tuple[RowModel, tuple[Tied, ...]]:
     """Return the model of counts by component, and its ties; `kept` ones are not chosen anew."""
     good, pooled, ties = families.own(counts[:, 0]), counts[:, 0].copy(), []
@@ -153,7 +155,6 @@ def _refit(
         for t in ties
     ]
     n_cells = families.layout.n_cells
-    mass = counts[: families.layout.cells_per_node[0]].sum(axis=0)
     tables = np.stack([t.tables for t in ties], axis=1) if ties else np.empty((n_cells, 0))
     return replace(model, good=good, others=tables, shares=mass[1:] / mass.sum()), tuple(ties)
 

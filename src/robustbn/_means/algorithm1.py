@@ -55,8 +55,8 @@ def follow_paper(
     first_phase), rho has a floor, and q is kept a probability.
     """
     layout = rows.layout
-    counts = rows.count()  # lines 1 and 2
-    start = Expansion.at_counts(rows, counts)  # line 3, damped where counts are small
+    everything = np.ones(rows.n_rows, np.float32)
+    start = Expansion.at_weights_of(rows, everything)  # lines 1 to 3, damped where counts are small
     pi = start.pi[layout.config_of_cell]
     q = start.q  # line 4
     rho = TUNING.paper_rho * eps * math.sqrt(layout.n_nodes)  # line 6
@@ -97,7 +97,7 @@ def follow_jointly(
     rounds: list[Round] = []
     for t in range(TUNING.joint_rounds):
         clock = time.perf_counter()
-        vectors = FollowingExpansion.at_counts(rows, rows.count(weights))
+        vectors = FollowingExpansion.at_weights_of(rows, weights)
         found = oracle(vectors, eps, random_state=0, **settings)
         rounds.append(_round(t, found, clock))
         on_round(rounds[-1])

@@ -9,19 +9,15 @@ import numpy as np
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.expansion import normalise_counts, uniform_tables
-from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.algorithm1 import Refined, follow_jointly, follow_paper, trim_by_likelihood
-from robustbn._rows.memory import load_rows
-from robustbn.network import BayesianNetwork
 
 
 def fit_with_oracle(
-    network: BayesianNetwork,
-    codes: Codes,
+    rows: Rows,
     config: RobustConfig,
     tell: Callable[[Round], None],
 ) -> RobustFit:
@@ -30,7 +26,6 @@ def fit_with_oracle(
     Rows that were not seen are judged by two networks: that of the trusted rows, and that of the
     others.
     """
-    rows = load_rows(network, codes, config.kernels, config.n_threads)
     layout = rows.layout
     refined = _refine_with(rows, config, tell)
     plain_counts, distrust = rows.count(), np.asarray(1 - refined.weights)

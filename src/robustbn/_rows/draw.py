@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Rows, Vector
+from robustbn._core.protocols import Rows, Survey, Vector
 from robustbn._core.row_model import Draw
 from robustbn._rows.kernels import load_kernels
 from robustbn.network import BayesianNetwork
@@ -50,11 +50,23 @@ def sample(
 
 
 def drawing(
-    network: BayesianNetwork, kernels: str | None, n_threads: int | None, seed: int
+    network: BayesianNetwork,
+    kernels: str | None,
+    n_threads: int | None,
+    seed: int,
+    *,
+    like: Survey | None = None,
 ) -> Draw:
-    """Return a function that draws rows from some tables, new ones at every call."""
+    """Return a function that draws rows from some tables, new ones at every call.
+
+    Parameters
+    ----------
+    like : rows whose missing values the drawn ones miss, too.
+    """
     native, order = load_kernels(kernels), _order(network)
     rng = np.random.default_rng(seed)
+    holed = () if like is None else like.rows.layout.holed
+    layout = network.layout.with_holes(holed) if holed else network.layout
 
     def draw(parts: Sequence[tuple[Vector, int]]) -> Rows:
         drawn = []
@@ -62,7 +74,12 @@ def drawing(
             key = int(rng.integers(2**63))
             drawn.append(native.sample(network.layout, order, q, n, key, n_threads))
         codes = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
-        return native.encode(network.layout, codes, n_threads)
+        if like is not None and holed:
+            codes = codes.astype(layout.code_dtype, copy=False)
+            pattern = like.codes[rng.integers(0, len(like.codes), len(codes))]
+            for c in holed:
+                codes[pattern[:, c] == layout.cards[c], c] = layout.cards[c]
+        return native.encode(layout, codes, n_threads)
 
     return draw
 

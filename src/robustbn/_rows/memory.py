@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustbn._core.layout import Codes, Layout
 from robustbn._core.holes import Holes
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels

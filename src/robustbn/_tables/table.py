@@ -30,6 +30,7 @@ from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
+MISSING_STATE = "missing"
 MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
 
 
@@ -198,7 +199,10 @@ def read_table(
         a pattern too); with `connection`, an SQL query.
     on_unknown : what to do with a value that is no state of its node: "error", "drop" (leave the
         row out and count it) or "missing" (as if there were no value).
-    on_missing : what to do with a missing value: "error" or "drop".
+    on_missing : what to do with a missing value: "use" (the default: the row is kept, and what is
+        missing is inferred), "observed" (each table is counted over the rows that show all it
+        needs), "state" (a state of its own, named "missing"), "drop" (leave the row out) or
+        "error".
     bins : how to cut numbers into intervals, for each node: a list of inner edges, where a value
         equal to an edge is above it; a number of intervals of equal width; or "q5" for five with
         equally many rows. Without names, for all columns.
@@ -288,6 +292,18 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
     return Table(out, network.states, kept, reading, tuple(sorted(holed)))
 
 
+def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[BayesianNetwork, Table]:
+    """Return the structure with one more state where values are missing, and the table for it.
+
+    The code of a missing value, one past the last state, is that of the new state.
+    """
+    states: dict[str, tuple[Hashable, ...]] = dict(network.states)
+    for c in table.holed:
+        states[network.nodes[c]] = (*states[network.nodes[c]], MISSING_STATE)
+    wider = BayesianNetwork(network.parents, states)
+    return wider, replace(table, states=wider.states, holed=())
+
+
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:
     """Return the type that codes are read into, with room for missing values if they are kept."""
     layout = network.layout
@@ -328,8 +344,8 @@ def code_block(
         if config.keeps_holes:
             is_hole = (found < 0) if config.on_unknown == "missing" else (found == MISSING)
             if is_hole.any():
-                out[is_hole] = coder.n_states
-                holed.append(k)
+                out[is_hole] = coder.hole
+                holed += [k] if coder.hole == coder.n_states else []
         is_bad |= (found < 0) & ~is_hole
     return np.flatnonzero(is_bad), holed
 
@@ -414,7 +430,10 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
         is_codes = is_codes and not said and edges is None
         if is_codes and source.may_be_labels and config.codes is None:
             _refuse_doubtful_codes(source, node, states, finder)
-        coders.append(ColumnCoder(node, finder, len(states), edges, is_codes))
+        coder = ColumnCoder(node, finder, len(states), edges, is_codes)
+        if config.on_missing == "state" and MISSING_STATE in states:
+            coder.hole = states.index(MISSING_STATE)
+        coders.append(coder)
     return coders
 
 

@@ -13,15 +13,25 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
+from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Vector
-from robustbn._rows.memory import load_rows
+from robustbn._core.result import Inferred
+from robustbn._rows.memory import find_holed, gather_holes, load_rows
 from robustbn._show.words import find_constants, find_unseen
 from robustbn._tables.encode import require_rows
-from robustbn._tables.table import Reading, Table, encode_table, infer_network
+from robustbn._tables.frames import build_frame
+from robustbn._tables.table import (
+    Reading,
+    Table,
+    encode_table,
+    infer_network,
+    with_missing_states,
+)
 from robustbn.estimator.settings import Settings, not_fitted
 from robustbn.exceptions import (
     ConstantColumnWarning,
+    ConvergenceWarning,
     DataError,
     ModelFileError,
     UnseenConfigurationWarning,
@@ -47,6 +57,7 @@ class TableEstimator(Settings):
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
     reading_: Reading
+    inferred_: Inferred | None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
 
@@ -67,7 +78,42 @@ class TableEstimator(Settings):
         q = self._fitted().probabilities
         counts = self._load(table).count()
         touched = counts > 0
-        return float(counts[touched] @ log_probabilities(q[touched]))
+        shown = float(counts[touched] @ log_probabilities(q[touched]))
+        if not table.holed:
+            return shown
+        expected = self._gather(table).expect(q)
+        return float(shown + expected.log_likelihood) if not expected.n_impossible else -np.inf
+
+    def _gather(self, table: Table) -> Holes:
+        """Return what rows that miss values ask."""
+        return gather_holes(self.network_, table.codes, None, self.kernels, self.n_threads)
+
+    def impute(self, X: Any) -> Any:
+        """Return a frame with a line a missing value: row, node, value, probability.
+
+        The value is the most probable state given all that the row shows, and the probability is
+        its own; the table itself is left as it is. The frame is of the kind that the table was.
+
+        Parameters
+        ----------
+        X : any table that `read_table` takes, or its result.
+        """
+        network, table = self._fitted(), self._encode(X)
+        found = self._gather(table).posterior(table.codes, network.probabilities)
+        rows = found.rows if table.kept is None else table.kept[found.rows]
+        best = found.probabilities.argmax(axis=1)
+        states = [network.states[node] for node in network.nodes]
+        values = [states[c][v] for c, v in zip(found.columns, best, strict=True)]
+        names = np.array(network.nodes, object)[found.columns]
+        probability = found.probabilities[np.arange(len(best)), best]
+        columns = {"row": rows, "node": names, "value": values, "probability": probability}
+        return build_frame(columns, table.reading.kind)
+
+    def _warn_if_not_settled(self) -> None:
+        """Warn of tables that would still move if what is missing were inferred once more."""
+        inferred = self.inferred_
+        if inferred is not None and not inferred.is_converged:
+            warnings.warn(str(inferred), ConvergenceWarning, stacklevel=4)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
@@ -145,6 +191,8 @@ class TableEstimator(Settings):
             network = infer_network(X, config)
         table = encode_table(X, network, config)
         require_rows(len(table))
+        if table.holed and table.reading.config.on_missing == "state":
+            network, table = with_missing_states(network, table)
         return network, table
 
     def _given_network(self) -> BayesianNetwork | None:
@@ -177,10 +225,13 @@ class TableEstimator(Settings):
         return encode_table(X, network, self.reading_.config)
 
     def _load(self, table: Table) -> Rows:
-        return self._load_codes(table.codes)
+        return load_rows(
+            self.network_, table.codes, self.kernels, self.n_threads, holed=table.holed
+        )
 
     def _load_codes(self, codes: Codes) -> Rows:
-        return load_rows(self.network_, codes, self.kernels, self.n_threads)
+        holed = find_holed(self.network_.layout, codes)
+        return load_rows(self.network_, codes, self.kernels, self.n_threads, holed=holed)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         prior = "none" if self.prior is None else str(self.prior).lower()

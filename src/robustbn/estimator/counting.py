@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from robustbn._core.protocols import RowVector
 from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
-from robustbn._rows.memory import load_rows
+from robustbn._learn.filling import completing, describe_completion
+from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._tables.table import as_weights
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.settings import understand_earlier
@@ -59,7 +60,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
         on_unknown: str = "error",
-        on_missing: str = "error",
+        on_missing: str = "use",
         bins: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
@@ -90,8 +91,15 @@ class MaximumLikelihoodEstimator(TableEstimator):
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)
-        rows = load_rows(network, table.codes, self.kernels, self.n_threads)
+        rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
+        self.inferred_ = None
+        if table.holed and table.reading.config.on_missing == "use":
+            holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
+            completion = completing(network.layout, pseudo_counts)(counts, holes)
+            self.inferred_ = describe_completion(completion, counts)
+            probabilities, counts = completion.tables, completion.counts
+            self._warn_if_not_settled()
         self._note_table(X, network, table.reading)
         self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
         return self
@@ -100,4 +108,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         """Return the log-likelihood of each row; shape (N,)."""
         q = self._fitted().probabilities
         table = self._encode(X)
-        return table.spread(log_likelihood_of_rows(self._load(table), q))
+        found = log_likelihood_of_rows(self._load(table), q)
+        if table.holed:
+            found = found + self._gather(table).log_likelihoods(table.codes, q)
+        return table.spread(found)

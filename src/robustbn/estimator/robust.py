@@ -18,6 +18,7 @@ from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import DOUBT, RobustFit, Round, Shift
+from robustbn._learn.filling import Complete, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
     Fitted,
@@ -136,7 +137,7 @@ class RobustEstimator(ShownEstimator):
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
         on_unknown: str = "error",
-        on_missing: str = "error",
+        on_missing: str = "use",
         bins: Any = None,
         sample_rows: int | None = None,
         verify: bool = False,
@@ -229,8 +230,11 @@ class RobustEstimator(ShownEstimator):
                 network, table = self._read(X)
                 weights = as_weights(sample_weight, table)
                 method = None if is_default else fit_with_oracle
+                complete = self._completing(network, table.reading.config)
                 sides = as_sides(known, table)
-                found = fit_in_memory(network, table, weights, config, watch, method, sides)
+                found = fit_in_memory(
+                    network, table, weights, config, watch, method, complete, sides
+                )
             else:
                 network = self._needed_network()
                 found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
@@ -286,12 +290,26 @@ class RobustEstimator(ShownEstimator):
         """Fit to rows that are read in stretches, or that live on a cluster."""
         network = self._needed_network()
         reading = reading or TableConfig(self.on_unknown, self.on_missing, self.bins)
+        if reading.on_missing == "state":
+            raise ValueError(
+                "on_missing='state' is for rows in memory: where values are missing is not known "
+                "before a stream is read. Add the state 'missing' to the network, or use 'use'."
+            )
+        complete = self._completing(network, reading)
         if place == "dask":
-            return fit_on_dask(network, X, sample_weight, config, reading, watch)
+            return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
         if sample_weight is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
         streaming, is_seeded = self.streaming or Streaming(), self.random_state is not None
-        return fit_stream(network, X, config, reading, streaming, watch, is_seeded=is_seeded)
+        return fit_stream(
+            network, X, config, reading, streaming, watch, complete, is_seeded=is_seeded
+        )
+
+    def _completing(self, network: BayesianNetwork, reading: TableConfig) -> Complete | None:
+        """Return how tables are learned from rows that miss values, if what is missing counts."""
+        if reading.on_missing != "use":
+            return None
+        return completing(network.layout, self._pseudo_counts(network))
 
     def weights(self, X: Any) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
@@ -373,6 +391,7 @@ class RobustEstimator(ShownEstimator):
         plain = normalise_counts(network.layout, fit.plain_counts, pseudo_counts)
         self._set_tables(network, q, fit.counts, bool(np.any(pseudo_counts)))
         self._describe(fit, plain)
+        self._warn_if_not_settled()
         if judged.weights is not None:
             self.row_weights_ = judged.weights
         elif hasattr(self, "row_weights_"):
@@ -392,7 +411,9 @@ class RobustEstimator(ShownEstimator):
         self.repeats_ = describe_repeats(network, fit.model.repeats)
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
-        self.misfit_ = fit.misfit
+        self.misfit_, self.inferred_ = fit.misfit, fit.inferred
+        if fit.inferred is not None:
+            self.status_ += f" {fit.inferred}"
         self.vanishing_ = find_vanishing(network, fit.counts, fit.plain_counts)
         if self.vanishing_:
             named = "; ".join(str(group) for group in self.vanishing_[:3])

@@ -40,9 +40,7 @@ class CodeCache:
     folder : made if it is not there; for one run at a time. None: in memory.
     """
 
-    def __init__(
-        self, kernels: str | None, folder: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, kernels: str | None, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self._kernels = load_kernels(kernels)
         self._stretches: dict[int, list[_Stretch]] = {}

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import standard_errors
+from robustbn._core.expansion import standard_errors, sum_over_rows
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
 from robustbn._core.result import BadKind, Misfit, RepeatedRow, Round
@@ -195,7 +195,7 @@ def measure_moves(
     """
     of_config = layout.sum_configurations
     trusted, seen = of_config(counts), of_config(plain_counts)
-    n = float(counts[: layout.cells_per_node[0]].sum())
+    n = float(sum_over_rows(layout, counts))
     share = trusted / n if n > 0 else np.zeros_like(trusted)
     distance = 0.5 * of_config(np.abs(q - plain))
     spread = 0.5 * of_config(standard_errors(layout, counts, q)) * share

@@ -51,6 +51,7 @@ class ColumnCoder:
         self.is_cut = edges is not None
         self.is_codes = is_codes
         self.n_states = n_states
+        self.hole = n_states  # the code of a missing value, where rows without it are kept
         self._edges = np.empty(0) if edges is None else edges
         self._find: Callable[[Any], int] = finder.find
         if self.is_cut:

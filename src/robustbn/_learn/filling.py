@@ -1,0 +1,86 @@
+"""Tables of rows that miss values, wherever the rows are: what the estimators and the fit share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from robustbn._core.expansion import log_probabilities, normalise_counts
+from robustbn._core.holes import Holes
+from robustbn._core.layout import Layout
+from robustbn._core.protocols import Data, Rows, RowVector, Vector
+from robustbn._core.result import Inferred, RobustFit
+from robustbn._learn.completion import Completion, complete
+
+Complete = Callable[[Vector, Holes], Completion]  # of counts of complete families, and the others
+
+
+def completing(
+    layout: Layout,
+    pseudo_counts: Vector | float,
+    tell: Callable[[int, float], None] | None = None,
+) -> Complete:
+    """Return what learns tables, smoothed by pseudo-counts, from rows that miss values.
+
+    Parameters
+    ----------
+    tell : is told of every step, and of the standard errors that are left to go.
+    """
+
+    def tables_from(counts: Vector) -> Vector:
+        return normalise_counts(layout, counts, pseudo_counts)
+
+    def log_prior(tables: Vector) -> float:
+        added = np.broadcast_to(pseudo_counts, tables.shape)
+        is_added = added > 0
+        return float(added[is_added] @ log_probabilities(tables[is_added]))
+
+    def learn(counts: Vector, holes: Holes) -> Completion:
+        start = tables_from(counts)
+        return complete(layout, counts, holes, start, tables_from, log_prior=log_prior, tell=tell)
+
+    return learn
+
+
+def describe_completion(found: Completion, observed_counts: Vector) -> Inferred:
+    """Return what there is to say of tables that were learned from rows that miss values."""
+    return Inferred(
+        observed_counts=observed_counts,
+        missing=found.missing,
+        n_steps=found.n_steps,
+        is_converged=found.is_converged,
+        left=found.left,
+        n_sampled=found.n_sampled,
+        n_impossible=found.n_impossible,
+    )
+
+
+def complete_fit(
+    fit: RobustFit, data: Data, holes: Holes, weights: RowVector | None, complete: Complete
+) -> RobustFit:
+    """Return the fit with the counts that its rows have once what is missing is expected.
+
+    The plain counts, which trust every row, are completed in the same way; one more pass.
+
+    Parameters
+    ----------
+    holes : what the trusted rows ask.
+    weights : of the rows, as they were given.
+    """
+    trusted = complete(fit.counts, holes)
+    plain = trusted
+    if fit.removed > 0:
+        everything = data.judge(_trust_all, weights, gathers=True)
+        plain = complete(everything.counts, everything.holes)
+    return replace(
+        fit,
+        counts=trusted.counts,
+        plain_counts=plain.counts,
+        inferred=describe_completion(trusted, fit.counts),
+    )
+
+
+def _trust_all(rows: Rows) -> RowVector:
+    return np.ones(rows.n_rows, np.float32)
