@@ -492,9 +492,9 @@ def test_missing_values_are_counted_and_refused(wet):
     rows = rows.astype(object)
     rows.loc[[3, 4], "wet"] = None
     rows.loc[7, "rain"] = np.nan
-    for estimator in (for_pgmpy.RobustEstimator(), for_pgmpy.MaximumLikelihoodEstimator()):
+    for estimator in (for_pgmpy.RobustEstimator, for_pgmpy.MaximumLikelihoodEstimator):
         with pytest.raises(DataError, match=r"'wet': 2 of 20 rows .* at row 3\. 1 more"):
-            model.fit(rows, estimator)
+            model.fit(rows, estimator(on_missing="error"))
 
 
 def test_frames_that_do_not_fit_the_model_are_refused(wet):

@@ -464,8 +464,9 @@ def test_the_first_errors_people_meet_name_the_option_that_helps(small):
     args += ["--labels", "smoker:0=no,1=yes"]
     assert "--unknown drop" in call(*args, code=4).stderr
     args += ["--unknown", "drop"]
-    assert "--missing drop" in call(*args, code=4).stderr
+    assert "--missing drop" in call(*args, "--missing", "error", code=4).stderr
     call(*args, "--missing", "drop")
+    call(*args)
 
 
 # --- the other commands ---------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def test_uint8_rows_are_not_copied():
 )
 def test_rows_that_do_not_fit_are_refused_with_the_place(X, message, backend):
     with pytest.raises(DataError, match=message):
-        fit(X, backend=backend)
+        fit(X, backend=backend, on_missing="error")
 
 
 def test_the_first_wrong_code_is_found_wherever_it_is(backend):

@@ -36,7 +36,7 @@ def written_down(expansion):
 
 def exact_expansion(network, q=None):
     rows, p = every_row(network)
-    expansion = Expansion.at_counts(rows, rows.count(p), damping=0.0)
+    expansion = Expansion.at_weights_of(rows, p, damping=0.0)
     return (expansion if q is None else replace(expansion, q=q)), p
 
 
@@ -97,7 +97,7 @@ def test_products_are_those_of_the_vectors_written_down(case, centred):
     if not weights.any():
         return
     rows = numpy.encode(network.layout, codes)
-    expansion = Expansion.at_counts(rows, rows.count(weights), damping=3.0)
+    expansion = Expansion.at_weights_of(rows, weights, damping=3.0)
     X = written_down(expansion)
     rng = np.random.default_rng(0)
     V = rng.normal(size=(network.n_cells, 3))
@@ -119,7 +119,7 @@ def test_centred_at_weighted_counts_the_weighted_mean_is_zero(case):
     if not weights.any():
         return
     rows = numpy.encode(network.layout, codes)
-    expansion = Expansion.at_counts(rows, rows.count(weights))
+    expansion = Expansion.at_weights_of(rows, weights)
     np.testing.assert_allclose(expansion.mean(weights), 0, atol=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_the_top_eigenpairs_are_those_of_the_matrix():
     codes = sample(network, 4000, 0)
     codes[:400] = codes[0]
     rows = load_kernels("native").encode(network.layout, codes)
-    expansion = Expansion.at_counts(rows, rows.count())
+    expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows))
     center = np.zeros(expansion.dim)
     spectrum = top_eigenpairs(expansion, None, center, len(codes), depth=5)
     exact = np.linalg.eigvalsh(expansion.gram(np.eye(expansion.dim), None, center) / len(codes))
@@ -141,7 +141,7 @@ def test_rows_drawn_from_the_tables_have_a_top_eigenvalue_near_one():
     for cards in (2, (2, 5)):
         network = random_network("graph", 20, 120, cards, random_state=1)
         rows = load_kernels("native").encode(network.layout, sample(network, 100_000, 0))
-        expansion = Expansion.at_counts(rows, rows.count())
+        expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows))
         top = top_eigenpairs(expansion, None, np.zeros(expansion.dim), 100_000, depth=8).top
         ratio = network.layout.n_free / 100_000
         assert 0.9 < top < 1 + 2 * np.sqrt(ratio) + ratio + 0.01
@@ -157,7 +157,7 @@ def test_a_rare_configuration_cannot_dominate_the_spectrum():
     center = np.zeros(network.n_cells)
     free, damped = (
         top_eigenpairs(
-            Expansion.at_counts(rows, rows.count(), damping=d), None, center, len(codes)
+            Expansion.at_weights_of(rows, np.ones(rows.n_rows), damping=d), None, center, len(codes)
         ).top
         for d in (1e-9, 30.0)
     )

@@ -127,7 +127,7 @@ def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
     codes = sample(NETWORK, 5000, 1)
     codes[:400] = codes[7]
     found, counts = copies_of(codes)
-    repeats = find_repeats(found, counts, np.ones(len(found.seen)), TUNING, slack=1.02)
+    repeats = find_repeats(found, counts, 5000.0, np.ones(len(found.seen)), TUNING, slack=1.02)
     worst = repeats.seen.argmax()
     assert repeats.seen[worst] >= 400
     kept = repeats.factors[worst] * repeats.seen[worst]
@@ -139,7 +139,7 @@ def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
 def test_rows_repeated_by_chance_are_left_alone():
     found, counts = copies_of(sample(NETWORK, 20_000, 3))
     assert len(found.seen) > 100
-    repeats = find_repeats(found, counts, np.ones(len(found.seen)), TUNING, slack=1.02)
+    repeats = find_repeats(found, counts, 5000.0, np.ones(len(found.seen)), TUNING, slack=1.02)
     assert len(repeats.factors) <= 2
 
 
@@ -148,9 +148,9 @@ def test_copies_whose_surplus_grows_and_grows_are_not_believed():
     codes[:400] = codes[7]
     found, counts = copies_of(codes)
     trust = np.ones(len(found.seen))
-    assert find_repeats(found, counts, trust, TUNING, slack=1.02) is not None
+    assert find_repeats(found, counts, 5000.0, trust, TUNING, slack=1.02) is not None
     strict = replace(TUNING, copies_runaway=0.5)  # less than there is at the first step
-    assert find_repeats(found, counts, trust, strict, slack=1.02) is None
+    assert find_repeats(found, counts, 5000.0, trust, strict, slack=1.02) is None
 
 
 # --- kinds ----------------------------------------------------------------------------------------

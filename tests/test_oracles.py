@@ -104,7 +104,7 @@ def network_case(n_rows=400, n_steps=4):
     network = random_network("tree", 3, cards=3, random_state=1)
     codes, _ = corrupt(sample(network, n_rows, 0), network, "product", 0.1, 0)
     rows = load_kernels("numpy").encode(network.layout, codes)
-    expansion = Expansion.at_counts(rows, rows.count(), damping=0.0)
+    expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows), damping=0.0)
     X = np.zeros((n_rows, expansion.dim))  # from the definition of f^, not from the code's tables
     for n, code in enumerate(codes):
         label = {v: network.states[v][c] for v, c in zip(network.nodes, code, strict=True)}
@@ -192,7 +192,7 @@ def test_native_kernels_are_precise_enough_for_taylor():
     found = []
     for backend in ("native", "numpy"):
         rows = load_kernels(backend).encode(network.layout, codes)
-        expansion = Expansion.at_counts(rows, rows.count())
+        expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows))
         past = Past.empty(expansion)
         for _ in range(8):
             past = past.add(np.ones(3000), expansion.mean())
@@ -349,14 +349,14 @@ def test_a_network_of_twenty_nodes_is_freed_of_half_the_harm_and_more(oracle, ca
         q = normalise_counts(network.layout, rows.count(weights), 0.01)
         return float(total_variation(network, network.with_cpts(q)))
 
-    expansion = Expansion.at_counts(rows, rows.count())
+    expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows))
     found = oracle(expansion, 0.1, trim=False, random_state=0)
     assert found.converged
     assert error(found.weights) < 0.5 * error(np.ones(len(codes)))
     assert found.weights[is_bad].mean() < found.weights[~is_bad].mean() - 0.2
     rows = load_kernels("native").encode(network.layout, clean)
     if oracle in FILTERS:
-        expansion = Expansion.at_counts(rows, rows.count())
+        expansion = Expansion.at_weights_of(rows, np.ones(rows.n_rows))
         assert oracle(expansion, 0.1, trim=False, random_state=0).removed == 0
 
 
@@ -396,8 +396,8 @@ def test_losing_good_rows_of_a_rare_cell_is_no_evidence_against_the_others():
         return float((cell * product).sum() / (cell * expansion.expected(cell)).sum())
 
     half_healed = np.where(is_in_cell, 0.6, 1.0)
-    fixed = Expansion.at_counts(rows, rows.count(mistaken))
-    following = FollowingExpansion.at_counts(rows, rows.count(mistaken))
+    fixed = Expansion.at_weights_of(rows, mistaken)
+    following = FollowingExpansion.at_weights_of(rows, mistaken)
     assert follow_weights(fixed, half_healed) is fixed
     assert variance(fixed, half_healed) > 2
     assert variance(follow_weights(following, half_healed), half_healed) == pytest.approx(

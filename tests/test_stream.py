@@ -409,7 +409,12 @@ def test_a_wrong_value_is_told_with_its_file_and_row(value, tmp_path, no_memory)
     pq.write_table(pa.table(columns), tmp_path / "rows/part-001.parquet")
     for on_error in ("raise", "skip"):  # a wrong value is no damage
         with pytest.raises(DataError, match=r"part-001\.parquet, column .*first at row 77"):
-            stream(tmp_path / "rows", on_error=on_error, weights_to=tmp_path / "w")
+            stream(
+                tmp_path / "rows",
+                on_error=on_error,
+                weights_to=tmp_path / "w",
+                on_missing="error",
+            )
     assert everything_in(tmp_path) == ["rows", *(f"rows/part-00{k}.parquet" for k in range(3))]
 
 

@@ -54,12 +54,12 @@ YES = ["no", "yes"]
         (np.array([[2]]), {}, r"Code 2 at row 0, column 0 \('a'\) .* 0 to 1. .*codes=False"),
         (
             {"a": [None]},
-            {},
+            {"on_missing": "error"},
             r"1 of 1 rows \(100.00%\) have no value, .* row 0\..*on_missing='drop'",
         ),
         (
             {"a": ["no", "?"]},
-            {"on_unknown": "missing"},
+            {"on_unknown": "missing", "on_missing": "error"},
             "'a': 1 of 2 rows .* have no value or an unknown one, the first at row 1",
         ),
         ({"a": [[1], [2]]}, {}, r"no state of the node, the first at row 0: '\[1\]'"),
@@ -110,7 +110,10 @@ def test_what_does_not_fit_is_refused_with_what_to_do(table, settings, message):
             {"on_unknown": "ignore"},
             "on_unknown is one of 'error', 'drop', 'missing'; found 'ignore'",
         ),
-        ({"on_missing": "fill"}, "on_missing is one of 'error', 'drop'; found 'fill'"),
+        (
+            {"on_missing": "fill"},
+            "on_missing is one of 'use', 'observed', 'state', 'drop', 'error'; found 'fill'",
+        ),
         ({"bins": {"a": "5"}}, r"bins\['a'\] is a list of increasing inner edges.*'q5'.*Found '5'"),
         ({"bins": {"a": [2, 1]}}, r"increasing inner edges, .* Found \[2, 1\]"),
         ({"bins": 0}, "bins is a list .* Found 0"),

@@ -267,7 +267,10 @@ def test_missing_values_of_every_kind_are_counted(table):
     assert read.reading.n_missing == {"a": 1}
     np.testing.assert_array_equal(read.spread(np.array([5.0, 6.0])), [5.0, np.nan, 6.0])
     with pytest.raises(DataError, match=r"column 'a': 1 of 3 rows \(33.33%\) have no value"):
-        MaximumLikelihoodEstimator(one_node(0, 1)).fit(table)
+        MaximumLikelihoodEstimator(one_node(0, 1), on_missing="error").fit(table)
+    kept = read_table(table, one_node(0, 1))
+    assert kept.codes[:, 0].tolist() == [1, 2, 0]
+    assert (kept.kept, kept.holed, kept.reading.n_holes) == (None, (0,), 1)
 
 
 @pytest.mark.parametrize("n_labels", [2, 256, 257, 300])

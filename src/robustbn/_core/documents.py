@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Misfit, Round, Verdict
+from robustbn._core.result import Inferred, Misfit, Round, Verdict
 from robustbn._core.row_model import Filter, Repeats, RowModel
 from robustbn.exceptions import ModelFileError, RobustBNError
 
@@ -135,6 +135,27 @@ def build_misfit(document: Any) -> Misfit | None:
         limit=float(document["limit"]),
         bottom=_or_nan(document.get("bottom")),
         bottom_limit=_or_nan(document.get("bottom_limit")),
+    )
+
+
+def describe_inferred(inferred: Inferred | None) -> dict[str, Any] | None:
+    """Return what was inferred of missing values as plain values."""
+    return None if inferred is None else _lists(asdict(inferred))
+
+
+def build_inferred(document: Any, layout: Layout) -> Inferred | None:
+    """Return what was inferred of missing values; None where nothing was."""
+    if document is None:
+        return None
+    shape = (layout.n_cells,)
+    return Inferred(
+        observed_counts=read_array(document["observed_counts"], shape, "observed_counts", low=0.0),
+        missing=read_array(document["missing"], (layout.n_nodes,), "missing", low=0.0, high=1.0),
+        n_steps=int(document["n_steps"]),
+        is_converged=bool(document["is_converged"]),
+        left=float(document["left"]),
+        n_sampled=float(document["n_sampled"]),
+        n_impossible=float(document["n_impossible"]),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
 from robustbn._core.row_model import SMALLEST_SHARE, RowModel
@@ -165,10 +166,11 @@ def _explained(model: RowModel, which: NDArray[np.bool_], counts: Vector, n_rows
 # --- after a fit ----------------------------------------------------------------------------------
 
 
-def trust_kinds(fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
+def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
     """Return a fit that takes some kinds of bad rows for classes of the good population.
 
     Nothing is learned again: the counts of a kind's rows are known, and join those of the good.
+    Where they miss values, the values that they have stand for those.
 
     Parameters
     ----------
@@ -179,7 +181,9 @@ def trust_kinds(fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
     joins = np.zeros(fit.model.n_others, bool)
     joins[np.flatnonzero(fit.model.is_bad)[is_chosen]] = True
     model, counts = fit.model, fit.kind_counts[:, is_chosen]
-    n = min(fit.n_trusted + float(model.shares[joins].sum()) * fit.n_rows, fit.n_rows)
+    sizes = model.shares[joins] * fit.n_rows
+    n = min(fit.n_trusted + float(sizes.sum()), fit.n_rows)
+    joining = counts if fit.inferred is None else _as_if_complete(layout, counts, sizes)
     last = fit.rounds[-1]
     before = fit.misfit or Misfit(True, 0.0, 0, last.eigenvalues[0], last.threshold)
     misfit = replace(
@@ -190,7 +194,7 @@ def trust_kinds(fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
     )
     return replace(
         fit,
-        counts=np.minimum(fit.counts + counts.sum(axis=1), fit.plain_counts),
+        counts=np.minimum(fit.counts + joining.sum(axis=1), fit.plain_counts),
         weights=None,
         n_trusted=n,
         model=replace(model, is_bad=model.is_bad & ~joins),
@@ -199,3 +203,12 @@ def trust_kinds(fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
         converged=True,
         status=say_misfit(1 - n / fit.n_rows, misfit),
     )
+
+
+def _as_if_complete(layout: Layout, counts: Vector, sizes: Vector) -> Vector:
+    """Return counts scaled so that every node has as many rows as there are; shape (M, K)."""
+    start = layout.cell_start
+    shown = np.add.reduceat(counts, start[:-1], axis=0)
+    factor = np.divide(sizes, shown, out=np.ones_like(shown), where=shown > 0)
+    complete: Vector = counts * np.repeat(factor, layout.cells_per_node, axis=0)
+    return complete

@@ -89,10 +89,13 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     standings = find_standings(sample, families, search)
     shares = search.population.model.shares
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
-    stands_out = accept(standings, shares, is_exhausted, config.tuning)
+    tuning = config.tuning
+    if not isinstance(config.contamination, str):  # then there are bad rows, and about so many
+        tuning = replace(tuning, standing_factor=tuning.standing_given)
+    stands_out = accept(standings, shares, is_exhausted, tuning)
     is_bad = stands_out
     if shares[stands_out].sum() > config.ceiling:
-        is_bad = accept(standings, shares, is_exhausted, config.tuning, config.ceiling)
+        is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)
     share = float(shares[stands_out].sum())
     return Described(search, is_bad, share, looks_exact, rounds)
 

@@ -108,14 +108,14 @@ def fit_in_memory(
             trusted = override_known(sides, trusted)
         fit = replace(fit, weights=trusted)
         fit = fit.with_numbers(has_weight[fit.model.repeats.first])
-    trust = np.ones(len(table), np.float32) if fit.weights is None else fit.weights
     number = np.arange(len(table)) if table.kept is None else table.kept
     fit = fit.with_numbers(number[fit.model.repeats.first])
-    return Fitted(fit, table.reading, judge_table(table, trust))
+    return Fitted(fit, table.reading, judge_table(table, fit.weights))
 
 
-def judge_table(table: Table, trust: RowVector) -> JudgedRows:
+def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
     """Return what is known of the rows of a table in memory from the trust in each."""
+    trust = np.ones(len(table), np.float32) if trust is None else trust
     number = np.arange(len(table)) if table.kept is None else table.kept
     return JudgedRows.of(
         trust,

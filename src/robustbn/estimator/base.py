@@ -169,13 +169,16 @@ class TableEstimator(Settings):
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
     def _describe_fit(self) -> dict[str, Any]:
-        return {"counts": self.counts_.tolist()}
+        from robustbn._core.documents import describe_inferred
+
+        return {"counts": self.counts_.tolist(), "inferred": describe_inferred(self.inferred_)}
 
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn.estimator.model_file import as_cells
+        from robustbn.estimator.model_file import as_cells, read_inferred
 
         self.network_ = network
         self.counts_ = as_cells(document.get("counts"), network, "counts")
+        self.inferred_ = read_inferred(document, network)
         self.unseen_configurations_ = find_unseen(network, self.counts_)
 
     def _fitted(self) -> BayesianNetwork:

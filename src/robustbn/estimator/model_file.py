@@ -19,9 +19,11 @@ import numpy as np
 
 from robustbn._core.config import TableConfig
 from robustbn._core.documents import (
+    build_inferred,
     build_misfit,
     build_model,
     build_rounds,
+    describe_inferred,
     describe_misfit,
     describe_model,
     describe_rounds,
@@ -30,7 +32,7 @@ from robustbn._core.documents import (
     read_kind_counts,
 )
 from robustbn._core.protocols import Vector
-from robustbn._core.result import RobustFit
+from robustbn._core.result import Inferred, RobustFit
 from robustbn._core.version import __version__
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, read_bytes, write_bytes
@@ -168,6 +170,7 @@ def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
         "converged": fit.converged,
         "status": fit.status,
         "misfit": describe_misfit(fit.misfit),
+        "inferred": describe_inferred(fit.inferred),
     }
 
 
@@ -193,9 +196,16 @@ def build_fit(
             converged=bool(document["converged"]),
             status=str(document["status"]),
             misfit=build_misfit(document.get("misfit")),
+            inferred=build_inferred(document.get("inferred"), layout),
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain
+
+
+def read_inferred(document: Any, network: BayesianNetwork) -> Inferred | None:
+    """Return what was inferred of missing values; None where nothing was."""
+    with explaining("fit"):
+        return build_inferred(document.get("inferred"), network.layout)
 
 
 def as_cells(values: Any, network: BayesianNetwork, name: str) -> Vector:

@@ -18,7 +18,7 @@ from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import DOUBT, RobustFit, Round, Shift
-from robustbn._learn.filling import Complete, completing
+from robustbn._learn.filling import Complete, complete_fit, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
     Fitted,
@@ -29,6 +29,7 @@ from robustbn._learn.places import (
     judge_table,
 )
 from robustbn._means.fit import fit_with_oracle
+from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing, order_kinds
 from robustbn._tables.table import as_sides, as_weights
@@ -367,16 +368,17 @@ class RobustEstimator(ShownEstimator):
                 if columns
                 else "There are no kinds of bad rows in this fit, so none can be trusted."
             )
-        fit = trust_kinds(self._fit, [columns[k - 1] for k in kinds])
+        fit = trust_kinds(network.layout, self._fit, [columns[k - 1] for k in kinds])
         new, model = copy(self), fit.model
         if X is not None:
             table = new._encode(X)
-            rows = new._load(table)
-            weights = model.weigh(rows)
-            fit = replace(
-                fit, counts=rows.count(weights), n_trusted=float(weights.sum(dtype=np.float64))
-            )
-            judged = judge_table(table, weights)
+            data = RowsInMemory(network, table.codes, self.kernels, self.n_threads, table.holed)
+            complete = self._completing(network, table.reading.config)
+            found = data.judge(model.weigh, None, gathers=complete is not None)
+            fit = replace(fit, counts=found.counts, n_trusted=found.total)
+            if complete is not None and found.holes is not None:
+                fit = complete_fit(fit, data, found.holes, None, complete)
+            judged = judge_table(table, found.trust)
         else:
             judged = self._judged.judged_again(lambda codes: model.weigh(new._load_codes(codes)))
         new._store(network.with_cpts(None), Fitted(fit, self.reading_, judged))

@@ -28,6 +28,7 @@ def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
 class Settings:
     """Settings by name, as `clone`, pipelines and searches expect."""
 
+    on_missing: str
     _EARLIER: ClassVar[Mapping[str, str]] = {"backend": "kernels"}  # spelling -> setting
     _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that hold others, by their class
 
@@ -99,7 +100,9 @@ class Settings:
         return Tags(
             estimator_type="outlier_detector" if hasattr(self, "predict") else "density_estimator",
             target_tags=TargetTags(required=False),
-            input_tags=InputTags(categorical=True, string=True, sparse=True, allow_nan=False),
+            input_tags=InputTags(
+                categorical=True, string=True, sparse=True, allow_nan=self.on_missing != "error"
+            ),
         )
 
     def get_metadata_routing(self) -> Any:
