@@ -1,4 +1,4 @@
-"""What one look-up costs in every kernel, with and without cluster codes; sampling; import."""
+"""What a look-up costs in every kernel, with and without cluster codes, and with holes; import."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from benchmarks.measure import (
     say,
     time_interleaved,
 )
+from benchmarks.scenes import build_network, title_network
 from robustbn import BayesianNetwork
 from robustbn._rows.kernels import native
 from robustbn._rows.kernels.clusters import Cluster, fuse_families, separate_families
@@ -28,6 +29,11 @@ from robustbn.simulate import random_network, sample
 WIDTHS = (4, 8, 16)
 SEPARATE, FUSED = "a code a node", "cluster codes"
 Race = dict[tuple[str, str], dict[str, Any]]  # one record for each (kernel, codes)
+
+COMPLETE, HOLED = "no holes", "10 % of cells missing"
+SHARE_MISSING = 0.1
+HOLED_NETWORKS = ("example:alarm", "graph:50:500")
+MOST_FOR_HOLES = 1.5  # times the complete table
 
 IMPORT_ROUNDS = 5
 MEASURE_IMPORT = (
@@ -73,6 +79,12 @@ def run(settings: Settings) -> Report:
         tables.append(_tabulate(case, race, n_threads))
         records += race.values()
         goals += _judge_case(case, race)
+    for name in HOLED_NETWORKS:
+        say(f"kernels: {title_network(name)}, rows with holes")
+        race = _measure_holes(name, n_threads, settings)
+        tables.append(_tabulate_holes(name, race))
+        records += race.values()
+        goals += _judge_holes(name, race)
     say("kernels: import in fresh interpreters")
     import_s = _measure_import()
     records.append({"kernel": "import", "wall_s": import_s})
@@ -147,6 +159,39 @@ def _list_contenders(
     return contenders
 
 
+def _measure_holes(name: str, n_threads: int, settings: Settings) -> Race:
+    """Time the passes over complete rows and over the same rows with holes, in one run."""
+    network, n_rows = build_network(name, settings.seed), 500_000 // (10 if settings.quick else 1)
+    complete, rng = sample(network, n_rows, settings.seed), np.random.default_rng(settings.seed)
+    layout = network.layout
+    is_hole = rng.random(complete.shape) < SHARE_MISSING
+    holed = np.where(is_hole, np.array(layout.cards), complete).astype(layout.code_dtype)
+    table, weights = rng.normal(size=(network.n_cells, 8)), rng.random(n_rows)
+    contenders: dict[tuple[str, str], Callable[[], object]] = {}
+    for kind, codes, its_layout in (
+        (COMPLETE, complete, layout),
+        (HOLED, holed, layout.with_holes(range(layout.n_nodes))),
+    ):
+        encode = partial(native.encode, its_layout, codes, n_threads)
+        rows = encode()
+        contenders["encode", kind] = encode
+        contenders["count", kind] = rows.count
+        contenders["count, weighted", kind] = partial(rows.count, weights)
+        contenders["score, 8 columns", kind] = partial(rows.score, table)
+        contenders["gram, 8 columns", kind] = partial(rows.gram, table, None, weights)
+    return {
+        (kernel, kind): {
+            "network": title_network(name),
+            "n_rows": n_rows,
+            "kernel": kernel,
+            "rows": kind,
+            "n_threads": n_threads,
+            **timing.to_record(),
+        }
+        for (kernel, kind), timing in time_interleaved(contenders, settings).items()
+    }
+
+
 def _measure_import() -> float:
     """Return the seconds that the import takes in the fastest of a few fresh interpreters."""
     command = [sys.executable, "-c", MEASURE_IMPORT]
@@ -183,6 +228,37 @@ def _judge_case(case: Case, race: Race) -> Iterator[Goal]:
         yield _at_least(f"{what}, gain of cluster codes", case.wanted_gain, gain, "×")
     rate = _sampling_rate(race) / 1e6
     yield _at_least(f"{case.title}: sampling, a thread", 20, rate, " million cells / s")
+
+
+def _tabulate_holes(name: str, race: Race) -> Table:
+    kernels = list(dict.fromkeys(kernel for kernel, _ in race))
+    lines = [
+        (
+            kernel,
+            *(f"{race[kernel, kind]['wall_s'] * 1e3:.1f}" for kind in (COMPLETE, HOLED)),
+            f"{_times(race, kernel):.2f}×",
+        )
+        for kernel in kernels
+    ]
+    layout = build_network(name, 0).layout
+    n_codes = [
+        sum(bool(cluster.nodes) for cluster in fuse_families(layout.with_holes(columns)))
+        for columns in ((), range(layout.n_nodes))
+    ]
+    n_rows = race["count", HOLED]["n_rows"]
+    header = ("kernel", f"{COMPLETE}, ms", f"{HOLED}, ms", "times")
+    note = f"Holes in every column, at random. Look-ups a row: {n_codes[0]}, and {n_codes[1]}."
+    return Table(f"{title_network(name)} with holes; N = {n_rows:,}", header, tuple(lines), note)
+
+
+def _judge_holes(name: str, race: Race) -> Iterator[Goal]:
+    for kernel in ("count", "score, 8 columns", "gram, 8 columns"):
+        what = f"{title_network(name)}: {kernel}, {HOLED}, against {COMPLETE}"
+        yield _at_most(what, MOST_FOR_HOLES, _times(race, kernel), "×")
+
+
+def _times(race: Race, kernel: str) -> float:
+    return float(race[kernel, HOLED]["wall_s"] / race[kernel, COMPLETE]["wall_s"])
 
 
 def _gain(race: Race, kernel: str) -> float:

@@ -142,19 +142,33 @@ inline void append_column(Code* code, const Column* column, int card) {
 }
 
 template <class Code, class Column>
-void pack_group(const Column* columns, const Group& group, uint8_t* out) {
-    alignas(64) Code code[BLOCK];
+inline void fuse_columns(const Column* columns, const Group& group, Code* code) {
     const Column* first = columns + size_t(group.columns[0]) * BLOCK;
     for (int r = 0; r < BLOCK; ++r) code[r] = Code(first[r]);
     for (int k = 1; k < group.n_columns; ++k)
         append_column(code, columns + size_t(group.columns[k]) * BLOCK, group.cards[k]);
-    if (group.is_blanked) {
-        const Code blank = Code(group.n_entries - 1);
-        for (int k = 0; k < group.n_columns; ++k) {
-            const Column* column = columns + size_t(group.columns[k]) * BLOCK;
-            const int card = group.cards[k];
-            for (int r = 0; r < BLOCK; ++r) code[r] = int(column[r]) >= card ? blank : code[r];
-        }
+}
+
+template <class Code, class Column>
+inline void blank_holes(const Column* columns, const Group& group, Code* code) {
+    const Code blank = Code(group.n_entries - 1);
+    for (int k = 0; k < group.n_columns; ++k) {
+        const Column* column = columns + size_t(group.columns[k]) * BLOCK;
+        const Column last = Column(group.cards[k] - 1);
+        for (int r = 0; r < BLOCK; ++r) code[r] = column[r] > last ? blank : code[r];
+    }
+}
+
+template <class Code, class Column>
+void pack_group(const Column* columns, const Group& group, uint8_t* out) {
+    alignas(64) Code code[BLOCK];
+    if (group.fold) {
+        alignas(64) uint16_t joint[BLOCK];
+        fuse_columns(columns, group, joint);
+        for (int r = 0; r < BLOCK; ++r) code[r] = Code(group.fold[joint[r]]);
+    } else {
+        fuse_columns(columns, group, code);
+        if (group.is_blanked) blank_holes(columns, group, code);
     }
     std::memcpy(out, code, sizeof code);
 }

@@ -17,8 +17,9 @@ struct Group {
     const int32_t* cards;     // their numbers of states
     size_t offset;            // of this group's codes inside a block, in bytes
     size_t first_entry;       // of this group's part of an expanded table
-    size_t n_entries;         // joint states
-    bool is_blanked;          // codes >= cards[k] are holes, and n_entries - 1 stands for any hole
+    size_t n_entries;         // different codes: the joint states, unless
+    const uint16_t* fold;     // ... the code of joint state s is fold[s]; or
+    bool is_blanked;          // ... n_entries - 1 stands for any state beyond its column's cards
 };
 
 struct Groups {

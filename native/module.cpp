@@ -102,15 +102,16 @@ class Plan {
   public:
     // n_codes[j]: column j holds codes below it. columns[g], and for each node of the group the
     // cell of every joint state (-1: none), are given as nested lists once; everything after that is
-    // flat. Groups of no node come last. A blanked group has one code more than the joint states of
-    // its `cards`.
+    // flat. Groups of no node come last. folds[g] has the code of each joint state, or nothing; a
+    // blanked group has one code more than the joint states of its `cards`.
     Plan(Ints n_codes, Ints cards, std::vector<Ints> columns, std::vector<int> widths,
+         std::vector<nb::ndarray<const uint16_t, nb::ndim<1>, nb::c_contig>> folds,
          std::vector<bool> is_blanked,
          std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>> cells,
          int64_t n_cells)
         : n_codes_(std::move(n_codes)), columns_(std::move(columns)), n_cells_(n_cells) {
         if (columns_.size() != widths.size() || columns_.size() != cells.size() ||
-            columns_.size() != is_blanked.size() || n_codes_.size() != cards.size())
+            columns_.size() != folds.size() || columns_.size() != is_blanked.size() || n_codes_.size() != cards.size())
             throw std::invalid_argument("columns, widths and cells must have one entry a group");
         size_t offset = 0, first_entry = 0, n_touching = 0;
         for (size_t g = 0; g < columns_.size(); ++g) {
@@ -122,11 +123,17 @@ class Plan {
                 n_entries *= size_t(group_cards.back());
             }
             n_entries += is_blanked[g];
+            folds_.emplace_back(folds[g].data(), folds[g].data() + folds[g].shape(0));
+            if (!folds_[g].empty()) {
+                if (folds_[g].size() != n_entries || n_entries > 65536)
+                    throw std::invalid_argument("one code a joint state, of which there are 65536");
+                n_entries = size_t(*std::max_element(folds_[g].begin(), folds_[g].end())) + 1;
+            }
             if (columns_[g].empty() || n_entries > size_t(1) << std::min(8 * widths[g], 31))
                 throw std::invalid_argument("a group's codes do not fit its width");
             group_cards_.push_back(std::move(group_cards));
             groups_.push_back({widths[g], int(columns_[g].size()), nullptr, nullptr, offset,
-                               first_entry, n_entries, is_blanked[g]});
+                               first_entry, n_entries, nullptr, is_blanked[g]});
             offset += size_t(BLOCK) * widths[g];
             if (cells[g].empty()) continue;
             if (n_touching != g) throw std::invalid_argument("groups of no node come last");
@@ -137,6 +144,7 @@ class Plan {
         for (size_t g = 0; g < groups_.size(); ++g) {
             groups_[g].columns = columns_[g].data();
             groups_[g].cards = group_cards_[g].data();
+            groups_[g].fold = folds_[g].empty() ? nullptr : folds_[g].data();
         }
         view_ = {groups_.data(), int(n_touching), int(groups_.size()), offset, first_entry};
     }
@@ -203,7 +211,7 @@ class Plan {
         for (size_t g = 0; g < groups_.size(); ++g) {
             const Group& group = groups_[g];
             size_t stride = group.n_entries;
-            for (int k = 0; k < group.n_columns && !group.is_blanked; ++k) {
+            for (int k = 0; k < group.n_columns && !group.fold && !group.is_blanked; ++k) {
                 const int32_t c = group.columns[k];
                 stride /= size_t(group.cards[k]);
                 if (is_told[c]) continue;
@@ -238,6 +246,7 @@ class Plan {
 
     Ints n_codes_;
     std::vector<Ints> columns_, group_cards_;
+    std::vector<std::vector<uint16_t>> folds_;
     std::vector<Group> groups_;
     std::vector<Segment> segments_;
     Groups view_{};
@@ -608,7 +617,9 @@ NB_MODULE(_native, m) {
     m.def("use_isa", &use_isa);
     m.def("isa", [] { return std::string(kernels.load()->name); });
     nb::class_<Plan>(m, "Plan")
-        .def(nb::init<Ints, Ints, std::vector<Ints>, std::vector<int>, std::vector<bool>,
+        .def(nb::init<Ints, Ints, std::vector<Ints>, std::vector<int>,
+                      std::vector<nb::ndarray<const uint16_t, nb::ndim<1>, nb::c_contig>>,
+                      std::vector<bool>,
                       std::vector<std::vector<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>>>,
                       int64_t>())
         .def_prop_ro("block_bytes", &Plan::block_bytes)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustbn import random_network
+from robustbn import example_network, random_network
 from robustbn._core.layout import Layout
 from robustbn._rows.kernels import _native, load_kernels
 from robustbn._rows.kernels.clusters import cells_of_states, fuse_families, separate_families
@@ -163,6 +163,16 @@ def test_clusters_with_holes_tell_every_cell_or_that_there_is_none(case):
                 found = set(range(layout.cell_start[i], layout.cell_start[i + 1]))
                 may_miss = not set(layout.holed).isdisjoint(layout.families[i])
                 assert set(cells) == (found | {-1} if may_miss else found)
+
+
+@pytest.mark.parametrize(("name", "most"), [("alarm", 14), ("graph", 18)])
+def test_holes_in_every_column_cost_few_look_ups_more(name, most):
+    """12 and 15 without holes; with a state for each hole in every code, 19 and 25."""
+    graph = random_network("graph", 50, 500, random_state=0)
+    layout = (example_network("alarm") if name == "alarm" else graph).layout
+    clusters = fuse_families(layout.with_holes(range(layout.n_nodes)))
+    assert sum(bool(c.nodes) for c in clusters) <= most
+    assert all(c.code_bytes == 1 for c in clusters if not c.nodes)
 
 
 def test_a_family_of_many_parents_does_not_explode_with_holes():

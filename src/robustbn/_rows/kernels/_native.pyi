@@ -16,6 +16,7 @@ class Plan:
         cards: Sequence[int],
         columns: Sequence[Sequence[int]],
         widths: Sequence[int],
+        folds: Sequence[NDArray[np.uint16]],
         is_blanked: Sequence[bool],
         cells: Sequence[Sequence[NDArray[np.int32]]],
         n_cells: int,

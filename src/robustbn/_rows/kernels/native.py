@@ -18,6 +18,7 @@ from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
     cells_of_states,
+    fold_states,
     fuse_families,
     separate_families,
 )
@@ -161,6 +162,7 @@ def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan
         layout.cards,
         [c.columns for c in clusters],
         [c.code_bytes for c in clusters],
+        [fold_states(layout, c) for c in clusters],
         [c.is_blanked for c in clusters],
         [cells_of_states(layout, c) for c in clusters],
         layout.n_cells,
