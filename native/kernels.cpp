@@ -150,7 +150,7 @@ inline void fuse_columns(const Column* columns, const Group& group, Code* code) 
 }
 
 template <class Code, class Column>
-inline void blank_holes(const Column* columns, const Group& group, Code* code) {
+void blank_holes(const Column* columns, const Group& group, Code* code) {
     const Code blank = Code(group.n_entries - 1);
     for (int k = 0; k < group.n_columns; ++k) {
         const Column* column = columns + size_t(group.columns[k]) * BLOCK;
@@ -160,16 +160,18 @@ inline void blank_holes(const Column* columns, const Group& group, Code* code) {
 }
 
 template <class Code, class Column>
+void fold_columns(const Column* columns, const Group& group, Code* code) {
+    alignas(64) uint16_t joint[BLOCK];
+    fuse_columns(columns, group, joint);
+    for (int r = 0; r < BLOCK; ++r) code[r] = Code(group.fold[joint[r]]);
+}
+
+template <class Code, class Column>
 void pack_group(const Column* columns, const Group& group, uint8_t* out) {
     alignas(64) Code code[BLOCK];
-    if (group.fold) {
-        alignas(64) uint16_t joint[BLOCK];
-        fuse_columns(columns, group, joint);
-        for (int r = 0; r < BLOCK; ++r) code[r] = Code(group.fold[joint[r]]);
-    } else {
-        fuse_columns(columns, group, code);
-        if (group.is_blanked) blank_holes(columns, group, code);
-    }
+    if (group.fold) fold_columns(columns, group, code);
+    else fuse_columns(columns, group, code);
+    if (group.is_blanked) blank_holes(columns, group, code);
     std::memcpy(out, code, sizeof code);
 }
 

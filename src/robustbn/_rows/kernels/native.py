@@ -49,6 +49,9 @@ class NativeRows:
         blocks, start = self.packed.reshape(-1, self.plan.block_bytes), 0
         for cluster in self.clusters:
             n_bytes = block * cluster.code_bytes
+            if not cluster.tells_columns:
+                start += n_bytes
+                continue
             joint = np.ascontiguousarray(blocks[:, start : start + n_bytes])
             joint = joint.view(f"u{cluster.code_bytes}").reshape(-1)[: self.n_rows]
             shape = [layout.codes_per_column[c] for c in cluster.columns]
