@@ -100,6 +100,8 @@ class Holes {
         const double* w = weights ? weights->data() : nullptr;
         nb::gil_scoped_release release;
         const std::lock_guard<std::mutex> lock(mutex_);
+        require_whole();
+        n_threads_ = n_threads;
         if (codes.dtype() == nb::dtype<uint8_t>()) return add_codes<uint8_t>(codes, w, n_threads);
         require(codes.dtype() == nb::dtype<uint16_t>(), "codes must be uint8 or uint16");
         return add_codes<uint16_t>(codes, w, n_threads);
@@ -117,7 +119,8 @@ class Holes {
         double *counts = out.data(), *variance = variance_out ? variance_out->data() : nullptr;
         nb::gil_scoped_release release;
         const std::lock_guard<std::mutex> lock(mutex_);
-        prepare(n_threads);
+        require_whole();
+        prepare();
         const size_t M = web_.n_cells, per_lane = variance ? 2 * M : M;
         const size_t wanted = size_t(std::clamp(cost_.back() / LANE_COST, 1.0, double(MOST_LANES)));
         const size_t n_lanes = std::clamp(LANE_BYTES / (8 * std::max(per_lane, size_t(1))),
@@ -152,15 +155,20 @@ class Holes {
 
     // Line h of `out`: the probabilities of the states of hole h, row by row; zeros for an
     // impossible one and beyond its states. Returns the first place out of range.
-    Place posterior(const Codes& codes, const Doubles& q, LinesOut out, int n_threads) const {
+    // logs[r]: the sum over the components of row r of log Z; minus infinity if it is impossible.
+    Place posterior(const Codes& codes, const Doubles& q, LinesOut out, DoublesOut logs,
+                    int n_threads) const {
         require(codes.shape(1) == web_.cards.size(), "one column a node");
         require(q.shape(0) == web_.n_cells, "one probability a cell");
+        require(logs.shape(0) == codes.shape(0), "one number a row");
         const double* tables = q.data();
         nb::gil_scoped_release release;
         if (codes.dtype() == nb::dtype<uint8_t>())
-            return infer<uint8_t>(codes, tables, out.data(), out.shape(0), out.shape(1), n_threads);
+            return infer<uint8_t>(codes, tables, out.data(), out.shape(0), out.shape(1), logs.data(),
+                                  n_threads);
         require(codes.dtype() == nb::dtype<uint16_t>(), "codes must be uint8 or uint16");
-        return infer<uint16_t>(codes, tables, out.data(), out.shape(0), out.shape(1), n_threads);
+        return infer<uint16_t>(codes, tables, out.data(), out.shape(0), out.shape(1), logs.data(),
+                               n_threads);
     }
 
     size_t n_questions() const {
@@ -172,7 +180,7 @@ class Holes {
     // Patterns that were asked about: those of one hole exist from the start.
     size_t n_patterns() {
         const std::lock_guard<std::mutex> lock(mutex_);
-        prepare(1);
+        prepare();
         size_t n = 0;
         for (size_t p = 0; p < patterns_.size(); ++p) n += start_of_pattern_[p + 1] > start_of_pattern_[p];
         return n;
@@ -180,7 +188,7 @@ class Holes {
 
     double n_sampled() {
         const std::lock_guard<std::mutex> lock(mutex_);
-        prepare(1);
+        prepare();
         return n_sampled_;
     }
 
@@ -226,6 +234,7 @@ class Holes {
     }
 
     void merge(const std::vector<std::unique_ptr<Lane>>& lanes, int n_threads) {
+        is_whole_ = false;
         std::vector<std::vector<uint32_t>> numbers(lanes.size());
         for (size_t l = 0; l < lanes.size(); ++l)
             for (size_t p = 0; p < lanes[l]->patterns.size(); ++p)
@@ -240,10 +249,16 @@ class Holes {
                                    from.weight(i));
             }
         });
+        is_whole_ = true;
+    }
+
+    // Rows of which some were added and some not, for want of memory, answer nothing.
+    void require_whole() const {
+        if (!is_whole_) throw std::bad_alloc();
     }
 
     // Put questions in the order of their patterns, and make programs for those that are asked.
-    void prepare(int n_threads) {
+    void prepare() {
         if (is_prepared_) return;
         const size_t n = patterns_.size();
         start_of_pattern_.assign(n + 1, 0);
@@ -255,18 +270,18 @@ class Holes {
         for (uint32_t s = 0; s < N_SHARDS; ++s)
             for (uint32_t i = 0; i < shards_[s].size(); ++i)
                 order_[next[shards_[s].pattern(i)]++] = {s, i};
-        make_programs(n_threads);
+        make_programs();
         is_prepared_ = true;
     }
 
-    void make_programs(int n_threads) {
+    void make_programs() {
         const size_t n = patterns_.size(), chunk = 64, n_chunks = (n + chunk - 1) / chunk;
         programs_.resize(n);
         cost_.assign(n + 1, 0.0);
         std::vector<size_t> bytes(n, 0);
         std::vector<uint8_t> is_sampled(n, 0);
         std::atomic<size_t> kept{0};
-        run_parallel(n_chunks, n_threads, [&](size_t c) {
+        run_parallel(n_chunks, n_threads_, [&](size_t c) {
             for (size_t p = c * chunk; p < std::min((c + 1) * chunk, n); ++p) {
                 const size_t asked = start_of_pattern_[p + 1] - start_of_pattern_[p];
                 if (!asked) continue;
@@ -318,7 +333,7 @@ class Holes {
 
     template <class Code>
     Place infer(const Codes& codes, const double* q, double* out, size_t n_holes, size_t width,
-                int n_threads) const {
+                double* logs, int n_threads) const {
         const size_t n_rows = codes.shape(0), d = web_.cards.size();
         const size_t n_chunks = (n_rows + POSTERIOR_ROWS - 1) / POSTERIOR_ROWS;
         std::vector<size_t> first_hole(n_chunks + 1, 0);
@@ -335,7 +350,7 @@ class Holes {
         std::vector<Place> wrong(n_chunks, Place{-1, -1});
         run_parallel(n_chunks, n_threads, [&](size_t c) {
             wrong[c] = infer_rows<Code>(codes, q, c * POSTERIOR_ROWS, rows_of(c),
-                                        out + first_hole[c] * width, width);
+                                        out + first_hole[c] * width, width, logs);
         });
         for (const Place& place : wrong)
             if (std::get<0>(place) >= 0) return place;
@@ -345,11 +360,17 @@ class Holes {
     // Rows of a chunk that ask the same are answered once.
     template <class Code>
     Place infer_rows(const Codes& codes, const double* q, size_t first, size_t last, double* out,
-                     size_t width) const {
+                     size_t width, double* logs) const {
         struct Hole {
             uint32_t question;
             int32_t column;
         };
+        struct Asked {
+            uint32_t question;
+            size_t row;
+        };
+        std::vector<Asked> questions_of_rows;
+        std::fill(logs + first, logs + last, 0.0);
         Patterns patterns(web_);
         RowReader reader(web_, patterns);
         Questions questions;
@@ -362,6 +383,7 @@ class Holes {
                 questions.add(p, hash_words(pattern.hash, bases, pattern.families.size()), bases,
                               pattern.families.size(), 1.0);
                 for (int32_t c : pattern.columns) holes.push_back({uint32_t(questions.last()), c});
+                questions_of_rows.push_back({uint32_t(questions.last()), r});
             });
             if (column >= 0) wrong = {int64_t(r), column};
             std::sort(holes.begin() + ptrdiff_t(start), holes.end(),
@@ -375,14 +397,15 @@ class Holes {
         for (size_t i = 0; i < questions.size(); ++i)
             by_pattern[questions.pattern(i)].push_back(uint32_t(i));
         Solver solver(web_, q, limits_);
-        std::vector<double> marginals;
+        std::vector<double> marginals, log_sums(questions.size(), 0.0);
         for (size_t p = 0; p < patterns.size(); ++p) {
             if (by_pattern[p].empty()) continue;
             const Program program(web_, patterns[p], limits_);
             solver.load(program);
             for (uint32_t i : by_pattern[p]) {
-                const bool is_possible = !std::isinf(
-                    solver.answer(questions.bases(i), 1.0, questions.hash(i), nullptr, nullptr));
+                log_sums[i] =
+                    solver.answer(questions.bases(i), 1.0, questions.hash(i), nullptr, nullptr);
+                const bool is_possible = !std::isinf(log_sums[i]);
                 solver.marginals(marginals);
                 for (size_t h : asked[i]) {
                     double* line = out + h * width;
@@ -393,6 +416,7 @@ class Holes {
                 }
             }
         }
+        for (const Asked& each : questions_of_rows) logs[each.row] += log_sums[each.question];
         return wrong;
     }
 
@@ -401,6 +425,8 @@ class Holes {
     Patterns patterns_;
     Questions shards_[N_SHARDS];
     std::mutex mutex_;
+    int n_threads_ = 1;
+    bool is_whole_ = true;
     // made by `prepare`
     bool is_prepared_ = false;
     std::vector<Position> order_;  // by pattern

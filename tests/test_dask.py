@@ -27,7 +27,7 @@ from robustbn._rows.dask import is_on_dask, load_on_dask
 from robustbn._rows.dask import load as loading
 from robustbn._rows.dask.questions import add
 from robustbn._rows.memory import RowsInMemory
-from robustbn._tables.table import as_weights
+from robustbn._tables.coded import as_weights
 from robustbn.exceptions import DataError
 
 pytestmark = pytest.mark.xdist_group("dask")

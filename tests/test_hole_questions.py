@@ -275,6 +275,26 @@ def test_the_numpy_engine_refuses_what_is_too_large(alarm):
         holes.expect(alarm.probabilities)
 
 
+def test_memory_that_cannot_be_had_is_refused_with_its_size(alarm):
+    class Greedy:
+        n_bytes, n_sampled = 2**40, 0.0
+
+        def refuse(self, *arguments):
+            raise MemoryError
+
+        add = expect = posterior = refuse
+
+    codes = holed_alarm(alarm, 5, 0.1)
+    holes = replace(gather(alarm.layout, codes), questions=Greedy())
+    for ask in (
+        lambda: holes.add(codes),
+        lambda: holes.expect(alarm.probabilities),
+        lambda: holes.posterior(codes, alarm.probabilities),
+    ):
+        with pytest.raises(InsufficientMemoryError, match="bytes"):
+            ask()
+
+
 def test_wide_networks_end_and_stay_exact():
     """A tree of 300 nodes, half of the cells missing: components of dozens of holes."""
     network = random_network("tree", 300, random_state=0)

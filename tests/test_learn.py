@@ -139,7 +139,7 @@ def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
 def test_rows_repeated_by_chance_are_left_alone():
     found, counts = copies_of(sample(NETWORK, 20_000, 3))
     assert len(found.seen) > 100
-    repeats = find_repeats(found, counts, 5000.0, np.ones(len(found.seen)), TUNING, slack=1.02)
+    repeats = find_repeats(found, counts, 20_000.0, np.ones(len(found.seen)), TUNING, slack=1.02)
     assert len(repeats.factors) <= 2
 
 

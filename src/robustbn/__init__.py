@@ -8,7 +8,8 @@ from robustbn._core.version import __version__
 if TYPE_CHECKING:
     from robustbn._core.config import Streaming
     from robustbn._networks import example_network, read_network, write_network
-    from robustbn._tables.table import Table, read_table
+    from robustbn._tables.coded import Table
+    from robustbn._tables.table import read_table
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, fit
     from robustbn.mean import robust_mean
@@ -38,7 +39,7 @@ _ROOM_OF = {
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
-    "Table": "_tables.table",
+    "Table": "_tables.coded",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",

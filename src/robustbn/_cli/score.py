@@ -16,7 +16,7 @@ from robustbn._cli.tables import build_config, read_rows, table_options, take_op
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from robustbn._tables.table import Table
+    from robustbn._tables.coded import Table
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
 

@@ -15,7 +15,7 @@ from robustbn._cli.screen import Steps
 
 if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
-    from robustbn._tables.table import Table
+    from robustbn._tables.coded import Table
     from robustbn.network import BayesianNetwork
 
 NAMES = (

@@ -45,11 +45,14 @@ class HolePosterior:
     rows, columns : where the holes are; shape (n_holes,).
     probabilities : of the states of each hole given what its row shows, then zeros up to the
         largest number of states; a line of zeros if the row is impossible; shape (n_holes, r).
+    log_likelihoods : of what each row shows in the families that have a hole: the log of the sum
+        over all values of the holes; 0 for a complete row, NaN where it was sampled; shape (N,).
     """
 
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
     probabilities: NDArray[np.float64]
+    log_likelihoods: NDArray[np.float64]
 
 
 class Holes(Protocol):

@@ -3,8 +3,8 @@
 A step expects what the missing cells would count under the tables of now, adds what the complete
 families count, and makes new tables of the sum. The likelihood of what was seen never falls, but
 steps shorten as they go: where a share s of what would tell is missing, a step leaves about s of
-the way. Three steps of which the last is stretched by what the first two show (SQUAREM: Varadhan
-and Roland 2008) end after a few where plain ones take hundreds.
+the way. So after every two steps a third is tried that is stretched by what the two show (SQUAREM:
+Varadhan and Roland 2008), and kept if it explains what was seen better.
 """
 
 from __future__ import annotations
@@ -187,11 +187,11 @@ def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
 def _left(layout: Layout, step: Point, after: Vector, pace: float) -> float:
     """Return how far the end is, in standard errors of what was seen: `sqrt(pace) |step|`.
 
-    |.| is in standard errors of complete rows. What was seen tells less than they would, by the
-    share that a step leaves of the way, `1 - 1 / pace`; so steps that are `pace` times too short
-    are long in the wrong unit, and the square root of one remains. Squared and halved it is the
-    log-likelihood still to gain, and no function of the tables has farther to go than this many of
-    its own standard errors.
+    |.| is in standard errors of complete rows, `|r|^2 = sum of C[k] r^2 / q`. With J the rate of
+    the steps, what is left is `(1 - J)^-1 r` and what was seen tells `1 - J` of what complete rows
+    would, so in its standard errors what is left has the square `r' (1 - J)^-1 r`, about
+    `pace |r|^2`. Half of it is the log-likelihood still to gain, and no function of the tables has
+    farther to go than this many of its own standard errors.
     """
     of_config = layout.sum_configurations(step.counts)
     return float(np.sqrt(pace)) * chi_distance(layout, of_config, after, step.tables)

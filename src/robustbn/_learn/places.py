@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.judged import JudgedRows
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Survey
-from robustbn._core.result import JudgedRows, RobustFit, Round
+from robustbn._core.result import RobustFit, Round
 from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit
@@ -35,8 +36,8 @@ from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import CodeStream, open_stream
 from robustbn._rows.stream.weights import WeightFiles, refuse_among_rows
+from robustbn._tables.coded import Reading, Table, as_weights
 from robustbn._tables.encode import Tally
-from robustbn._tables.table import Reading, Table, as_weights
 from robustbn.exceptions import CheckpointError, DataError, ModelFileError
 from robustbn.network import BayesianNetwork
 

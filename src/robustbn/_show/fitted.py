@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from robustbn._core.config import is_same
+from robustbn._core.judged import TRUST_EDGES, JudgedRows
 from robustbn._core.protocols import Vector
-from robustbn._core.result import TRUST_EDGES, BadKind, JudgedRows, Misfit, RepeatedRow, Round
+from robustbn._core.result import BadKind, Misfit, RepeatedRow, Round
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.page import ExplainedRow, Report, render_page
 from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
 from robustbn._show.reasons import Explainer
-from robustbn._tables.table import Reading
+from robustbn._tables.coded import Reading
 from robustbn.exceptions import NotFittedError
 from robustbn.network import BayesianNetwork
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
-from robustbn._core.protocols import Column, RowVector
+from robustbn._core.protocols import Column
+from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
 from robustbn._tables.encode import (
     ColumnCoder,
     Tally,
     as_codes,
     as_numbers,
-    check_known,
-    check_weights,
     count_intervals,
     distinct_values,
     find_edges,
@@ -30,145 +29,7 @@ from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
-MISSING_STATE = "missing"
 MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table was read, and what was found in it.
-
-    Parameters
-    ----------
-    n_read : rows that were read, those left out included.
-    n_rows : rows that are left, N.
-    n_missing, n_unknown : values of each node that were missing, or no state of it.
-    ignored : columns that are no node of the network.
-    kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
-    where : its path, or what to call it.
-    config : the settings, with the ends of all intervals.
-    skipped : files that could not be read, and why.
-    """
-
-    n_read: int
-    n_rows: int
-    n_missing: Mapping[str, int]
-    n_unknown: Mapping[str, int]
-    ignored: tuple[str, ...]
-    kind: str
-    where: str
-    config: TableConfig
-    skipped: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def n_holes(self) -> int:
-        """Values that are missing from the rows that are left."""
-        if not self.config.keeps_holes:
-            return 0
-        unknown = self.n_unknown if self.config.on_unknown == "missing" else {}
-        return sum(self.n_missing.values()) + sum(unknown.values())
-
-    @property
-    def n_dropped(self) -> int:
-        """Rows that were left out because of a missing or unknown value."""
-        return self.n_read - self.n_rows
-
-    def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_read:,} rows read."]
-        if self.n_dropped:
-            missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
-            lines.append(
-                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
-                f"{unknown:,} unknown values."
-            )
-        if self.ignored:
-            many = len(self.ignored) > 1
-            lines.append(
-                f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
-                f"{_some(self.ignored)}."
-            )
-        if self.skipped:
-            many = len(self.skipped) > 1
-            lines.append(
-                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
-                f"{'were' if many else 'was'} skipped: {_some(list(self.skipped))}."
-            )
-        return " ".join(lines)
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table as codes. Estimators take it in place of the table it was read from.
-
-    Parameters
-    ----------
-    codes : position of each row's state at each node, and one more than the last for a value that
-        is missing; shape (N, d).
-    states : those of each node; the keys are what the columns are, in order.
-    kept : numbers of the rows that are left, if any were left out; else None.
-    reading : what was found.
-    holed : the columns in which values are missing.
-    """
-
-    codes: Codes
-    states: Mapping[str, tuple[Hashable, ...]]
-    kept: NDArray[np.int64] | None
-    reading: Reading
-    holed: tuple[int, ...] = ()
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """What the columns are."""
-        return tuple(self.states)
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values of the rows that are left at their places among all that were read.
-
-        Rows that were left out get NaN.
-        """
-        if self.kept is None:
-            return values
-        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
-        spread[self.kept] = values
-        return spread
-
-    def __repr__(self) -> str:
-        return f"<Table of {len(self.nodes)} nodes. {self.reading}>"
-
-
-class Kept(Protocol):
-    """A table that was read, wherever its rows are."""
-
-    @property
-    def reading(self) -> Reading:
-        """What was found."""
-
-    @property
-    def kept(self) -> NDArray[np.int64] | None:
-        """Numbers of the rows that are left, if any were left out."""
-
-
-def as_weights(weights: Any, table: Kept) -> RowVector | None:
-    """Return the weights of the rows that are left, given those of all that were read."""
-    checked = check_weights(weights, table.reading.n_read)
-    if checked is None or table.kept is None:
-        return checked
-    left = checked[table.kept]
-    if not left.any():
-        raise DataError(
-            "Every row with a weight above zero was left out because of a missing or unknown "
-            "value: there is nothing to learn from."
-        )
-    return left
-
-
-def as_sides(known: Any, table: Kept) -> NDArray[np.int8] | None:
-    """Return what is known of the rows that are left, given what is known of all that were read."""
-    checked = check_known(known, table.reading.n_read)
-    return checked if checked is None or table.kept is None else checked[table.kept]
 
 
 def read_table(
@@ -292,18 +153,6 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
     return Table(out, network.states, kept, reading, tuple(sorted(holed)))
 
 
-def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[BayesianNetwork, Table]:
-    """Return the structure with one more state where values are missing, and the table for it.
-
-    The code of a missing value, one past the last state, is that of the new state.
-    """
-    states: dict[str, tuple[Hashable, ...]] = dict(network.states)
-    for c in table.holed:
-        states[network.nodes[c]] = (*states[network.nodes[c]], MISSING_STATE)
-    wider = BayesianNetwork(network.parents, states)
-    return wider, replace(table, states=wider.states, holed=())
-
-
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:
     """Return the type that codes are read into, with room for missing values if they are kept."""
     layout = network.layout
@@ -357,7 +206,7 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
             raise DataError(
                 f"{source.where} has {source.n_columns} columns; the network has "
                 f"{network.n_nodes} nodes. Column k belongs to network.nodes[k]: "
-                f"{_some(network.nodes)}. A frame with named columns may have more."
+                f"{some(network.nodes)}. A frame with named columns may have more."
             )
         return list(range(source.n_columns))
     for column, node in config.rename.items():
@@ -393,9 +242,9 @@ def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> Da
     advice = "Add the column, or say which one it is with rename={column: node}."
     if hints:
         advice = f"Did you mean rename={hints!r}?"
-    found = f"It has {_some(source.names or ())}."
+    found = f"It has {some(source.names or ())}."
     return DataError(
-        f"{source.where} lacks {len(missing)} of the network's columns: {_some(missing)}. {found} "
+        f"{source.where} lacks {len(missing)} of the network's columns: {some(missing)}. {found} "
         f"{advice}"
     )
 
@@ -404,7 +253,7 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
     """Return what turns each node's column into codes."""
     wrong_nodes = [node for node in config.labels if node not in network.states]
     if wrong_nodes:
-        raise DataError(f"labels names {_some(wrong_nodes)}, which the network does not have.")
+        raise DataError(f"labels names {some(wrong_nodes)}, which the network does not have.")
     coders = []
     for node in network.nodes:
         states = network.states[node]
@@ -412,8 +261,8 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
         wrong = [state for state in said.values() if state not in states]
         if wrong:
             raise DataError(
-                f"labels[{node!r}] leads to {_some(wrong)}, no state of the node; states: "
-                f"{_some(states)}."
+                f"labels[{node!r}] leads to {some(wrong)}, no state of the node; states: "
+                f"{some(states)}."
             )
         finder = StateFinder(states, said, config.ignore_case, source.is_text)
         edges = None
@@ -422,7 +271,7 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
             if len(edges) + 1 != len(states):
                 raise DataError(
                     f"bins[{node!r}] cuts into {len(edges) + 1} intervals at {edges.tolist()}; the "
-                    f"node has {len(states)} states: {_some(states)}."
+                    f"node has {len(states)} states: {some(states)}."
                 )
             if said:
                 raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
@@ -447,7 +296,7 @@ def _refuse_doubtful_codes(
             raise DataError(
                 f"{source.where}, column {node!r}: {code} could be the state "
                 f"{states[as_state]!r}, or the position of {states[code]!r}. States: "
-                f"{_some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
+                f"{some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
                 "with named columns; for positions, codes=True or an array of uint8."
             )
 
@@ -466,11 +315,11 @@ def fix_edges(
     edges = {n: list(cut) for n, cut in bins.items() if not isinstance(cut, int | Integral | str)}
     wrong = [n for n in bins if n not in place]
     if wrong:
-        raise DataError(f"bins names {_some(wrong)}, which the network does not have.")
+        raise DataError(f"bins names {some(wrong)}, which the network does not have.")
     if open_ones:
         if source.is_once:
             raise DataError(
-                f"{source.where} can be read once only, so the intervals of {_some(open_ones)} "
+                f"{source.where} can be read once only, so the intervals of {some(open_ones)} "
                 "cannot be found first: give their edges."
             )
         stretches = list(source.read([place[n] for n in open_ones]))
@@ -535,8 +384,3 @@ def _find_states(
         else:
             states[name] = sorted(found[name], key=lambda v: (str(type(v)), v))
     return states
-
-
-def _some(names: Sequence[object], limit: int = 8) -> str:
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown + (f", ... ({len(names) - limit} more)" if len(names) > limit else "")

@@ -19,15 +19,10 @@ from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 from robustbn._show.words import find_constants, find_unseen
+from robustbn._tables.coded import Reading, Table, with_missing_states
 from robustbn._tables.encode import require_rows
 from robustbn._tables.frames import build_frame
-from robustbn._tables.table import (
-    Reading,
-    Table,
-    encode_table,
-    infer_network,
-    with_missing_states,
-)
+from robustbn._tables.table import encode_table, infer_network
 from robustbn.estimator.settings import Settings, not_fitted
 from robustbn.exceptions import (
     ConstantColumnWarning,

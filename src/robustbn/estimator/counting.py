@@ -11,7 +11,7 @@ from robustbn._core.protocols import RowVector
 from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
 from robustbn._learn.filling import completing, describe_completion
 from robustbn._rows.memory import gather_holes, load_rows
-from robustbn._tables.table import as_weights
+from robustbn._tables.coded import as_weights
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.settings import understand_earlier
 from robustbn.network import BayesianNetwork
@@ -110,5 +110,5 @@ class MaximumLikelihoodEstimator(TableEstimator):
         table = self._encode(X)
         found = log_likelihood_of_rows(self._load(table), q)
         if table.holed:
-            found = found + self._gather(table).log_likelihoods(table.codes, q)
+            found = found + self._gather(table).posterior(table.codes, q).log_likelihoods
         return table.spread(found)

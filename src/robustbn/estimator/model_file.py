@@ -39,7 +39,7 @@ from robustbn._networks.files import decode, encode, read_bytes, write_bytes
 from robustbn._networks.json import read_parts, to_text
 from robustbn._networks.parts import build_network
 from robustbn._rows.memory import fingerprint_codes
-from robustbn._tables.table import Reading
+from robustbn._tables.coded import Reading
 from robustbn.exceptions import ModelFileError
 from robustbn.network import BayesianNetwork
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from robustbn._core.config import TableConfig
 from robustbn._networks import read_network
-from robustbn._tables.table import Table, read_table
+from robustbn._tables.coded import Table
+from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork

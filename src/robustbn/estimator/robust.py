@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
+from robustbn._core.judged import DOUBT
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._core.result import DOUBT, RobustFit, Round, Shift
+from robustbn._core.result import RobustFit, Round, Shift
 from robustbn._learn.filling import Complete, complete_fit, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
@@ -32,7 +33,7 @@ from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing, order_kinds
-from robustbn._tables.table import as_sides, as_weights
+from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
 from robustbn.exceptions import (

@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector
-from robustbn._core.result import (
-    DOUBT,
-    BadKind,
-    JudgedRows,
-    Misfit,
-    RepeatedRow,
-    RobustFit,
-    Round,
-    Shift,
-    Vanishing,
-)
+from robustbn._core.result import BadKind, Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.questions import choose_questions

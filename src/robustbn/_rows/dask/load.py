@@ -23,9 +23,10 @@ from robustbn._rows.dask.partition import (
 from robustbn._rows.dask.questions import describe
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.kernels import load_kernels
+from robustbn._tables.coded import Reading
 from robustbn._tables.encode import require_rows
 from robustbn._tables.sources import Source
-from robustbn._tables.table import Reading, find_columns
+from robustbn._tables.table import find_columns
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

@@ -15,8 +15,9 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows
 from robustbn._rows.kernels import load_kernels
+from robustbn._tables.coded import Table
 from robustbn._tables.sources import Source, open_table
-from robustbn._tables.table import Table, encode_source, encode_table
+from robustbn._tables.table import encode_source, encode_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

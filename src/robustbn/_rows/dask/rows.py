@@ -29,7 +29,8 @@ from robustbn._rows.dask.questions import (
     sum_rows,
 )
 from robustbn._rows.memory import draw_evenly, find_holed, load_rows
-from robustbn._tables.table import Reading, dtype_of_codes
+from robustbn._tables.coded import Reading
+from robustbn._tables.table import dtype_of_codes
 from robustbn.network import BayesianNetwork
 
 T = TypeVar("T")

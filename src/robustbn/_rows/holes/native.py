@@ -53,7 +53,9 @@ class NativeHoles:
         try:
             row, column = self.questions.add(codes, weights, self.n_threads)
         except MemoryError:
-            raise insufficient_memory(2 * self.n_bytes, "Gathering rows with holes") from None
+            # a base takes 4 bytes and its share of a hash table; no row asks more than it has cells
+            needed = 2 * self.n_bytes + 8 * codes.size
+            raise insufficient_memory(needed, "Gathering rows with holes") from None
         self._refuse(codes, row, column)
 
     def expect(self, q: Vector) -> Expectation:
@@ -74,14 +76,16 @@ class NativeHoles:
         rows, columns = np.nonzero(codes == np.array(self.layout.cards))
         shape = (len(rows), max(self.layout.cards, default=0))
         probabilities: NDArray[np.float64] = allocate(shape, float, "Probabilities of holes")
+        logs: NDArray[np.float64] = allocate((len(codes),), float, "Likelihoods of rows")
+        tables = np.ascontiguousarray(q, dtype=np.float64)
         try:
             row, column = self.questions.posterior(
-                codes, np.ascontiguousarray(q, dtype=np.float64), probabilities, self.n_threads
+                codes, tables, probabilities, logs, self.n_threads
             )
         except MemoryError:
             raise insufficient_memory(probabilities.nbytes, "Probabilities of holes") from None
         self._refuse(codes, row, column)
-        return HolePosterior(rows, columns, probabilities)
+        return HolePosterior(rows, columns, probabilities, logs)
 
     def _refuse(self, codes: NDArray[Any], row: int, column: int) -> None:
         if row >= 0:

@@ -128,15 +128,17 @@ class NumpyHoles:
         is_hole = codes == np.array(self.layout.cards)
         line = np.cumsum(is_hole.ravel()).reshape(is_hole.shape) - 1
         probabilities = np.zeros((int(is_hole.sum()), max(self.layout.cards, default=0)))
+        logs = np.zeros(len(codes))
         for columns, rows in self._components_of(codes):
             component = self.components[columns]
             bases = _bases(self.layout, component, codes[rows])
             for part in self._parts(component, len(bases)):
                 answer = _answer(self.layout, component, q, bases[part])
+                logs[rows[part]] += answer.log_sums
                 for hole, p in zip(component.order, answer.holes, strict=True):
                     probabilities[line[rows[part], hole], : p.shape[1]] = p
         where = np.argwhere(is_hole)
-        return HolePosterior(where[:, 0], where[:, 1], probabilities)
+        return HolePosterior(where[:, 0], where[:, 1], probabilities, logs)
 
     def _components_of(self, codes: NDArray[Any]) -> Iterator[tuple[Columns, NDArray[np.int64]]]:
         """Yield the components of the rows, each with the rows that have it."""

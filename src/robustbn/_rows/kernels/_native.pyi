@@ -117,6 +117,7 @@ class Holes:
         codes: NDArray[np.integer],
         q: NDArray[np.float64],
         probabilities: NDArray[np.float64],
+        log_likelihoods: NDArray[np.float64],
         n_threads: int,
     ) -> tuple[int, int]: ...
     @property

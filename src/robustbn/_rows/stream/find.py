@@ -12,8 +12,8 @@ from typing import Any
 from robustbn._core.config import TableConfig
 from robustbn._core.protocols import Column
 from robustbn._rows.stream.parts import Part, open_anew
+from robustbn._tables.coded import Table
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
-from robustbn._tables.table import Table
 from robustbn.exceptions import DataError
 
 PART_ROWS = 2**22  # row groups are read together up to so many rows

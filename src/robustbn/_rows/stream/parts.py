@@ -16,13 +16,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
-from robustbn._tables.table import (
-    code_block,
-    dtype_of_codes,
-    find_columns,
-    fix_edges,
-    make_coders,
-)
+from robustbn._tables.table import code_block, dtype_of_codes, find_columns, fix_edges, make_coders
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

@@ -1,0 +1,158 @@
+"""What is known of the rows of a table once they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import RowVector, Vector
+
+TRUST_EDGES = np.linspace(0, 1, 21)
+DOUBT = 0.5  # a row with less trust is distrusted
+MOST_DRAWN = 20_000  # rows that are kept, to look for what the network misses
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """How the trust in rows is spread: what is left where nobody holds a number a row.
+
+    Parameters
+    ----------
+    counts : rows with a trust in each of 20 equal intervals from 0 to 1.
+    n_distrusted : rows with less than one half.
+    total, squares : sums of the trust and of its square.
+    """
+
+    counts: Vector
+    n_distrusted: int
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, weights: RowVector) -> Trust:
+        """Return how the trust in some rows is spread; O(N)."""
+        counts, _ = np.histogram(weights, TRUST_EDGES)
+        return cls(
+            counts=counts.astype(np.float64),
+            n_distrusted=int(np.count_nonzero(weights < DOUBT)),
+            total=float(weights.sum(dtype=np.float64)),
+            squares=float(np.square(weights, dtype=np.float64).sum()),
+        )
+
+    @property
+    def effective_rows(self) -> float:
+        """Rows that would tell as much if all were trusted: `(sum w)^2 / sum w^2`."""
+        return self.total**2 / self.squares if self.squares else 0.0
+
+    def scaled(self, factor: float) -> Trust:
+        """Return what so many times as many rows of the same kind would have."""
+        return Trust(
+            self.counts * factor,
+            round(self.n_distrusted * factor),
+            self.total * factor,
+            self.squares * factor,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """What is known of the rows of a fit once they are judged.
+
+    Parameters
+    ----------
+    weights : trust in each row that was read, NaN for those left out; None if there are too many.
+    trust : how it is spread.
+    numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
+        they are, their codes of shape (n, d), and the trust in them.
+    drawn, drawn_codes, drawn_trust : some rows, drawn evenly from all: which they are, their codes,
+        and the trust in them.
+    """
+
+    weights: RowVector | None
+    trust: Trust
+    numbers: NDArray[np.int64]
+    codes: Codes
+    doubts: RowVector
+    drawn: NDArray[np.int64]
+    drawn_codes: Codes
+    drawn_trust: RowVector
+
+    def judged_again(self, weigh: Callable[[Codes], RowVector]) -> JudgedRows:
+        """Return what is known once the rows at hand are judged anew; the others stay trusted.
+
+        Parameters
+        ----------
+        weigh : returns the trust in rows of these codes.
+        """
+        doubts, drawn_trust = weigh(self.codes), weigh(self.drawn_codes)
+        weights, still = self.weights, doubts < DOUBT
+        if weights is None:
+            spread = Trust.of(drawn_trust).scaled(self.trust.counts.sum() / len(drawn_trust))
+        else:
+            weights = weights.copy()
+            weights[self.numbers] = doubts
+            spread = Trust.of(weights[~np.isnan(weights)])
+        return replace(
+            self,
+            weights=weights,
+            trust=spread,
+            numbers=self.numbers[still],
+            codes=self.codes[still],
+            doubts=doubts[still],
+            drawn_trust=drawn_trust,
+        )
+
+    def candidates(self) -> tuple[NDArray[np.int64], Codes, RowVector]:
+        """Return rows that a person may be asked about, none twice: numbers, codes, trust."""
+        some = np.unique(np.linspace(0, len(self.doubts) - 1, MOST_DRAWN).astype(np.int64))
+        some = some[: len(self.doubts)]
+        numbers = np.concatenate([self.numbers[some], self.drawn])
+        _, first = np.unique(numbers, return_index=True)
+        codes = np.concatenate([self.codes[some], self.drawn_codes])
+        return (
+            numbers[first],
+            codes[first],
+            np.concatenate([self.doubts[some], self.drawn_trust])[first],
+        )
+
+    @classmethod
+    def of(
+        cls,
+        trust: RowVector,
+        n_rows: int,
+        numbers_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+        codes_of: Callable[[NDArray[np.int64]], Codes],
+        *,
+        weights: RowVector | None,
+        most: int | None = None,
+    ) -> JudgedRows:
+        """Return what is known of a table's rows from the trust in some or all of them.
+
+        Parameters
+        ----------
+        trust : in the rows that are at hand; shape (n,).
+        n_rows : of the table; where there are more than n, those at hand stand for all.
+        numbers_of, codes_of : which rows of the table they are, and their codes.
+        weights : trust in each row that was read; None if nobody holds it.
+        most : distrusted rows to keep.
+        """
+        doubtful = np.flatnonzero(trust < DOUBT)[:most]
+        if weights is not None:
+            spread = Trust.of(weights[~np.isnan(weights)])
+        else:
+            spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
+        drawn = np.unique(np.linspace(0, len(trust) - 1, MOST_DRAWN).astype(np.int64))
+        return cls(
+            weights,
+            spread,
+            numbers_of(doubtful),
+            codes_of(doubtful),
+            trust[doubtful],
+            numbers_of(drawn),
+            codes_of(drawn),
+            trust[drawn],
+        )

@@ -1,0 +1,174 @@
+"""A table as codes, and what was found when it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import TableConfig
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import RowVector
+from robustbn._tables.encode import check_known, check_weights
+from robustbn.exceptions import DataError
+from robustbn.network import BayesianNetwork
+
+MISSING_STATE = "missing"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table was read, and what was found in it.
+
+    Parameters
+    ----------
+    n_read : rows that were read, those left out included.
+    n_rows : rows that are left, N.
+    n_missing, n_unknown : values of each node that were missing, or no state of it.
+    ignored : columns that are no node of the network.
+    kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
+    where : its path, or what to call it.
+    config : the settings, with the ends of all intervals.
+    skipped : files that could not be read, and why.
+    """
+
+    n_read: int
+    n_rows: int
+    n_missing: Mapping[str, int]
+    n_unknown: Mapping[str, int]
+    ignored: tuple[str, ...]
+    kind: str
+    where: str
+    config: TableConfig
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_holes(self) -> int:
+        """Values that are missing from the rows that are left."""
+        if not self.config.keeps_holes:
+            return 0
+        unknown = self.n_unknown if self.config.on_unknown == "missing" else {}
+        return sum(self.n_missing.values()) + sum(unknown.values())
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that were left out because of a missing or unknown value."""
+        return self.n_read - self.n_rows
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.n_read:,} rows read."]
+        if self.n_dropped:
+            missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
+            lines.append(
+                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
+                f"{unknown:,} unknown values."
+            )
+        if self.ignored:
+            many = len(self.ignored) > 1
+            lines.append(
+                f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
+                f"{some(self.ignored)}."
+            )
+        if self.skipped:
+            many = len(self.skipped) > 1
+            lines.append(
+                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
+                f"{'were' if many else 'was'} skipped: {some(list(self.skipped))}."
+            )
+        return " ".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table as codes. Estimators take it in place of the table it was read from.
+
+    Parameters
+    ----------
+    codes : position of each row's state at each node, and one more than the last for a value that
+        is missing; shape (N, d).
+    states : those of each node; the keys are what the columns are, in order.
+    kept : numbers of the rows that are left, if any were left out; else None.
+    reading : what was found.
+    holed : the columns in which values are missing.
+    """
+
+    codes: Codes
+    states: Mapping[str, tuple[Hashable, ...]]
+    kept: NDArray[np.int64] | None
+    reading: Reading
+    holed: tuple[int, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """What the columns are."""
+        return tuple(self.states)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of the rows that are left at their places among all that were read.
+
+        Rows that were left out get NaN.
+        """
+        if self.kept is None:
+            return values
+        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
+        spread[self.kept] = values
+        return spread
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.nodes)} nodes. {self.reading}>"
+
+
+class Kept(Protocol):
+    """A table that was read, wherever its rows are."""
+
+    @property
+    def reading(self) -> Reading:
+        """What was found."""
+
+    @property
+    def kept(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows that are left, if any were left out."""
+
+
+def as_weights(weights: Any, table: Kept) -> RowVector | None:
+    """Return the weights of the rows that are left, given those of all that were read."""
+    checked = check_weights(weights, table.reading.n_read)
+    if checked is None or table.kept is None:
+        return checked
+    left = checked[table.kept]
+    if not left.any():
+        raise DataError(
+            "Every row with a weight above zero was left out because of a missing or unknown "
+            "value: there is nothing to learn from."
+        )
+    return left
+
+
+def as_sides(known: Any, table: Kept) -> NDArray[np.int8] | None:
+    """Return what is known of the rows that are left, given what is known of all that were read."""
+    checked = check_known(known, table.reading.n_read)
+    return checked if checked is None or table.kept is None else checked[table.kept]
+
+
+def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[BayesianNetwork, Table]:
+    """Return the structure with one more state where values are missing, and the table for it.
+
+    The code of a missing value, one past the last state, is that of the new state.
+    """
+    states: dict[str, tuple[Hashable, ...]] = dict(network.states)
+    for c in table.holed:
+        states[network.nodes[c]] = (*states[network.nodes[c]], MISSING_STATE)
+    wider = BayesianNetwork(network.parents, states)
+    return wider, replace(table, states=wider.states, holed=())
+
+
+def some(names: Sequence[object], limit: int = 8) -> str:
+    """Return a few names, and how many more there are."""
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown + (f", ... ({len(names) - limit} more)" if len(names) > limit else "")
