@@ -256,6 +256,13 @@ class BayesianNetwork:
             cpts = self._tables_of(cpts)
         return BayesianNetwork(self._parents, self._states, cpts)
 
+    def label_row(self, codes: Sequence[int]) -> tuple[Hashable, ...]:
+        """Return the states of a row of codes, None where a value is missing."""
+        return tuple(
+            states[code] if code < len(states) else None
+            for states, code in zip(self._states.values(), codes, strict=True)
+        )
+
     def with_edges(self, edges: Iterable[tuple[str, str]]) -> BayesianNetwork:
         """Return the structure with more edges, each (parent, child); without tables.
 

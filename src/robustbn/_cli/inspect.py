@@ -99,7 +99,7 @@ def _describe_model(path: str) -> dict[str, Any]:
 
 def _describe_table(path: str, reading: dict[str, Any], steps: Steps) -> dict[str, Any]:
     """Return the columns of a table and what is in them."""
-    from robustbn._tables.encode import distinct_values
+    from robustbn._tables.encode import count_missing, distinct_values
     from robustbn._tables.sources import open_table
     from robustbn.network import BayesianNetwork
 
@@ -111,9 +111,11 @@ def _describe_table(path: str, reading: dict[str, Any], steps: Steps) -> dict[st
         steps.expect(source.n_rows)
         names = source.names or tuple(map(str, range(source.n_columns)))
         values: list[set[Any]] = [set() for _ in names]
+        missing = [0] * len(names)
         for columns in source.read(range(len(names))):
             n = len(columns[0].values)
-            for found, column in zip(values, columns, strict=True):
+            for k, (found, column) in enumerate(zip(values, columns, strict=True)):
+                missing[k] += count_missing(column, source.is_text)
                 if len(found) <= MOST_VALUES:
                     found |= distinct_values(column, source.is_text)
             n_rows += n
@@ -126,9 +128,10 @@ def _describe_table(path: str, reading: dict[str, Any], steps: Steps) -> dict[st
                 "name": name,
                 "different_values": len(found),
                 "is_more": len(found) > MOST_VALUES,
+                "missing": gone,
                 "values": sorted(map(str, found))[:8],
             }
-            for name, found in zip(names, values, strict=True)
+            for name, found, gone in zip(names, values, missing, strict=True)
         ],
     }
 
@@ -144,13 +147,15 @@ def _check(
     table = read_rows(path, network, config, steps)
     reading = table.reading
     with steps.step("count", "counting"):
-        counts = load_rows(network, table.codes).count()
+        counts = load_rows(network, table.codes, holed=table.holed).count()
     found = diagnose(network.layout, counts, eps)
     return {
         "path": path,
         "rows_read": reading.n_read,
         "rows": reading.n_rows,
         "rows_left_out": reading.n_dropped,
+        "missing_by_column": {n: k for n, k in reading.n_missing.items() if k},
+        "missing": reading.say_missing(),
         "columns_ignored": list(reading.ignored),
         "constant_columns": [node for node, _ in find_constants(network, counts)],
         "configurations_unseen": len(find_unseen(network, counts)),
@@ -182,6 +187,7 @@ def _show(console: Console, facts: Any) -> None:
             {
                 "table": f"{found['path']}: {found['rows']:,} rows, every node has its column",
                 "left out": f"{found['rows_left_out']:,} rows" if found["rows_left_out"] else None,
+                "missing": found["missing"] or None,
                 "ignored": some(found["columns_ignored"]) or None,
                 "constant": some(found["constant_columns"]) or None,
                 "unseen": f"{unseen:,} configurations occur in no row" if unseen else None,
@@ -217,7 +223,10 @@ def _show_table(console: Console, table: Any) -> None:
         n = column["different_values"]
         count = f"more than {MOST_VALUES}" if column["is_more"] else f"{n:,}"
         dots = ", ..." if n > len(column["values"]) else ""
-        lines[column["name"]] = f"{count:>13} values: {', '.join(column['values'])}{dots}"
+        gone = column["missing"]
+        without = f" ({gone / max(table['rows'], 1):.1%} missing)" if gone else ""
+        values = ", ".join(column["values"])
+        lines[column["name"]] = f"{count:>13} values{without}: {values}{dots}"
     print_facts(console, lines)
     if len(columns) > MOST_COLUMNS:
         console.print(f"and {len(columns) - MOST_COLUMNS} more columns")

@@ -34,6 +34,10 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
             "rows": reading.n_rows,
             "rows_left_out": reading.n_dropped,
             "left_out_because": say_dropped(reading),
+            "values_missing": reading.n_holes,
+            "missing_by_column": {n: k for n, k in reading.n_missing.items() if k},
+            "rows_incomplete": reading.n_incomplete,
+            "missing": reading.say_missing(),
             "columns_ignored": list(reading.ignored),
         },
         "verdict": verdict(report),
@@ -52,6 +56,22 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
             for kind in report.kinds
         ],
         "repeated_rows": len(report.repeats),
+        "inferred": _inferred(fit),
+    }
+
+
+def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:
+    """Return what was inferred of missing values."""
+    found = fit.inferred_
+    if found is None:
+        return None
+    shares = zip(fit.network_.nodes, found.missing.tolist(), strict=True)
+    return {
+        "steps": found.n_steps,
+        "is_converged": found.is_converged,
+        "standard_errors_left": found.left,
+        "rows_sampled": found.n_sampled,
+        "share_inferred": {node: share for node, share in shares if share},
     }
 
 
@@ -111,6 +131,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "ignored": f"{len(ignored)} columns that are no nodes: {some(ignored)}"
             if ignored
             else None,
+            "missing": table["missing"] or None,
             "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],

@@ -183,6 +183,7 @@ def fit_stream(
         where=os.fspath(table) if isinstance(table, str | os.PathLike) else _name(stream),
         config=stream.config,
         skipped=dict(stream.skipped),
+        n_incomplete=data.surveyed.incomplete,
     )
     rows = survey.rows
     return Fitted(fit, found, _judge_sample(fit, survey, fit.model.weigh(rows)))

@@ -16,7 +16,7 @@ import numpy as np
 from robustbn._core.config import is_same
 from robustbn._core.judged import TRUST_EDGES, JudgedRows
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, Misfit, RepeatedRow, Round
+from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.page import ExplainedRow, Report, render_page
@@ -47,6 +47,8 @@ class FittedEstimator(Protocol):
     repeats_: list[RepeatedRow]
     history_: list[Round]
     misfit_: Misfit | None
+    inferred_: Inferred | None
+    vanishing_: list[Vanishing]
     reading_: Reading
     fit_seconds_: float
     _fit: Any
@@ -114,6 +116,9 @@ def build_report(
         command=_call(fit) if command is None else command,
         title=_title(reading) if title is None else title,
         misfit=fit.misfit_,
+        missing=reading.say_missing(),
+        inferred=fit.inferred_,
+        vanishing=tuple(str(group) for group in fit.vanishing_),
     )
 
 
@@ -127,12 +132,11 @@ def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:
     weights = fit._judged.doubts
     worst = np.argsort(weights, kind="stable")[:max_rows]
     codes = fit._judged.codes[worst]
-    states = [fit.network_.states[node] for node in fit.network_.nodes]
     return [
         ExplainedRow(
             row=int(row),
             weight=float(weight),
-            states=tuple(labels[code] for labels, code in zip(states, line, strict=True)),
+            states=fit.network_.label_row(line),
             why=reason.text,
             blamed=reason.nodes,
         )

@@ -111,10 +111,9 @@ def describe_repeats(
 ) -> list[RepeatedRow]:
     """Describe the rows that appear too often, those with the largest surplus first."""
     worst = np.argsort(repeats.expected - repeats.seen)[:limit]
-    labels = [network.states[node] for node in network.nodes]
     described = []
     for i, row in zip(worst, repeats.codes[worst].tolist(), strict=True):
-        states = [of_node[code] for of_node, code in zip(labels, row, strict=True)]
+        states = network.label_row(row)
         described.append(
             RepeatedRow(
                 row=int(repeats.first[i]),

@@ -33,6 +33,7 @@ class Reading:
     where : its path, or what to call it.
     config : the settings, with the ends of all intervals.
     skipped : files that could not be read, and why.
+    n_incomplete : rows from which a value is missing, or would be if it were no error.
     """
 
     n_read: int
@@ -44,6 +45,7 @@ class Reading:
     where: str
     config: TableConfig
     skipped: Mapping[str, str] = field(default_factory=dict)
+    n_incomplete: int = 0
 
     @property
     def n_holes(self) -> int:
@@ -58,8 +60,22 @@ class Reading:
         """Rows that were left out because of a missing or unknown value."""
         return self.n_read - self.n_rows
 
+    def say_missing(self) -> str:
+        """Return a sentence on the values that are missing from the rows; empty if none is."""
+        if not self.n_holes:
+            return ""
+        node, most = max(self.n_missing.items(), key=lambda each: each[1], default=("", 0))
+        complete = self.n_rows - self.n_incomplete
+        said = (
+            f"{self.n_holes:,} values are missing; {complete:,} of {self.n_rows:,} rows are "
+            f"complete ({complete / max(self.n_rows, 1):.1%})"
+        )
+        if most:
+            said += f", and {node} alone is missing from {most / max(self.n_read, 1):.1%}"
+        return said + "."
+
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_read:,} rows read."]
+        lines = [f"{self.where}: {self.n_read:,} rows read.", self.say_missing()]
         if self.n_dropped:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
             lines.append(
@@ -78,7 +94,7 @@ class Reading:
                 f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
                 f"{'were' if many else 'was'} skipped: {some(list(self.skipped))}."
             )
-        return " ".join(lines)
+        return " ".join(line for line in lines if line)
 
 
 @dataclass(frozen=True, eq=False)

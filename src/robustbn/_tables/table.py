@@ -149,6 +149,7 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
         kind=source.kind,
         where=source.where,
         config=config,
+        n_incomplete=tally.incomplete,
     )
     return Table(out, network.states, kept, reading, tuple(sorted(holed)))
 
@@ -183,7 +184,7 @@ def code_block(
     Returns which rows to leave out, and the columns in which values are missing from others: there
     the code is one past the last state.
     """
-    is_bad, holed = np.zeros(codes.shape[1], bool), []
+    is_bad, has_hole, holed = np.zeros(codes.shape[1], bool), np.zeros(codes.shape[1], bool), []
     for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
         found = coder.code(column, out)
         if found is None:
@@ -195,7 +196,9 @@ def code_block(
             if is_hole.any():
                 out[is_hole] = coder.hole
                 holed += [k] if coder.hole == coder.n_states else []
+        has_hole |= is_hole
         is_bad |= (found < 0) & ~is_hole
+    tally.incomplete += int(np.count_nonzero(has_hole & ~is_bad))
     return np.flatnonzero(is_bad), holed
 
 

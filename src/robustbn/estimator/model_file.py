@@ -122,7 +122,8 @@ def describe_reading(reading: Reading) -> dict[str, Any]:
     """Return how a table was read as plain values."""
     config = asdict(reading.config)
     config["labels"] = {n: list(pairs.items()) for n, pairs in reading.config.labels.items()}
-    plain = {name: getattr(reading, name) for name in ("n_read", "n_rows", "kind", "where")}
+    names = ("n_read", "n_rows", "kind", "where", "n_incomplete")
+    plain = {name: getattr(reading, name) for name in names}
     return {
         **plain,
         "n_missing": dict(reading.n_missing),
@@ -148,6 +149,7 @@ def build_reading(document: Any) -> Reading:
             where=str(document["where"]),
             config=TableConfig(**config),
             skipped=dict(document.get("skipped", {})),
+            n_incomplete=int(document.get("n_incomplete", 0)),
         )
 
 

@@ -199,9 +199,9 @@ class ShownEstimator(TableEstimator):
                 for place, reason in zip(places, reasons, strict=True)
             ],
         }
-        for i, node in enumerate(network.nodes):
-            states = [network.states[node][code] for code in codes[places, i]]
-            asked[node if node not in asked else f"{node} (state)"] = states
+        labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
+        for node, states in zip(network.nodes, labels, strict=False):
+            asked[node if node not in asked else f"{node} (state)"] = list(states)
         return asked
 
     def summary(self) -> Any:

@@ -84,6 +84,7 @@ def load_on_dask(
         n_rows=partitions.n_rows,
         n_missing=_sum_by_node(network, [f.n_missing for f in founds]),
         n_unknown=_sum_by_node(network, [f.n_unknown for f in founds]),
+        n_incomplete=sum(f.n_incomplete for f in founds),
         ignored=tuple(dict.fromkeys([*reading.ignored, *(i for f in founds for i in f.ignored)])),
     )
     return RowsOnDask(network, partitions, reading, np.concatenate(dropped), name, n_threads)

@@ -40,6 +40,7 @@ class FoundInPartition:
     n_unknown: Mapping[str, int]
     ignored: tuple[str, ...]
     dropped: NDArray[np.int64]
+    n_incomplete: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,10 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
         for node, n in found.n_unknown.items():
             unknown[node] = unknown.get(node, 0) + n
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
-    found_here = FoundInPartition(n_read, missing, unknown, ignored, np.concatenate(dropped))
+    incomplete = sum(t.reading.n_incomplete for t in tables)
+    found_here = FoundInPartition(
+        n_read, missing, unknown, ignored, np.concatenate(dropped), incomplete
+    )
     partition = Partition(layout, reader.kernels, codes, found_here)
     try:
         partition.rows  # noqa: B018 - packs them

@@ -24,6 +24,7 @@ class Surveyed:
     counts : of all rows, cell by cell.
     sizes, reads : rows of each part that were kept, and that were read.
     missing, unknown : values of each node.
+    incomplete : rows from which a value is missing.
     drawn : rows that were drawn, if they were chosen beforehand.
     keyed : rows that were drawn, otherwise.
     unsaved : those of either that no checkpoint holds.
@@ -36,6 +37,7 @@ class Surveyed:
     reads: list[int] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    incomplete: int = 0
     drawn: list[Drawn] = field(default_factory=list)
     unsaved: list[Drawn] = field(default_factory=list)
     keyed: KeyedRows = field(init=False)
@@ -60,6 +62,7 @@ class Surveyed:
         self.reads.append(n_read)
         self.missing.update(odd.missing)
         self.unknown.update(odd.unknown)
+        self.incomplete += odd.incomplete
         self._take(drawn)
         self.unsaved += drawn
 
@@ -89,6 +92,7 @@ class Surveyed:
             "reads": np.array(self.reads, np.int64),
             "missing": _pairs(self.missing),
             "unknown": _pairs(self.unknown),
+            "incomplete": self.incomplete,
             "skipped": _pairs(skipped),
             "numbers": fresh.numbers,
             "codes": fresh.codes,
@@ -102,6 +106,7 @@ class Surveyed:
         self.sizes, self.reads = last["sizes"].tolist(), last["reads"].tolist()
         self.missing = Counter({n: int(v) for n, v in last["missing"].tolist()})
         self.unknown = Counter({n: int(v) for n, v in last["unknown"].tolist()})
+        self.incomplete = int(last["incomplete"])
         self._take([Drawn(each["numbers"], each["codes"], each["keys"]) for each in stored])
         return dict(last["skipped"].tolist())
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import standard_errors, sum_over_rows
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, Misfit, RepeatedRow, Round
+from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -66,6 +66,8 @@ class Report:
     seconds : how long the fit took.
     command : the command line that repeats it.
     title : of the page.
+    missing, inferred : what was missing from the rows, in a sentence; and what was made of it.
+    vanishing : groups of rows of which hardly any is trusted, a sentence each.
     """
 
     network: BayesianNetwork
@@ -93,6 +95,9 @@ class Report:
     command: str | None = None
     title: str = "Robust tables"
     misfit: Misfit | None = None
+    missing: str = ""
+    inferred: Inferred | None = None
+    vanishing: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells

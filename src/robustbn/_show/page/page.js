@@ -210,6 +210,7 @@ const page = (() => {
       `Moved by ${share(node.moved)}; sampling alone could explain up to ${share(node.error)}.`,
       `${grouped(node.perConfiguration)} trusted rows a configuration on average.`,
     ];
+    if (node.missing) parts.push(`${share(node.missing)} of its weight is inferred: those rows miss the value or one of a parent.`);
     if (node.onlyDistrusted) parts.push(`${plural(node.onlyDistrusted, "configuration")} only in distrusted rows.`);
     if (list.length < node.size) {
       parts.push(list.length
@@ -237,9 +238,11 @@ const page = (() => {
 
   /* --- rows --------------------------------------------------------------------------------- */
 
+  const stateOf = (node, code) => (code < 0 ? "missing" : node.states[code]);
+
   const statesOf = (codes, blamed) => make("dl", { class: "states" }, ...data.nodes.map((node, i) => make(
     "div", { class: blamed.includes(i) ? "blamed" : null },
-    make("dt", {}, node.name), make("dd", {}, node.states[codes[i]]),
+    make("dt", {}, node.name), make("dd", {}, stateOf(node, codes[i])),
   )));
 
   const rowButton = (number) => make("button", { type: "button", class: "open", "aria-expanded": "false", "aria-label": `Row ${number}: show its states` }, String(number));
@@ -251,7 +254,7 @@ const page = (() => {
       return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
     const lines = [["row", "trust", "why", ...data.nodes.map((n) => n.name)],
-      ...rows.map((r) => [r[0], r[1], r[2], ...r[4].map((code, i) => data.nodes[i].states[code])])];
+      ...rows.map((r) => [r[0], r[1], r[2], ...r[4].map((code, i) => stateOf(data.nodes[i], code))])];
     return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
   };
 
@@ -274,7 +277,7 @@ const page = (() => {
     const tell = () => { at("row-count").textContent = shown.length < rows.length ? `${grouped(shown.length)} of ${plural(rows.length, "row")}` : ""; };
     let texts = null;
     at("row-filter").addEventListener("input", (event) => {
-      texts = texts || rows.map((r) => [r[0], r[2], ...r[4].map((code, i) => `${data.nodes[i].name}=${data.nodes[i].states[code]}`)].join("\n").toLowerCase());
+      texts = texts || rows.map((r) => [r[0], r[2], ...r[4].map((code, i) => `${data.nodes[i].name}=${stateOf(data.nodes[i], code)}`)].join("\n").toLowerCase());
       const wanted = event.target.value.trim().toLowerCase().replace(/\s*=\s*/g, "=");
       shown = wanted ? rows.filter((r, k) => (/^\d+$/.test(wanted) && String(r[0]) === wanted) || texts[k].includes(wanted)) : rows;
       made.show(shown); tell();

@@ -48,6 +48,7 @@ def page_data(report: Report) -> dict[str, Any]:
             "perConfiguration": round(float(moves.rows_per_configuration[i]), 1),
             "onlyDistrusted": int(moves.n_only_distrusted[i]),
             "size": int(np.diff(network.layout.config_start)[i]),
+            "missing": 0.0 if report.inferred is None else float(report.inferred.missing[i]),
             "table": _table(report, i, kept[i]),
         }
         for i, node in enumerate(network.nodes)
@@ -107,6 +108,9 @@ def _table(report: Report, i: int, kept: NDArray[np.int64]) -> dict[str, Any]:
         "all": [_round_rows(c) for c in plain_counts[kept].tolist()],
         "moved": _whole(report.moves.of_configuration[own][kept]),
     }
+    if report.inferred is not None:
+        shown = report.inferred.observed_counts[cells].reshape(-1, card).sum(axis=1)
+        table["shown"] = [_round_rows(c) for c in shown[kept].tolist()]
     if len(kept) < own.stop - own.start:
         table["which"] = kept.tolist()
     return table
@@ -132,7 +136,7 @@ def _rows(report: Report) -> list[list[Any]]:
             round(float(row.weight), 4),
             as_text(row.why),
             [number[n] for n in row.blamed if n in number],
-            [code[s] for code, s in zip(code_of, row.states, strict=True)],
+            [code.get(s, -1) for code, s in zip(code_of, row.states, strict=True)],
         ]
         for row in report.rows[:most]
     ]
@@ -146,7 +150,7 @@ def _repeats(report: Report) -> list[list[Any]]:
             int(r.row),
             int(r.seen),
             float(f"{r.expected:.3g}"),
-            [code[r.states[n]] for code, n in zip(code_of, nodes, strict=True)],
+            [code.get(r.states[n], -1) for code, n in zip(code_of, nodes, strict=True)],
         ]
         for r in report.repeats
     ]

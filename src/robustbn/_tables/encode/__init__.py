@@ -9,6 +9,7 @@ from robustbn._tables.encode.columns import (
     ColumnCoder,
     as_numbers,
     count_intervals,
+    count_missing,
     distinct_values,
     find_edges,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "check_known",
     "check_weights",
     "count_intervals",
+    "count_missing",
     "distinct_values",
     "find_edges",
     "require_rows",

@@ -280,6 +280,30 @@ def _as_float(value: Any) -> float:
     return float("nan") if number is None else number
 
 
+def count_missing(column: Column, is_text: bool = False) -> int:
+    """Return how many values of a column are missing; O(n).
+
+    Parameters
+    ----------
+    is_text : whether values come from a text file: words for missing count too.
+    """
+
+    def is_gone(value: Any) -> bool:
+        return is_missing(value) or (is_text and str(value).strip() in WORDS_FOR_MISSING)
+
+    values = column.values
+    gone = np.zeros(len(values), bool) if column.is_missing is None else column.is_missing.copy()
+    if column.labels is not None:
+        gone |= np.array([*map(is_gone, column.labels), True])[values]
+    elif values.dtype.kind == "f":
+        gone |= np.isnan(values)
+    elif values.dtype.kind in "mM":
+        gone |= np.isnat(values)
+    elif values.dtype.kind not in "biu":
+        gone |= np.fromiter(map(is_gone, values.tolist()), bool, len(values))
+    return int(np.count_nonzero(gone))
+
+
 def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
     """Return the values that occur in a column, missing ones left out.
 

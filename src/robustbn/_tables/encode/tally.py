@@ -29,6 +29,7 @@ class Tally:
     missing, unknown : number of values of each node that has any.
     first_missing, first_unknown : number of the first row of each.
     examples : how often each unknown value of a node was seen, for the first of them.
+    incomplete : rows from which a value is missing.
     """
 
     missing: Counter[str] = field(default_factory=Counter)
@@ -36,6 +37,7 @@ class Tally:
     first_missing: dict[str, int] = field(default_factory=dict)
     first_unknown: dict[str, int] = field(default_factory=dict)
     examples: dict[str, Counter[Any]] = field(default_factory=dict)
+    incomplete: int = 0
 
     def add(self, node: str, column: Column, found: NDArray[np.int32], start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""
