@@ -1,4 +1,4 @@
-"""`python -m benchmarks proof | compare | golden | stream | NAME... | all`: run, write results.
+"""`python -m benchmarks proof | compare | golden | stream | NAME... | all`: run and write.
 
 The first four have options of their own: see `python -m benchmarks proof --help`.
 """
@@ -64,6 +64,9 @@ def main(arguments: list[str]) -> None:
     names = list(BENCHMARKS) if "all" in chosen.names else list(dict.fromkeys(chosen.names))
     settings = Settings(
         quick=chosen.quick,
+        full=chosen.full,
+        fresh=chosen.fresh,
+        minutes=chosen.minutes,
         seed=chosen.seed,
         n_rounds=chosen.rounds,
         budget_s=chosen.budget,
@@ -82,6 +85,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     names = [*BENCHMARKS, "all"]
     parser.add_argument("names", nargs="+", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer rows; goals are not judged")
+    parser.add_argument("--full", action="store_true", help="real, proposals: every table")
+    parser.add_argument("--fresh", action="store_true", help="ignore cells measured before")
+    parser.add_argument(
+        "--minutes", type=float, default=defaults.minutes, help="begin no cell after so long"
+    )
     parser.add_argument("--seed", type=int, default=defaults.seed)
     parser.add_argument("--rounds", type=int, default=defaults.n_rounds, help="at the most")
     parser.add_argument(

@@ -14,9 +14,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import robustbn
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOK = ROOT / ".bench_cache" / "cells.jsonl"
@@ -85,6 +88,8 @@ class Cell:
 class Notebook:
     """The cells that were measured before, by settings and version of the code.
 
+    A cell is any dataclass whose fields decide what is measured, its `experiment` among them.
+
     Parameters
     ----------
     path : of the file of JSON lines; made when the first cell is noted.
@@ -111,11 +116,11 @@ class Notebook:
             else:
                 self._known.pop(_as_text(key), None)
 
-    def find(self, cell: Cell) -> Record | None:
+    def find(self, cell: DataclassInstance) -> Record | None:
         """Return what was measured in the cell, or None."""
         return self._known.get(_as_text(self._key(cell)))
 
-    def note(self, cell: Cell, result: Record) -> None:
+    def note(self, cell: DataclassInstance, result: Record) -> None:
         """Keep what was measured, in memory and at the end of the file."""
         key = self._key(cell)
         result = {**result, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
@@ -124,12 +129,12 @@ class Notebook:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": key, "result": result}) + "\n")
 
-    def records(self, cells: Iterable[Cell]) -> list[Record]:
+    def records(self, cells: Iterable[DataclassInstance]) -> list[Record]:
         """Return settings and results of the cells; those never measured say so."""
         missing = {"failed": NOT_MEASURED}
         return [{**asdict(cell), **(self.find(cell) or missing)} for cell in cells]
 
-    def _key(self, cell: Cell) -> Record:
+    def _key(self, cell: DataclassInstance) -> Record:
         return {**asdict(cell), "code": self.version}
 
 
@@ -138,10 +143,15 @@ def _as_text(key: Record) -> str:
 
 
 @cache
-def code_version() -> str:
-    """Return a hash of the files that decide results; twelve hexadecimal digits."""
+def code_version(*more: str) -> str:
+    """Return a hash of the files that decide results; twelve hexadecimal digits.
+
+    Parameters
+    ----------
+    more : files that decide them, too, from the root of the repository.
+    """
     digest = hashlib.sha256()
-    for folder, pattern in CODE:
+    for folder, pattern in (*CODE, *((ROOT, name) for name in more)):
         for path in sorted(folder.glob(pattern)):
             if path.is_file():
                 digest.update(path.relative_to(folder).as_posix().encode() + b"\0")

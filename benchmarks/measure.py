@@ -37,6 +37,9 @@ class Settings:
     Parameters
     ----------
     quick : fewer rows; the goals are not judged.
+    full : more of everything: hours, where a benchmark knows how.
+    fresh : whether finished cells of earlier runs are measured again.
+    minutes : no cell is begun after so long, where a benchmark has cells; 0 for no limit.
     seed : of the networks, the rows and the order of the contenders.
     n_rounds : rounds to run, at the most, for each contender.
     budget_s : seconds that one contender may take in all; its first round is always run.
@@ -44,6 +47,9 @@ class Settings:
     """
 
     quick: bool = False
+    full: bool = False
+    fresh: bool = False
+    minutes: float = 0.0
     seed: int = 0
     n_rounds: int = 15
     budget_s: float = 15.0
@@ -202,9 +208,10 @@ def say(message: str) -> None:
 
 
 def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
-    """Write `<name>.json` and `<name>.md`, or `<name>-quick...` for a quick run."""
+    """Write `<name>.json` and `<name>.md`; `<name>-quick...` or `<name>-full...` for such a run."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = report.name + ("-quick" if report.settings.quick else "")
+    settings = report.settings
+    stem = report.name + ("-quick" if settings.quick else "-full" if settings.full else "")
     data, page = folder / f"{stem}.json", folder / f"{stem}.md"
     content = {key: value for key, value in asdict(report).items() if key != "tables"}
     data.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -219,7 +226,7 @@ def render_markdown(report: Report) -> str:
     if report.skipped:
         parts.append("Skipped:\n\n" + "\n".join(f"- {reason}" for reason in report.skipped))
     if report.goals:
-        parts.append(_render_table(_tabulate_goals(report.goals)))
+        parts.append(_render_table(tabulate_goals(report.goals)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -248,7 +255,8 @@ def render_lines(header: Sequence[str], lines: Iterable[Sequence[str]], n_words:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *lines))
 
 
-def _tabulate_goals(goals: Sequence[Goal]) -> Table:
+def tabulate_goals(goals: Sequence[Goal]) -> Table:
+    """Return the goals as a table."""
     return Table(
         "Goals",
         ("goal", "wanted", "measured", "met"),

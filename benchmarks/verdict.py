@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,26 @@ def average(values: Sequence[float]) -> Average:
     if n < 2:
         return Average(mean, math.nan, n)
     return Average(mean, T_95.get(n - 1, 1.96) * float(np.std(values, ddof=1)) / math.sqrt(n), n)
+
+
+def bootstrap(
+    records: Sequence[Record],
+    statistic: Callable[[list[Record]], float],
+    key: str,
+    n_draws: int = 1000,
+) -> tuple[float, float] | None:
+    """Return a 95 % interval: groups of one key are drawn again, with all their records.
+
+    None where there are fewer than three groups, of which an interval would say nothing.
+    """
+    groups = list(group_by(records, key).values())
+    if len(groups) < 3:
+        return None
+    rng = np.random.default_rng(0)
+    draws = rng.integers(0, len(groups), (n_draws, len(groups)))
+    found = [statistic([r for g in draw for r in groups[g]]) for draw in draws]
+    low, high = np.quantile(found, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def errors_by_method(records: Iterable[Record]) -> dict[str, Average]:
