@@ -25,6 +25,7 @@ from benchmarks import (
     dask_scale,
     golden,
     kernels,
+    misfit,
     proof,
     proposals,
     real,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robustness": robustness.run,
     "real": real.run,
     "proposals": proposals.run,
+    "misfit": misfit.run,
     "sensitivity": sensitivity.run,
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
@@ -87,7 +89,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     names = [*BENCHMARKS, "all"]
     parser.add_argument("names", nargs="+", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer rows; goals are not judged")
-    parser.add_argument("--full", action="store_true", help="real, proposals: every table")
+    parser.add_argument("--full", action="store_true", help="every table, more seeds")
     parser.add_argument("--fresh", action="store_true", help="ignore cells measured before")
     parser.add_argument(
         "--minutes", type=float, default=defaults.minutes, help="begin no cell after so long"
