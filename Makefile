@@ -39,10 +39,12 @@ format: $(READY) ## Format the sources
 peers: $(READY) ## Install the libraries that the benchmarks compare with
 	$(BIN)/pip install -q -c constraints.txt --group peers
 
-bench: peers ## Check every claim, quickly (10 minutes); page in docs/proof.md
+bench: peers ## Check every claim, quickly (20 minutes); page in docs/proof.md
+	$(BIN)/python -m benchmarks real
 	$(BIN)/python -m benchmarks proof
 
-bench-full: peers ## The same with more networks, rows and seeds (hours)
+bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
+	$(BIN)/python -m benchmarks real misfit --full
 	$(BIN)/python -m benchmarks proof --full
 
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference

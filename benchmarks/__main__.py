@@ -1,6 +1,6 @@
-"""`python -m benchmarks proof | compare | golden | stream | NAME... | all`: run and write.
+"""`python -m benchmarks proof | page | compare | golden | stream | NAME... | all`: run and write.
 
-The first four have options of their own: see `python -m benchmarks proof --help`.
+The first five have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "proof": proof.main,
+    "page": proof.rewrite_page,
     "compare": compare.main,
     "golden": golden.main,
     "stream": stream.main,

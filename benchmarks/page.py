@@ -28,8 +28,19 @@ from robustbn.adversary import KINDS
 WANTED_SHARE = 0.9
 
 
-def render(records: dict[str, list[Record]], setting: Record, drawn: Drawn, folder: Path) -> str:
-    """Return the page as Markdown; links to figures are relative to the folder."""
+def render(
+    records: dict[str, list[Record]],
+    setting: Record,
+    drawn: Drawn,
+    folder: Path,
+    more: Sequence[str] = (),
+) -> str:
+    """Return the page as Markdown; links to figures are relative to the folder.
+
+    Parameters
+    ----------
+    more : sections of other benchmarks, as `page_misfit.render_stored` gives them.
+    """
     parts = [*_render_head(records, setting)]
     show = _Figures(drawn, folder, caption(setting))
     gallery = records.get("gallery", [])
@@ -47,6 +58,7 @@ def render(records: dict[str, list[Record]], setting: Record, drawn: Drawn, fold
         parts += _render_real(records["real"], show)
     if records.get("scaling"):
         parts += _render_scaling(records["scaling"], show)
+    parts += more
     parts += _render_weak_spots(gallery, records.get("real", []))
     parts += _render_failures(records)
     return "\n\n".join(parts) + "\n"
@@ -76,8 +88,9 @@ def _render_head(records: dict[str, list[Record]], setting: Record) -> Iterator[
     yield "# Proof: what robustbn brings, and what it costs"
     yield (
         f"Written by `{setting['command']}`; do not edit. `make bench` measures it all again on "
-        "your machine (quick: ten minutes; `make bench-full`: hours). Every number behind the "
-        "figures is in `benchmarks/results/proof-*.json`."
+        "your machine (quick: twenty minutes; `make bench-full`: hours). Every number behind the "
+        "figures is in `benchmarks/results/proof-*.json`; those of the real tables and the wrong "
+        "networks, measured by `python -m benchmarks real` and `misfit`, are beside them."
     )
     kind = "quick run: small networks, few rows" if setting["mode"] == "quick" else "full run"
     if setting["n_seeds"] > 1:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import figures, page
+from benchmarks import figures, page, page_misfit
 from benchmarks.cells import NOTEBOOK, ROOT, Cell, Notebook, code_version
 from benchmarks.contenders import AUTO, FLOOR, GIVEN, METHODS, OURS, RIVALS
 from benchmarks.measure import describe_machine, installed_versions, say
@@ -220,8 +220,43 @@ def publish(
         written.append(path)
     drawn = figures.draw_all(records, setting, folder)
     written += [path for pair in drawn.values() for path in pair]
-    target.write_text(page.render(records, setting, drawn, target.parent), encoding="utf-8")
+    write_page(records, setting, drawn, folder, target)
     return [*written, target]
+
+
+def write_page(
+    records: dict[str, list[Any]],
+    setting: dict[str, Any],
+    drawn: figures.Drawn,
+    folder: Path,
+    target: Path,
+) -> None:
+    """Write the page, with the sections of benchmarks whose results are in the folder."""
+    more = tuple(page_misfit.render_stored(folder))
+    text = page.render(records, setting, drawn, target.parent, more)
+    target.write_text(text, encoding="utf-8")
+
+
+def rewrite_page(arguments: list[str]) -> None:
+    """Write the page anew from the results in the folder; nothing is measured or drawn."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks page")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where the page goes")
+    chosen = parser.parse_args(arguments)
+    found = {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name in EXPERIMENTS
+        if (path := chosen.output / f"proof-{name}.json").exists()
+    }
+    if not found:
+        raise SystemExit(f"There are no results in {chosen.output}: run the proof first.")
+    records = {name: stored["records"] for name, stored in found.items()}
+    drawn = {
+        path.stem.removeprefix("proof-"): (path, path.with_suffix(".png"))
+        for path in sorted(chosen.output.glob("proof-*.svg"))
+    }
+    write_page(records, next(iter(found.values())), drawn, chosen.output, chosen.page)
+    say(f"wrote {chosen.page}")
 
 
 def _find_versions() -> dict[str, str]:

@@ -150,9 +150,6 @@ class Tuning:
     standing_factor: float = _number(
         2.0, "standing", "of a bad kind, squared, over that of the next: 1.44 alarms twice as often"
     )
-    standing_given: float = _number(
-        1.2, "standing", "the same where contamination is given; 0.7 takes natural groups as well"
-    )
     standing_natural: float = _number(0.1, "standing", "that natural variety has in any table")
     standing_alone: float = _number(
         0.1, "share of families", "added to those without parents: some bad rows keep them all"

@@ -90,8 +90,6 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     shares = search.population.model.shares
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
     tuning = config.tuning
-    if not isinstance(config.contamination, str):  # then there are bad rows, and about so many
-        tuning = replace(tuning, standing_factor=tuning.standing_given)
     stands_out = accept(standings, shares, is_exhausted, tuning)
     is_bad = stands_out
     if shares[stands_out].sum() > config.ceiling:

@@ -1,0 +1,78 @@
+"""The sections of the page on real tables and on wrong networks, from their stored results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks import misfit, proposals, real
+from benchmarks.cells import Record
+from benchmarks.measure import Goal, Table, render_lines, tabulate_goals
+
+
+def render_stored(folder: Path) -> Iterator[str]:
+    """Yield the sections of the results that are in the folder; nothing is measured."""
+    few, every = (_read(folder / f"{name}.json") for name in ("real", "real-full"))
+    if few is not None or every is not None:
+        yield from _render_real(few, every)
+    wrong = _read(folder / "misfit-full.json") or _read(folder / "misfit.json")
+    if wrong is not None:
+        yield from _render_wrong(wrong)
+
+
+def _read(path: Path) -> Record | None:
+    if not path.exists():
+        return None
+    stored: Record = json.loads(path.read_text(encoding="utf-8"))
+    return stored
+
+
+def _render_real(few: Record | None, every: Record | None) -> Iterator[str]:
+    yield "## Real tables"
+    yield (
+        "Nobody drew these rows from a network: the structure is learned from a third of each "
+        "table and misses what real structures miss. " + real.NOTE
+    )
+    for stored in (few, every):
+        if stored is None:
+            continue
+        records = stored["records"]
+        n_tables = len({r["table"] for r in records if "methods" in r})
+        yield f"### {n_tables} tables"
+        yield _render_origin(stored)
+        shown = [real.tabulate_columns(records), real.tabulate_rivals(records)]
+        if stored is few:
+            shown.append(real.tabulate_ways(records))
+        yield from _render_tables(shown)
+        yield from _render_goals(stored)
+    records = (every or few or {})["records"]
+    yield "### Finding or judging"
+    yield proposals.NOTE
+    yield from _render_tables(list(proposals.tabulate(records))[:2])
+
+
+def _render_wrong(stored: Record) -> Iterator[str]:
+    yield "## Networks that are wrong in a known way"
+    yield misfit.NOTE
+    yield _render_origin(stored)
+    yield from _render_tables(misfit.tabulate(stored["records"]))
+    yield from _render_goals(stored)
+
+
+def _render_origin(stored: Record) -> str:
+    records = stored["records"]
+    n_done = sum("failed" not in r for r in records)
+    words = f"`{stored['settings']['command']}`: {n_done:,} of {len(records):,} cells"
+    return words + ("." if n_done == len(records) else "; " + "; ".join(stored["skipped"]) + ".")
+
+
+def _render_tables(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
+        yield f"**{table.title}**"
+        yield render_lines(table.header, table.lines, table.n_words)
+
+
+def _render_goals(stored: Record) -> Iterator[str]:
+    if stored["goals"]:
+        yield from _render_tables([tabulate_goals([Goal(**goal) for goal in stored["goals"]])])
