@@ -214,8 +214,11 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     stem = report.name + ("-quick" if settings.quick else "-full" if settings.full else "")
     data, page = folder / f"{stem}.json", folder / f"{stem}.md"
     content = {key: value for key, value in asdict(report).items() if key != "tables"}
-    indent = None if settings.full else 2  # thousands of cells, which nobody reads line by line
-    data.write_text(json.dumps(content, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    if settings.full:  # thousands of cells: six digits, and no space for the eye
+        rounded = json.loads(text, parse_float=lambda digits: round(float(digits), 6))
+        text = json.dumps(rounded, ensure_ascii=False)
+    data.write_text(text + "\n", encoding="utf-8")
     page.write_text(render_markdown(report), encoding="utf-8")
     return data, page
 
