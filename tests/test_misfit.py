@@ -84,6 +84,35 @@ def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(fi
     assert "look clean" not in fit.status_
 
 
+@pytest.mark.parametrize("seed", [2, 5, 6])
+def test_one_edge_that_is_missing_is_no_reason_to_distrust(seed):
+    """Rows with an unusual pair of states look like a kind; an edge explains them as well."""
+    alarm = example_network("alarm")
+    rows = sample(alarm, 20_000, 1)
+    thinned = without_edges(alarm, 1, seed)
+    fit = RobustEstimator(thinned, random_state=0).fit(rows)
+    assert fit.contamination_ < 0.002
+    assert not fit.misfit_.is_exact
+    (lost,) = {(p, c) for c in alarm.nodes for p in alarm.parents[c]} - {
+        (p, c) for c in thinned.nodes for p in thinned.parents[c]
+    }
+    first = fit.missing_edges().iloc[0]
+    assert {first["parent"], first["child"]} == set(lost)
+
+
+def test_two_stuck_columns_are_bad_rows_still():
+    alarm = example_network("alarm")
+    rows = sample(alarm, 20_000, 1)
+    bad = np.random.default_rng(5).permutation(len(rows))[:1000]
+    for node in ("HRBP", "CVP"):
+        i = alarm.nodes.index(node)
+        rows[bad, i] = np.bincount(rows[:, i]).argmin()
+    fit = RobustEstimator(alarm, random_state=0).fit(rows)
+    is_bad = np.isin(np.arange(len(rows)), bad)
+    assert 1 - fit.row_weights_[is_bad].mean() > 0.6
+    assert 1 - fit.row_weights_[~is_bad].mean() < 0.02
+
+
 def test_a_missing_edge_moves_both_ends_of_the_spectrum(fitted):
     misfit = fitted.misfit_
     assert misfit.bottom < misfit.bottom_limit - 0.1

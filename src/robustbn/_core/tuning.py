@@ -178,6 +178,21 @@ class Tuning:
         0.09, "share of rows", "that may be distrusted beside the tied kinds' own"
     )
 
+    # --- could edges explain it? ------------------------------------------------------------------
+    edge_rows: int = _number(20_000, "rows", "in which an edge is sought that explains a kind")
+    edge_breadth: float = _number(
+        8.0,
+        "tables",
+        "that a kind breaks, as if all alike: one that breaks more is none of an edge",
+    )
+    edge_nodes: int = _number(3, "nodes", "of a kind that differ most: an edge is sought at each")
+    edge_as_well: float = _number(
+        0.9,
+        "times the kind's own",
+        "what an edge tells of the rows: 0.95 to 1.2 for an edge that is missing, at most 0.8 for "
+        "two stuck columns, 0.4 for anything broader",
+    )
+
     # --- rows whose side is known -----------------------------------------------------------------
     known_least: float = _number(
         0.9, "rows", "of a component that are known: one clear example is an answer"

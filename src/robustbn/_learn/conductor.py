@@ -13,7 +13,7 @@ from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
 from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, heed_known
-from robustbn._learn.misfit import learn_allowing_misfit
+from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
 from robustbn._learn.population import settle
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies
@@ -134,6 +134,7 @@ def learn_plainly(study: Study, copies: Copies) -> Verdict | None:
     least = max(tuning.exact_evidence, tuning.exact_evidence_node * layout.n_nodes)
     learned = _learn_rounds(study, copies, (), least)
     is_clear = learned.state.least_evidence >= least and learned.state.excess <= 0
+    is_clear = is_clear and not is_misfit(study, learned.state.model)
     if not is_clear or study.lost_to_copies(learned.weighed, learned.state) > tuning.exact_copies:
         return None
     top, limit = learned.state.spectrum.top, learned.state.threshold

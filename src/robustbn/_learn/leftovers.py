@@ -61,7 +61,7 @@ def find_leftovers(
     p_value : largest to be named, after correcting for the number of pairs.
     """
     suspicion = _screen(layout, q, codes, weights)
-    ancestors = _find_ancestors(layout)
+    ancestors = find_ancestors(layout)
     parents = [set(family[:-1]) for family in layout.families]
     d = layout.n_nodes
     pairs = [
@@ -72,7 +72,7 @@ def find_leftovers(
     found = []
     for i, j in pairs[: MOST_MEASURED * d]:
         edge = _choose_direction(layout, ancestors, i, j)
-        measured = _measure(layout, codes, weights, *edge)
+        measured = measure_pair(layout, codes, weights, *edge)
         if measured is None:
             continue
         gain, chance = measured
@@ -157,7 +157,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 # --- measuring ------------------------------------------------------------------------------------
 
 
-def _measure(
+def measure_pair(
     layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
 ) -> tuple[float, float] | None:
     """Return the gain of an edge in nats a row, and the p-value of its test.
@@ -194,7 +194,7 @@ def _measure(
 # --- the graph ------------------------------------------------------------------------------------
 
 
-def _find_ancestors(layout: Layout) -> list[set[int]]:
+def find_ancestors(layout: Layout) -> list[set[int]]:
     """Return the ancestors of every node."""
     found: dict[int, set[int]] = {}
 

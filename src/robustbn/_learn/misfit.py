@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Round, Verdict
-from robustbn._core.row_model import Repeats
+from robustbn._core.row_model import Repeats, RowModel
+from robustbn._learn.edges import filtered_rows_as_kind, is_no_kind
 from robustbn._learn.judgement import accept, find_standings
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
@@ -70,9 +71,22 @@ def learn_allowing_misfit(
     if described.looks_exact and not is_dubious and shares.sum() <= tuning.standing_share:
         verdict = learn_exactly(described.rounds)
         removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
-        if removed <= shares.sum() + tuning.exact_more:
+        is_more = removed > shares.sum() + tuning.exact_more
+        if not is_more and not is_misfit(study, verdict.model):
             return replace(verdict, misfit=_measure(described, is_exact=True))
     return _judge_components(study, chosen, described)
+
+
+def is_misfit(study: Study, model: RowModel) -> bool:
+    """Whether an edge would explain as well what a kind, or the filters, distrust."""
+    if not (model.n_kinds or model.filters):
+        return False
+    tuning = study.config.tuning
+    chosen = study.choose(tuning.edge_rows)
+    codes, base = study.survey.codes[chosen.which], study.given[chosen.which]
+    filtered = filtered_rows_as_kind(chosen.rows, base, model)
+    models = [model] if filtered is None else [model, filtered]
+    return any(is_no_kind(chosen.rows, codes, base, each, tuning).any() for each in models)
 
 
 def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
@@ -91,11 +105,13 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
     tuning = config.tuning
     stands_out = accept(standings, shares, is_exhausted, tuning)
+    model = replace(search.population.model, is_bad=stands_out)
+    codes, base = study.survey.codes[chosen.which], study.given[chosen.which]
+    stands_out &= ~is_no_kind(chosen.rows, codes, base, model, tuning)
     is_bad = stands_out
     if shares[stands_out].sum() > config.ceiling:
-        is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)
-    share = float(shares[stands_out].sum())
-    return Described(search, is_bad, share, looks_exact, rounds)
+        is_bad = stands_out & accept(standings, shares, is_exhausted, tuning, config.ceiling)
+    return Described(search, is_bad, float(shares[stands_out].sum()), looks_exact, rounds)
 
 
 def _looks_exact(

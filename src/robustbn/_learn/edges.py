@@ -1,0 +1,100 @@
+"""Whether one more edge would explain a kind of bad rows as well.
+
+Where the network lacks an edge, rows with an unusual pair of states look like rows of another kind.
+An edge explains them at least as well as a kind of their own; rows that are really bad break many
+tables at once, and no single edge explains much of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import normalise_counts, uniform_tables
+from robustbn._core.layout import Codes, Layout
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.row_model import RowModel
+from robustbn._core.tuning import Tuning
+from robustbn._learn.leftovers import find_ancestors, measure_pair
+
+
+def explained_by_edge(
+    rows: Rows, codes: Codes, base: RowVector, model: RowModel, tuning: Tuning
+) -> Vector:
+    """Return the share of what each bad kind tells of the rows that an edge would tell, too; (K,).
+
+    Each is measured among the rows that are of no other bad kind: the log-likelihood of two
+    components against one, and of one with an edge more against one. 0 for a kind that breaks many
+    tables, where no edge is looked for.
+
+    Parameters
+    ----------
+    codes, base : of the rows, and their weights.
+    """
+    found = np.zeros(model.n_others)
+    shares = model.sort(rows)[0] if model.n_others else np.empty((rows.n_rows, 1))
+    for k in np.flatnonzero(model.is_bad).tolist():
+        others = model.is_bad.copy()
+        others[k] = False
+        kept = base * (1 - shares[:, 1:][:, others].sum(axis=1))
+        alone = replace(
+            model,
+            others=model.others[:, k : k + 1],
+            shares=model.shares[k : k + 1],
+            is_bad=model.is_bad[k : k + 1],
+        )
+        found[k] = _explain_one(rows, codes, kept, alone, tuning)
+    return found
+
+
+def filtered_rows_as_kind(rows: Rows, base: RowVector, model: RowModel) -> RowModel | None:
+    """Return a model whose one kind is what filters alone distrust; None if that is nothing."""
+    if not model.filters:
+        return None
+    only = replace(RowModel.of_good_rows(model.good), filters=model.filters)
+    taken = base * (1 - only.weigh(rows))
+    share = float(taken.sum(dtype=np.float64)) / float(base.sum(dtype=np.float64))
+    if share <= 0:
+        return None
+    prior = normalise_counts(rows.layout, rows.count(base), uniform_tables(rows.layout))
+    tables = normalise_counts(rows.layout, rows.count(taken), prior)
+    return RowModel.of_good_rows(model.good).with_component(tables, share)
+
+
+def _explain_one(
+    rows: Rows, codes: Codes, kept: RowVector, model: RowModel, tuning: Tuning
+) -> float:
+    layout, counts = rows.layout, rows.count(kept)
+    of_kind = rows.count(kept * model.sort(rows)[0][:, 1])
+    apart = np.maximum(
+        np.add.reduceat(of_kind * model.evidence[:, 0], layout.cell_start[:-1]), 1e-12
+    )
+    if apart.sum() ** 2 / (apart**2).sum() > tuning.edge_breadth:
+        return 0.0
+    one = normalise_counts(layout, counts, uniform_tables(layout))
+    told = float(kept @ model.log_density(rows)) - float(counts @ np.log(one))
+    likely = np.argsort(-apart)[: tuning.edge_nodes].tolist()
+    gain = _best_edge(layout, codes, kept, likely)
+    return gain * float(kept.sum(dtype=np.float64)) / max(told, 1e-9)
+
+
+def _best_edge(layout: Layout, codes: Codes, kept: RowVector, nodes: list[int]) -> float:
+    """Return the nats a row that the best edge at some nodes gains."""
+    ancestors, best = find_ancestors(layout), 0.0
+    for node in nodes:
+        for other in range(layout.n_nodes):
+            if other in layout.families[node] or node in layout.families[other]:
+                continue
+            edge = (node, other) if node in ancestors[other] else (other, node)
+            measured = measure_pair(layout, codes, kept, *edge)
+            best = best if measured is None else max(best, measured[0])
+    return best
+
+
+def is_no_kind(
+    rows: Rows, codes: Codes, base: RowVector, model: RowModel, tuning: Tuning
+) -> NDArray[np.bool_]:
+    """Return which bad kinds an edge explains about as well: misfit, not bad rows; shape (K,)."""
+    return explained_by_edge(rows, codes, base, model, tuning) >= tuning.edge_as_well
