@@ -186,6 +186,9 @@ class Tuning:
         "that a kind breaks, as if all alike: one that breaks more is none of an edge",
     )
     edge_nodes: int = _number(3, "nodes", "of a kind that differ most: an edge is sought at each")
+    edge_least: float = _number(
+        0.005, "nats a row", "that a kind tells of the rows; the ratio of less says nothing"
+    )
     edge_as_well: float = _number(
         0.9,
         "times the kind's own",

@@ -38,7 +38,7 @@ def explained_by_edge(
     for k in np.flatnonzero(model.is_bad).tolist():
         others = model.is_bad.copy()
         others[k] = False
-        kept = base * (1 - shares[:, 1:][:, others].sum(axis=1))
+        kept = base * np.maximum(1 - shares[:, 1:][:, others].sum(axis=1), 0)
         alone = replace(
             model,
             others=model.others[:, k : k + 1],
@@ -74,10 +74,12 @@ def _explain_one(
     if apart.sum() ** 2 / (apart**2).sum() > tuning.edge_breadth:
         return 0.0
     one = normalise_counts(layout, counts, uniform_tables(layout))
+    total = float(kept.sum(dtype=np.float64))
     told = float(kept @ model.log_density(rows)) - float(counts @ np.log(one))
+    if told < tuning.edge_least * total:
+        return 0.0
     likely = np.argsort(-apart)[: tuning.edge_nodes].tolist()
-    gain = _best_edge(layout, codes, kept, likely)
-    return gain * float(kept.sum(dtype=np.float64)) / max(told, 1e-9)
+    return _best_edge(layout, codes, kept, likely) * total / told
 
 
 def _best_edge(layout: Layout, codes: Codes, kept: RowVector, nodes: list[int]) -> float:

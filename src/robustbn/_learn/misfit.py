@@ -78,7 +78,11 @@ def learn_allowing_misfit(
 
 
 def is_misfit(study: Study, model: RowModel) -> bool:
-    """Whether an edge would explain as well what a kind, or the filters, distrust."""
+    """Whether an edge would explain as well what a kind, or the filters, distrust.
+
+    Asked where the network seems exact otherwise. Where much is amiss, some edge gains more than
+    any kind and says nothing of it.
+    """
     if not (model.n_kinds or model.filters):
         return False
     tuning = study.config.tuning
@@ -105,12 +109,9 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
     tuning = config.tuning
     stands_out = accept(standings, shares, is_exhausted, tuning)
-    model = replace(search.population.model, is_bad=stands_out)
-    codes, base = study.survey.codes[chosen.which], study.given[chosen.which]
-    stands_out &= ~is_no_kind(chosen.rows, codes, base, model, tuning)
     is_bad = stands_out
     if shares[stands_out].sum() > config.ceiling:
-        is_bad = stands_out & accept(standings, shares, is_exhausted, tuning, config.ceiling)
+        is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)
     return Described(search, is_bad, float(shares[stands_out].sum()), looks_exact, rounds)
 
 
