@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 from dataclasses import replace
 
 import dask
@@ -28,6 +29,7 @@ from robustbn._rows.dask import load as loading
 from robustbn._rows.dask.questions import add
 from robustbn._rows.memory import RowsInMemory
 from robustbn._tables.coded import as_weights
+from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -395,3 +397,23 @@ def test_a_worker_killed_while_it_judges_does_not_change_the_counts(cluster):
     assert pid not in [nanny.pid for nanny in cluster.workers.values()]
     np.testing.assert_array_equal(again, counts)
     np.testing.assert_array_equal(trust_again, trust)
+
+
+def test_rows_that_miss_values_are_learned_from_on_a_cluster(cluster):
+    alarm = robustbn.example_network("alarm")
+    bad, _ = corrupt(robustbn.sample(alarm, 6000, 0), alarm, "network", 0.1, 0)
+    frame = pd.DataFrame({n: bad[:, i].astype(float) for i, n in enumerate(alarm.nodes)})
+    frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
+    labels = {n: dict(enumerate(alarm.states[n])) for n in alarm.nodes}
+    for node in alarm.nodes:
+        frame[node] = frame[node].map(labels[node])
+    settings = {"random_state": 0, "prior": "laplace", "pseudo_count": 0.5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here = robustbn.RobustEstimator(alarm, **settings).fit(frame)
+        there = robustbn.RobustEstimator(alarm, **settings).fit(
+            dd.from_pandas(frame, npartitions=3)
+        )
+    assert here.reading_.n_holes == there.reading_.n_holes > 10_000
+    assert there.inferred_.is_converged
+    np.testing.assert_allclose(there.counts_, here.counts_, rtol=1e-4, atol=1e-2)

@@ -242,6 +242,25 @@ def test_a_kind_is_trusted_with_and_without_its_rows(alarm, dirty, fitted):
     assert float(total_variation(counted, about.network_, random_state=0)) < 0.05
 
 
+def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
+    """A tenth of the rows are of another population, and half of their values are missing."""
+    bad, is_bad = corrupt(sample(alarm, 20_000, 0), alarm, "shift", 0.1, random_state=0)
+    holed = with_holes(bad, 0.05)
+    holed[is_bad] = with_holes(bad[is_bad], 0.6)
+    settings = {"random_state": 0, **SMOOTH}
+    plain = RobustEstimator(alarm, **settings).fit(holed)
+    asked = RobustEstimator(alarm, missing_is_evidence=True, **settings).fit(holed)
+    assert asked.row_weights_[is_bad].mean() < 0.05 < plain.row_weights_[is_bad].mean()
+    assert asked.row_weights_[~is_bad].mean() > 0.99
+    assert asked.network_.nodes[: len(alarm.nodes)] == alarm.nodes
+    assert asked.network_.cpts["HR is missing"][1] == pytest.approx(0.05, abs=0.01)
+    again = asked.weights(holed[:2000])
+    np.testing.assert_allclose(again, asked.row_weights_[:2000], atol=1e-6)
+    assert "is missing" in " ".join(asked.rows()["why"].head(2000))
+    with pytest.raises(ValueError, match="is for rows in memory"):
+        RobustEstimator(alarm, missing_is_evidence=True, place="stream").fit(holed)
+
+
 # --- everywhere -----------------------------------------------------------------------------------
 
 

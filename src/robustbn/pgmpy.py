@@ -107,8 +107,8 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, misfit, prior, pseudo_count, equivalent_sample_size, \
-on_unknown, on_missing, bins, sample_rows, verify, random_state, n_threads, kernels, \
-verbose : as in `robustbn.RobustEstimator`.
+on_unknown, on_missing, bins, missing_is_evidence, sample_rows, verify, random_state, n_threads, \
+kernels, verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
     ----------
@@ -138,6 +138,7 @@ verbose : as in `robustbn.RobustEstimator`.
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
+        missing_is_evidence: bool = False,
         sample_rows: int | None = None,
         verify: bool = False,
         random_state: Any = None,
@@ -156,6 +157,7 @@ verbose : as in `robustbn.RobustEstimator`.
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
+        self.missing_is_evidence = missing_is_evidence
         self.sample_rows = sample_rows
         self.verify = verify
         self.random_state = random_state

@@ -79,6 +79,11 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="Whether the network may be wrong, or good rows are exactly its own.",
 )  # fmt: skip
 @click.option(
+    "--missing-is-evidence",
+    is_flag=True,
+    help="Which values are missing speaks for or against a row.",
+)
+@click.option(
     "--known",
     metavar="COLUMN",
     help="A column that says good (1), bad (-1) or nothing of each row, where that is known.",
@@ -289,6 +294,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         prior=None if options["prior"] == "none" else options["prior"],
         pseudo_count=options["pseudo_count"],
         equivalent_sample_size=options["sample_size"],
+        missing_is_evidence=options["missing_is_evidence"],
         random_state=options["seed"],
         n_threads=options["jobs"],
         kernels=options["kernels"],

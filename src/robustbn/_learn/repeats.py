@@ -46,6 +46,8 @@ def find_copies(
     codes: Codes,
     load: LoadCodes,
     tuning: Tuning,
+    *,
+    knows_patterns: bool = False,
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
@@ -53,6 +55,7 @@ def find_copies(
     ----------
     prints, weights, codes : fingerprints of the rows, their weights and their codes.
     load : encodes some of the codes.
+    knows_patterns : whether nodes of the network say which values are missing.
     """
     ordered = np.sort(prints)
     is_start = np.ones(len(ordered), bool)
@@ -66,10 +69,9 @@ def find_copies(
     first[place[::-1]] = found[::-1]  # the last one written is the first that appears
     weight = np.zeros(len(repeated))
     np.add.at(weight, place, weights[found])
-    rows = load(codes[first])
-    pattern = (
-        _pattern_shares(rows.layout, codes)[first] if rows.layout.holed else np.ones(len(seen))
-    )
+    rows, pattern = load(codes[first]), np.ones(len(seen))
+    if rows.layout.holed and not knows_patterns:
+        pattern = _pattern_shares(rows.layout, codes)[first]
     return Copies(repeated, first, seen, weight, codes[first], rows, np.log(pattern))
 
 

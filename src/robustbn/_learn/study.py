@@ -18,6 +18,7 @@ from robustbn._learn.rounds import State
 from robustbn._learn.spectrum import find_spectrum
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn._tables.coded import IS_MISSING
 from robustbn.network import BayesianNetwork
 
 
@@ -50,6 +51,7 @@ class Study:
     load, draw : encode codes, and draw rows from tables.
     config : the caller's.
     tell : is told of every round.
+    knows_patterns : whether nodes of the network say which values are missing.
     """
 
     survey: Survey
@@ -60,6 +62,7 @@ class Study:
     draw: Draw
     config: RobustConfig
     tell: Callable[[Round], None]
+    knows_patterns: bool = False
 
     @classmethod
     def of(
@@ -87,6 +90,7 @@ class Study:
             draw=drawing(network, config.kernels, config.n_threads, config.seed, like=survey),
             config=config,
             tell=tell,
+            knows_patterns=any(node.endswith(IS_MISSING) for node in network.nodes),
         )
 
     @property
@@ -124,7 +128,14 @@ class Study:
     def find_copies(self) -> Copies:
         """Return the rows that appear several times."""
         tuning = self.config.tuning
-        return find_copies(self.prints, self.given, self.survey.codes, self.load, tuning)
+        return find_copies(
+            self.prints,
+            self.given,
+            self.survey.codes,
+            self.load,
+            tuning,
+            knows_patterns=self.knows_patterns,
+        )
 
     def weigh(self, repeats: Repeats) -> Weighed:
         """Return the weights of all rows once repeated ones are lowered."""

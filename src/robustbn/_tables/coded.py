@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 MISSING_STATE = "missing"
+IS_MISSING = " is missing"
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,39 @@ def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[Bayesia
         states[network.nodes[c]] = (*states[network.nodes[c]], MISSING_STATE)
     wider = BayesianNetwork(network.parents, states)
     return wider, replace(table, states=wider.states, holed=())
+
+
+def with_missing_nodes(
+    network: BayesianNetwork, table: Table, columns: Iterable[int]
+) -> tuple[BayesianNetwork, Table]:
+    """Return the structure with a node that says whether a value is missing, for some columns.
+
+    The nodes come last, have no edges, and are named "... is missing".
+    """
+    chosen = list(columns)
+    parents = {node: list(network.parents[node]) for node in network.nodes}
+    states: dict[str, Sequence[Hashable]] = dict(network.states)
+    for c in chosen:
+        parents[network.nodes[c] + IS_MISSING] = []
+        states[network.nodes[c] + IS_MISSING] = ("no", "yes")
+    is_hole = table.codes[:, chosen] == np.array(network.layout.cards)[chosen]
+    wider = BayesianNetwork(parents, states)
+    codes = np.hstack([table.codes, is_hole.astype(table.codes.dtype)])
+    return wider, replace(table, codes=codes, states=wider.states)
+
+
+def without_missing_nodes(network: BayesianNetwork) -> tuple[BayesianNetwork, list[int]]:
+    """Return the structure without those nodes, and the columns that they are about."""
+    named = {node: k for k, node in enumerate(network.nodes)}
+    about = {
+        node: named[node.removesuffix(IS_MISSING)]
+        for node in network.nodes
+        if node.endswith(IS_MISSING) and node.removesuffix(IS_MISSING) in named
+    }
+    kept = [node for node in network.nodes if node not in about]
+    parents = {node: network.parents[node] for node in kept}
+    narrow = BayesianNetwork(parents, {node: network.states[node] for node in kept})
+    return narrow, list(about.values())
 
 
 def some(names: Sequence[object], limit: int = 8) -> str:

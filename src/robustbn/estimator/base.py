@@ -19,7 +19,13 @@ from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 from robustbn._show.words import find_constants, find_unseen
-from robustbn._tables.coded import Reading, Table, with_missing_states
+from robustbn._tables.coded import (
+    Reading,
+    Table,
+    with_missing_nodes,
+    with_missing_states,
+    without_missing_nodes,
+)
 from robustbn._tables.encode import require_rows
 from robustbn._tables.frames import build_frame
 from robustbn._tables.table import encode_table, infer_network
@@ -45,6 +51,7 @@ class TableEstimator(Settings):
     equivalent_sample_size: float
     on_unknown: str
     on_missing: str
+    missing_is_evidence = False
     bins: Any
     n_threads: int | None
     kernels: str | None
@@ -191,6 +198,8 @@ class TableEstimator(Settings):
         require_rows(len(table))
         if table.holed and table.reading.config.on_missing == "state":
             network, table = with_missing_states(network, table)
+        if table.holed and self.missing_is_evidence:
+            network, table = with_missing_nodes(network, table, table.holed)
         return network, table
 
     def _given_network(self) -> BayesianNetwork | None:
@@ -213,14 +222,17 @@ class TableEstimator(Settings):
 
     def _encode(self, X: Any) -> Table:
         """Return rows as codes, read as those in `fit` were."""
-        network = self._fitted()
+        network, columns = self._fitted(), list[int]()
+        if self.missing_is_evidence:
+            network, columns = without_missing_nodes(network)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) == 2 and shape[1] != network.n_nodes and not hasattr(type(X), "columns"):
             raise DataError(
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
                 f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
             )
-        return encode_table(X, network, self.reading_.config)
+        table = encode_table(X, network, self.reading_.config)
+        return with_missing_nodes(network, table, columns)[1] if columns else table
 
     def _load(self, table: Table) -> Rows:
         return load_rows(

@@ -72,6 +72,9 @@ class RobustEstimator(ShownEstimator):
         rows) or "none" (good rows are exactly the network's, as the paper assumes).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
+    missing_is_evidence : whether which values are missing speaks for or against a row. Off by
+        default: honest groups differ in what they leave out. On, `network_` has one more node,
+        named "... is missing", for every column that misses values.
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
         network, at least 50,000. The verdict is applied to all rows.
     verify : whether all rows are looked at once more as they are judged, and filtered on if they
@@ -141,6 +144,7 @@ class RobustEstimator(ShownEstimator):
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
+        missing_is_evidence: bool = False,
         sample_rows: int | None = None,
         verify: bool = False,
         streaming: Streaming | None = None,
@@ -162,6 +166,7 @@ class RobustEstimator(ShownEstimator):
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
+        self.missing_is_evidence = missing_is_evidence
         self.sample_rows = sample_rows
         self.verify = verify
         self.streaming = streaming
@@ -297,6 +302,8 @@ class RobustEstimator(ShownEstimator):
                 "on_missing='state' is for rows in memory: where values are missing is not known "
                 "before a stream is read. Add the state 'missing' to the network, or use 'use'."
             )
+        if self.missing_is_evidence:
+            raise ValueError("missing_is_evidence is for rows in memory.")
         complete = self._completing(network, reading)
         if place == "dask":
             return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
