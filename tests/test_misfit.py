@@ -113,6 +113,19 @@ def test_two_stuck_columns_are_bad_rows_still():
     assert 1 - fit.row_weights_[~is_bad].mean() < 0.02
 
 
+def test_the_page_names_groups_that_vanish_and_edges_that_are_missing(drawn):
+    structure, _ = drawn
+    alarm = example_network("alarm")
+    rows, _ = corrupt(sample(alarm, N_ROWS, 1), alarm, "network", 0.1, random_state=0)
+    fit = RobustEstimator(structure, random_state=0).fit(rows)
+    page = fit.report()
+    assert fit.vanishing_
+    assert f"{fit.vanishing_[0]}" in page
+    first = fit.missing_edges().iloc[0]
+    assert f"{first['parent']} and {first['child']} ({first['gain']:.3f} nats a row)" in page
+    assert "not to be relied on" in page  # what its script puts at such a configuration
+
+
 def test_a_missing_edge_moves_both_ends_of_the_spectrum(fitted):
     misfit = fitted.misfit_
     assert misfit.bottom < misfit.bottom_limit - 0.1

@@ -249,6 +249,7 @@ def run_job(job: Job, steps: Steps) -> Done:
             title=_title(job, fit) if title is None else title,
             command=job.command_line or None,
             rows=not job.options["no_rows"],
+            edges=True,
         )
         facts = fit_facts(report, fit, job.network_path, job.table_path)
         facts["ask"] = rows_to_ask(fit, job.options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
-from robustbn._show.fitted import say_dropped, strongest_cell
+from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
 from robustbn._show.page import Report, verdict
 from robustbn._show.page.content import percent, shorten
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from robustbn.estimator import RobustEstimator
 
 MOST_TABLES = 10
-MOST_EDGES = 5
 MOST_GROUPS = 3
 
 

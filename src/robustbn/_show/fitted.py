@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROWS_SHOWN = 2_000
+MOST_EDGES = 5
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
 
 
@@ -54,6 +55,9 @@ class FittedEstimator(Protocol):
     _fit: Any
     _judged: JudgedRows
 
+    def _find_missing_edges(self) -> list[Any]:
+        """Return the pairs that depend on each other without an edge."""
+
     @property
     def explainer_(self) -> Explainer:
         """What says why a row is distrusted."""
@@ -72,6 +76,7 @@ def build_report(
     command: str | None = None,
     rows: bool = True,
     max_rows: int = ROWS_SHOWN,
+    edges: bool = False,
 ) -> Report:
     """Return all that a page says of a fit. Time grows with `max_rows`, not with the rows read.
 
@@ -81,6 +86,7 @@ def build_report(
     command : what repeats the fit; by default the call in Python.
     rows : whether single rows may be shown; False for private data.
     max_rows : how many of them at the most, least trusted first.
+    edges : whether the edges that are missing are looked for.
     """
     if not hasattr(fit, "_judged"):
         raise NotFittedError(
@@ -119,12 +125,24 @@ def build_report(
         missing=reading.say_missing(),
         inferred=fit.inferred_,
         vanishing=tuple(str(group) for group in fit.vanishing_),
+        edges=say_edges(fit) if edges else (),
+    )
+
+
+def say_edges(fit: FittedEstimator, most: int = MOST_EDGES) -> tuple[str, ...]:
+    """Return the edges that the network misses most, if it does not describe the rows."""
+    if fit.misfit_ is None or fit.misfit_.is_exact:
+        return ()
+    nodes = fit.network_.nodes
+    return tuple(
+        f"{nodes[edge.parent]} and {nodes[edge.child]} ({edge.gain:.3f} nats a row)"
+        for edge in fit._find_missing_edges()[:most]
     )
 
 
 def report_page(fit: FittedEstimator, **settings: Any) -> str:
     """Return the page of a fit; settings are those of `build_report`."""
-    return render_page(build_report(fit, **settings))
+    return render_page(build_report(fit, edges=True, **settings))
 
 
 def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:

@@ -422,12 +422,12 @@ class RobustEstimator(ShownEstimator):
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
         self.misfit_, self.inferred_ = fit.misfit, fit.inferred
-        if fit.inferred is not None:
-            self.status_ += f" {fit.inferred}"
         self.vanishing_ = find_vanishing(network, fit.counts, fit.plain_counts)
         if self.vanishing_:
             named = "; ".join(str(group) for group in self.vanishing_[:3])
             self.status_ += f" Look at them before you believe that: {named}."
+        if fit.inferred is not None:
+            self.status_ += f" {fit.inferred}"
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustbn._core.judged import DOUBT, JudgedRows
-from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector
 from robustbn._core.result import BadKind, Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
@@ -45,6 +44,7 @@ class ShownEstimator(TableEstimator):
     fit_seconds_: float
     _fit: RobustFit
     _judged: JudgedRows
+    _leftovers: tuple[JudgedRows, float, list[Leftover]]
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
@@ -145,18 +145,21 @@ class ShownEstimator(TableEstimator):
 
     def _find_missing_edges(self, X: Any = None, p_value: float = 0.01) -> list[Leftover]:
         network = self._fitted()
-        codes: Codes
+        layout, q = network.layout, network.probabilities
         if X is not None:
             table = self._encode(X)
-            codes, trust = table.codes, self._fit.model.weigh(self._load(table))
-        elif hasattr(self, "_judged"):
-            codes, trust = self._judged.drawn_codes, self._judged.drawn_trust
-        else:
+            trust = self._fit.model.weigh(self._load(table))
+            return find_leftovers(layout, q, table.codes, trust, p_value)
+        if not hasattr(self, "_judged"):
             raise NotFittedError(
                 "A model from a file does not hold the rows it was fitted to: call "
                 "missing_edges(X)."
             )
-        return find_leftovers(network.layout, network.probabilities, codes, trust, p_value)
+        judged, known = self._judged, getattr(self, "_leftovers", None)
+        if known is None or known[:2] != (judged, p_value):  # the page and the terminal ask, too
+            found = find_leftovers(layout, q, judged.drawn_codes, judged.drawn_trust, p_value)
+            self._leftovers = known = judged, p_value, found
+        return known[2]
 
     def ask(self, n: int = 20) -> Any:
         """Return a frame with the rows that a person should look at, the most telling first.

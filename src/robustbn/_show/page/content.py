@@ -68,6 +68,7 @@ class Report:
     title : of the page.
     missing, inferred : what was missing from the rows, in a sentence; and what was made of it.
     vanishing : groups of rows of which hardly any is trusted, a sentence each.
+    edges : pairs of nodes that depend on each other without an edge, and by how much.
     """
 
     network: BayesianNetwork
@@ -98,6 +99,7 @@ class Report:
     missing: str = ""
     inferred: Inferred | None = None
     vanishing: Sequence[str] = ()
+    edges: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells

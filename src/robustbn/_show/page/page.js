@@ -158,7 +158,11 @@ const page = (() => {
     ...parentColumns(node),
     {
       name: "Trusted rows", class: "number n", key: (c) => c.n, first: "descending",
-      cell: (c, td) => { td.append(grouped(c.n), make("span", { class: "note" }, ` of ${grouped(c.all)}`)); },
+      cell: (c, td) => {
+        td.append(grouped(c.n), make("span", { class: "note" }, ` of ${grouped(c.all)}`));
+        const isGone = c.all >= data.group * data.total && c.n < data.kept * c.all;
+        if (isGone) td.append(make("span", { class: "gone" }, "nearly all distrusted: not to be relied on"));
+      },
     },
     ...node.states.map((state, v) => ({
       name: state, group: `${node.name} is (percent)`, class: "p", key: (c) => c.robust[v], first: "descending",

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.expansion import sum_over_rows
 from robustbn._show.page.content import FEW_ROWS, Report, as_text, interval
 from robustbn._show.page.drawing import colour_steps, nice_top
+from robustbn._show.words import LEAST_GROUP, MOST_KEPT
 
 UNIT = 100_000
 MAX_CONFIGURATIONS = 500  # of one table
@@ -56,6 +58,9 @@ def page_data(report: Report) -> dict[str, Any]:
     return {
         "unit": UNIT,
         "few": FEW_ROWS,
+        "total": float(sum_over_rows(network.layout, report.plain_counts)),
+        "group": LEAST_GROUP,
+        "kept": MOST_KEPT,
         "title": as_text(report.title),
         "nodes": nodes,
         "order": [number[m.node] for m in report.moved_tables],
