@@ -198,16 +198,17 @@ def test_all_rows_are_looked_at_again_when_asked(cluster):
 def test_bad_rows_that_were_not_drawn_are_found_on_the_cluster(cluster):
     good = RowsInMemory(NETWORK, robustbn.sample(NETWORK, 5000, random_state=9))
     config = replace(CONFIG, polish=False)
-    verdict = learn(NETWORK, good.survey(None, 5000, 0), None, config, lambda done: None)
+    survey = good.survey(None, 5000, 0)
+    verdict = learn(NETWORK, survey, None, config, lambda done: None)
     assert not verdict.model.filters
     rows = {"here": RowsInMemory(NETWORK, CODES), "there": load(split(7))}
     judged = {}
     for where, data in rows.items():
         told: list[str] = []
-        seen = verify(
-            NETWORK, data.all_rows(), verdict, None, config, lambda r, told=told: told.append(r)
-        )
-        judged[where] = ([r.action for r in told], *data.judge(seen.model.weigh, None))
+        tell = told.append
+        seen = verify(NETWORK, data.all_rows(), survey, verdict, None, config, tell)
+        found = data.judge(seen.model.weigh, None)
+        judged[where] = ([r.action for r in told], found.counts, found.trust)
     assert judged["there"][0] == judged["here"][0]
     assert judged["there"][0].count("filtered") > 1
     assert np.abs(judged["there"][2] - judged["here"][2]).mean() < 1e-3
@@ -298,11 +299,12 @@ def test_errors_name_the_partition_and_the_row(cluster, tmp_path):
     with pytest.raises(DataError, match=r"Partition 2, column .* first at row 50: 'elsewhere'"):
         load(split(4, frame))
     frame.loc[250, NETWORK.nodes[1]] = None
+    refusing = TableConfig(on_missing="error")
     with pytest.raises(DataError, match=r"Partition 2, column .* first at row 50"):
-        load(split(4, frame))
+        load(split(4, frame), refusing)
     frame.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(DataError, match=r"Partition 0 \(.*rows.parquet\), column .* at row 250"):
-        load(tmp_path)
+        load(tmp_path, refusing)
     with pytest.raises(DataError, match=r"Partition 1: Code 9 at row 0, column 0"):
         load(db.from_sequence([CODES[:5], np.full((5, 12), 9, np.uint8)], npartitions=2))
     with pytest.raises(DataError, match="The Dask frame lacks 1 of the network's columns"):
@@ -388,15 +390,15 @@ def test_a_worker_killed_while_it_judges_does_not_change_the_counts(cluster):
 
     table = np.random.default_rng(0).random((NETWORK.n_cells, 1))
     rows = load(split(8))
-    counts, trust = rows.judge(lambda rows: rows.score(table), None)
+    first = rows.judge(lambda rows: rows.score(table), None)
     pid = next(iter(cluster.workers.values())).pid
     timer = threading.Timer(0.25, os.kill, (pid, signal.SIGKILL))
     timer.start()
-    again, trust_again = rows.judge(weigh, None)
+    again = rows.judge(weigh, None)
     timer.join()
     assert pid not in [nanny.pid for nanny in cluster.workers.values()]
-    np.testing.assert_array_equal(again, counts)
-    np.testing.assert_array_equal(trust_again, trust)
+    np.testing.assert_array_equal(again.counts, first.counts)
+    np.testing.assert_array_equal(again.trust, first.trust)
 
 
 def test_rows_that_miss_values_are_learned_from_on_a_cluster(cluster):
