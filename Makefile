@@ -44,7 +44,7 @@ bench: peers ## Check every claim, quickly (20 minutes); page in docs/proof.md
 	$(BIN)/python -m benchmarks proof
 
 bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
-	$(BIN)/python -m benchmarks real misfit --full
+	$(BIN)/python -m benchmarks real misfit holes --full
 	$(BIN)/python -m benchmarks proof --full
 
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference

@@ -89,8 +89,9 @@ def _render_head(records: dict[str, list[Record]], setting: Record) -> Iterator[
     yield (
         f"Written by `{setting['command']}`; do not edit. `make bench` measures it all again on "
         "your machine (quick: twenty minutes; `make bench-full`: hours). Every number behind the "
-        "figures is in `benchmarks/results/proof-*.json`; those of the real tables and the wrong "
-        "networks, measured by `python -m benchmarks real` and `misfit`, are beside them."
+        "figures is in `benchmarks/results/proof-*.json`; those of the real tables, the wrong "
+        "networks and the rows that miss values, measured by `python -m benchmarks real`, `misfit` "
+        "and `holes`, are beside them."
     )
     kind = "quick run: small networks, few rows" if setting["mode"] == "quick" else "full run"
     if setting["n_seeds"] > 1:

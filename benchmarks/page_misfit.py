@@ -1,4 +1,4 @@
-"""The sections of the page on real tables and on wrong networks, from their stored results."""
+"""The sections of the page on real tables, wrong networks and holes, from their stored results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import misfit, proposals, real
+from benchmarks import holes, misfit, proposals, real
 from benchmarks.cells import Record
 from benchmarks.measure import Goal, Table, render_lines, tabulate_goals
 
@@ -19,6 +19,9 @@ def render_stored(folder: Path) -> Iterator[str]:
     wrong = _read(folder / "misfit-full.json") or _read(folder / "misfit.json")
     if wrong is not None:
         yield from _render_wrong(wrong)
+    holed = _read(folder / "holes-full.json") or _read(folder / "holes.json")
+    if holed is not None:
+        yield from _render_holed(holed)
 
 
 def _read(path: Path) -> Record | None:
@@ -57,6 +60,17 @@ def _render_wrong(stored: Record) -> Iterator[str]:
     yield misfit.NOTE
     yield _render_origin(stored)
     yield from _render_tables(misfit.tabulate(stored["records"]))
+    yield from _render_goals(stored)
+
+
+def _render_holed(stored: Record) -> Iterator[str]:
+    yield "## Rows that miss values"
+    yield holes.NOTE
+    yield _render_origin(stored)
+    for table in holes.tabulate(stored["records"]):
+        yield from _render_tables([table])
+        if table.note:
+            yield table.note
     yield from _render_goals(stored)
 
 

@@ -37,6 +37,7 @@ def measure_all(
     measure: Callable[[AnyCell], Record],
     notebook: Notebook,
     settings: Settings,
+    n_jobs: int | None = None,
 ) -> list[Record]:
     """Return settings and results of the cells; those the notebook holds are not measured again.
 
@@ -45,11 +46,12 @@ def measure_all(
     measure : a function of a module, for it is called in other processes. What it raises is noted
         as the cell's failure.
     settings : `minutes` ends the run early: cells that were not begun are said to be missing.
+    n_jobs : cells at a time; by default one a CPU, and one if the run is quick.
     """
     todo = [cell for cell in cells if notebook.find(cell) is None]
     if len(todo) < len(cells):
         say(f"{len(cells) - len(todo)} of {len(cells)} cells were measured before")
-    n_jobs = 1 if settings.quick else available_cpus()
+    n_jobs = n_jobs or (1 if settings.quick else available_cpus())
     started = told = time.monotonic()
     ends_at = started + 60 * settings.minutes if settings.minutes else None
     results = _measure_here(todo, measure, ends_at)
