@@ -51,12 +51,12 @@ MEASURES: dict[str, Callable[[HoleCell], Record]] = {
     SCALE: measure_scale,
     WIDE: measure_wide,
 }
-ALONE = (PYAGRUM, SCALE, WIDE)  # whose time is compared
+ALONE = (SCALE, WIDE)  # whose wall clock is compared; pyAgrum is judged by CPU seconds
 KNOWN_NETWORKS = ("example:alarm", "bif:insurance", "tree:100")
 HOLED_SHARES, HOLED_SHARES_ROBUST = (0.05, 0.2, 0.5), (0.05, 0.2)
 FAR, NEAR = ("network", "product"), ("mixture", "tilt")
 MOST_FAR, MOST_NEAR = 1.15, 1.4
-N_HOLED, N_MANY, N_WIDE = 20_000, 1_000_000, 5_000
+N_HOLED, N_MANY, N_WIDE, N_FEW = 20_000, 1_000_000, 5_000, 2_000
 MOST_ABOVE_PYAGRUM, LEAST_FASTER, PYAGRUM_BEFORE = 1.03, 100, 0.044
 MOST_COUNTS, MOST_ABOVE_BOUND = 100, 1.2
 RANDOM, CHILD = "at random", "by a child"
@@ -109,7 +109,8 @@ def plan(settings: Settings) -> list[HoleCell]:
             for share in (0.2, 0.5)
         ),
         *(
-            HoleCell(PYAGRUM, alarm, RANDOM, share, "none", N_HOLED, settings.seed)
+            HoleCell(PYAGRUM, alarm, RANDOM, share, "none", n_rows, settings.seed)
+            for n_rows in (N_FEW, N_HOLED)
             for share in (0.05, 0.2)
         ),
     ]
@@ -140,7 +141,7 @@ def measure_hole(cell: HoleCell) -> Record:
 
 
 def run(settings: Settings, notebook: Path = NOTEBOOK) -> Report:
-    """Measure every cell; those whose time is compared one after another, after the others."""
+    """Measure every cell; those whose wall clock is compared one after another, last."""
     kept = Notebook(notebook, version_of_holes(), fresh=settings.fresh)
     cells = plan(settings)
     together = [cell for cell in cells if cell.experiment not in ALONE]
@@ -287,24 +288,31 @@ def _tabulate_pyagrum(found: Records) -> Table:
     lines = []
     for r in found:
         is_cut = r["tv_pyagrum"] is None
-        theirs = f"> {r['limit_s']:.0f}" if is_cut else f"{r['seconds_pyagrum']:.0f}"
+        more = "> " if is_cut else ""
         lines.append(
             (
+                f"{r['n_rows']:,}",
                 f"{r['share']:.0%}",
                 f"**{r['tv']:.4f}**",
                 "–" if is_cut else f"{r['tv_pyagrum']:.4f}",
                 f"{r['seconds']:.2f}",
-                theirs,
-                f"{'> ' if is_cut else ''}{r['seconds_pyagrum'] / r['seconds']:.0f}",
+                f"{more}{r['limit_s'] if is_cut else r['seconds_pyagrum']:.0f}",
+                f"{r['cpu_s']:.2f}",
+                f"{more}{r['cpu_s_pyagrum']:.0f}",
+                f"{more}{r['cpu_s_pyagrum'] / r['cpu_s']:.0f}",
             )
         )
     note = (
         "The same rows and the same prior; one thread each. pyAgrum runs once, from a CSV file, "
         f"until its own criterion is 1e-3, and is cut off after {LIMIT_S:.0f} s; ours is the "
-        "fastest of three, reading included."
+        "fastest of three, reading included. As long as others run beside it, the clock on the "
+        "wall runs for them too, so the last column is the ratio of CPU seconds."
     )
-    header = ("missing", "error, ours", "error, pyAgrum", "s, ours", "s, pyAgrum", "times faster")
-    title = f"Beside pyAgrum's EM: ALARM, {N_HOLED:,} rows, missing at random"
+    header = (
+        "rows", "missing", "error, ours", "error, pyAgrum", "s, ours", "s, pyAgrum", "CPU s, ours",
+        "CPU s, pyAgrum", "times faster",
+    )  # fmt: skip
+    title = "Beside pyAgrum's EM: ALARM, missing at random"
     return Table(title, header, tuple(lines), note)
 
 
@@ -438,13 +446,13 @@ def judge(records: Sequence[Record]) -> Iterator[Goal]:
 
 
 def _judge_pyagrum(r: Record) -> Iterator[Goal]:
-    """Judge by pyAgrum's error; if it was cut off by the one it had in an earlier, longer run."""
+    """Judge by pyAgrum's error; where it was cut off, by what a longer run had found before."""
     is_cut = r["tv_pyagrum"] is None
     theirs = PYAGRUM_BEFORE if is_cut else r["tv_pyagrum"]
     words = "pyAgrum's EM" + (f" (cut off; {PYAGRUM_BEFORE} in an earlier run)" if is_cut else "")
-    sentence = f"ALARM, 20 % missing at random: error over that of {words}"
+    sentence = f"ALARM, {r['n_rows']:,} rows, 20 % missing at random: error over that of {words}"
     yield _at_most(sentence, r["tv"] / theirs, MOST_ABOVE_PYAGRUM, ".3f")
-    faster = r["seconds_pyagrum"] / r["seconds"]
+    faster = r["cpu_s_pyagrum"] / r["cpu_s"]
     shown = f"{'> ' if is_cut else ''}{faster:.0f}"
     yield Goal("The same: times faster", f"≥ {LEAST_FASTER}", shown, faster >= LEAST_FASTER)
 

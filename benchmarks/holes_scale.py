@@ -41,12 +41,16 @@ def measure_pyagrum(cell: HoleCell) -> Record:
     is_hidden = hide(rows, network, cell.way, cell.share, np.random.default_rng([cell.seed, 3]))
     ours = partial(learn, "use", network, rows, is_hidden, EVERYONE)
     timing = time_interleaved({"ours": ours}, Settings(n_rounds=3))["ours"]
-    theirs, seconds = learn_elsewhere(network, rows, is_hidden, EVERYONE["pseudo_count"], LIMIT_S)
+    theirs, seconds, cpu_s = learn_elsewhere(
+        network, rows, is_hidden, EVERYONE["pseudo_count"], LIMIT_S
+    )
     return {
         "tv": find_error(network, ours().network_, cell.seed),
         "seconds": timing.wall_s,
+        "cpu_s": min(timing.cpus_s),
         "tv_pyagrum": None if theirs is None else find_error(network, theirs, cell.seed),
         "seconds_pyagrum": seconds,
+        "cpu_s_pyagrum": cpu_s,
         "limit_s": LIMIT_S,
     }
 

@@ -138,8 +138,9 @@ def test_pyagrum_learns_the_same_from_the_same_rows_or_is_cut_off() -> None:
     network = random_network("tree", 5, random_state=1)
     rows = sample(network, 2000, 0)
     is_hidden = hide(rows, network, "at random", 0.1, np.random.default_rng(0))
-    theirs, seconds = holes_peer.learn_elsewhere(network, rows, is_hidden, 0.01, 120.0)
+    theirs, seconds, cpu_s = holes_peer.learn_elsewhere(network, rows, is_hidden, 0.01, 120.0)
     assert theirs is not None
+    assert cpu_s > 0
     assert seconds > 0
     prior = {"prior": "laplace", "pseudo_count": 0.01}
     ours = learn("use", network, rows, is_hidden, prior).network_
@@ -194,7 +195,7 @@ def error_record(tv: float, observed: float, kept: float) -> dict[str, Any]:
 def records_with(tv: float, ratio: float, R: float, tv_pyagrum: float | None) -> list[Any]:
     common = {"source": "example:alarm", "share": 0.2, "n_rows": 20_000}
     robust = {"experiment": ROBUST, **common, "R": R, "R_plain": 9.0}
-    pyagrum = {"tv": tv, "seconds": 1.0, "tv_pyagrum": tv_pyagrum, "seconds_pyagrum": 1e3 / ratio}
+    pyagrum = {"tv": tv, "cpu_s": 1.0, "tv_pyagrum": tv_pyagrum, "cpu_s_pyagrum": 1e3 / ratio}
     return [
         error_record(tv, 0.4, 0.64),
         {**robust, "adversary": "network"},
@@ -227,7 +228,8 @@ def test_the_bound_is_the_floor_over_the_root_of_what_is_kept() -> None:
 def test_quick_leaves_pyagrum_out_and_the_usual_run_asks_it_once_a_share() -> None:
     assert {c.experiment for c in holes.plan(QUICK)} == set(holes.MEASURES) - {holes.PYAGRUM}
     usual = [c for c in holes.plan(Settings()) if c.experiment == holes.PYAGRUM]
-    assert [c.share for c in usual] == [0.05, 0.2]
+    assert [c.share for c in usual] == [0.05, 0.2] * 2
+    assert len(set(usual)) == 4
     cells = [c for c in holes.plan(Settings()) if c.experiment == ERROR]
     assert len(cells) == 3 * 4 * 3 * 3
     assert len(set(holes.plan(Settings(full=True)))) == len(holes.plan(Settings(full=True)))
