@@ -212,6 +212,7 @@ def test_every_goal_is_missed_by_bad_figures_and_met_by_good_ones() -> None:
     assert all(goal.met for goal in good)
     bad = list(holes.judge(records_with(0.07, 200.0, 1.5, 0.05)))
     assert not any(goal.met for goal in bad)
+    assert bad[4].measured == "1.50 (ALARM, tilt, 20%)"
 
 
 def test_a_peer_that_was_cut_off_is_said_to_be() -> None:
@@ -221,8 +222,8 @@ def test_a_peer_that_was_cut_off_is_said_to_be() -> None:
     assert cut[1].measured == "> 100"
 
 
-def test_the_bound_is_the_floor_over_the_root_of_what_is_kept() -> None:
-    assert holes.find_bound([error_record(0.05, 0.4, 0.64)]) == pytest.approx(0.05)
+def test_the_yardstick_is_the_floor_over_the_root_of_what_is_kept() -> None:
+    assert holes.find_yardstick([error_record(0.05, 0.4, 0.64)]) == pytest.approx(0.05)
 
 
 def test_quick_leaves_pyagrum_out_and_the_usual_run_asks_it_once_a_share() -> None:
