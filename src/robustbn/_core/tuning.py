@@ -171,6 +171,15 @@ class Tuning:
         0.06, "eigenvalue", "left in excess by bad rows that no tied kind describes well"
     )
     exact_share: float = _number(0.12, "first excess", "and no more than this share of it")
+    exact_one_sided: float = _number(
+        0.5, "eigenvalue", "in excess at the most for the bottom to be looked at"
+    )
+    exact_shortage: float = _number(
+        0.2,
+        "times the excess",
+        "that the bottom of the spectrum is short of: 0.5 to 0.9 under misfit, which moves both "
+        "ends; less if bad rows are left",
+    )
     exact_dubious: float = _number(
         0.15, "share of rows", "in components that do not stand out: bad all the same"
     )

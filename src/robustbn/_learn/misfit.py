@@ -73,7 +73,8 @@ def learn_allowing_misfit(
         removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
         is_more = removed > shares.sum() + tuning.exact_more
         if not is_more and not is_misfit(study, verdict.model):
-            return replace(verdict, misfit=_measure(described, is_exact=True))
+            exact = Misfit(True, 0.0, 0, verdict.top, verdict.threshold)
+            return replace(verdict, misfit=exact)
     return _judge_components(study, chosen, described)
 
 
@@ -121,12 +122,24 @@ def _looks_exact(
     """Whether the main class looks like rows of the network; copies of rows may be in the way."""
     tuning, excess = sample.tuning, search.excesses
     nearly = min(tuning.exact_nearly, tuning.exact_share * excess[0]) if search.gains else 0.0
-    if excess[-1] <= nearly:
+    if excess[-1] <= nearly or _is_one_sided(sample, search):
         return True
     repeats = study.surest_repeats(copies)
     if repeats is None or not len(repeats.factors):
         return False
     return _is_clean_without(study, sample, chosen, search.population, repeats)
+
+
+def _is_one_sided(sample: Sample, search: Search) -> bool:
+    """Whether only the top of the spectrum is off: misfit moves both ends, bad rows the top.
+
+    Such rows are bad ones that no tied component is worth its description for.
+    """
+    tuning, excess = sample.tuning, search.excesses[-1]
+    if excess > tuning.exact_one_sided:
+        return False
+    bottom, limit = look_at_bottom(sample, search.population)
+    return limit - bottom < tuning.exact_shortage * excess
 
 
 def _is_clean_without(
@@ -144,6 +157,7 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
     model = replace(population.model, is_bad=described.is_bad)
     counts = sample.rows.count(population.shares * sample.base[:, None])
     scale = study.unit * study.scale * (study.n_rows / sample.rows.n_rows)
+    bottom, limit = look_at_bottom(sample, population)
     stopped, standing_out = "", described.share_standing_out
     if standing_out > described.shares[described.is_bad].sum():
         stopped = f"because {standing_out:.1%} stand out and {study.config.ceiling:.0%} may go"
@@ -154,32 +168,27 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
         top=search.tops[-1],
         threshold=search.limits[-1],
         stopped=stopped,
-        misfit=_look_at_both_ends(sample, search, _measure(described, is_exact=False)),
+        misfit=replace(_measure(described), bottom=bottom, bottom_limit=limit),
     )
 
 
-def _look_at_both_ends(sample: Sample, search: Search, misfit: Misfit) -> Misfit:
-    """Return the misfit with the bottom of the main class's spectrum, and of drawn rows."""
-    weights = sample.base * search.population.shares[:, 0]
+def look_at_bottom(sample: Sample, population: Population) -> tuple[float, float]:
+    """Return the bottom of the main class's spectrum, and that of rows drawn from its tables."""
+    weights = sample.base * population.shares[:, 0]
     n = max(float(weights.sum(dtype=np.float64)), LEAST_DRAWN)
-    drawn = sample.draw([(search.population.model.good, int(min(n, sample.tuning.sample_drawn)))])
+    drawn = sample.draw([(population.model.good, int(min(n, sample.tuning.sample_drawn)))])
     noise = 1 - find_bottom(drawn, np.ones(drawn.n_rows, np.float32), sample.tuning)
-    return replace(
-        misfit,
-        bottom=find_bottom(sample.rows, weights, sample.tuning),
-        bottom_limit=1 - noise * float(np.sqrt(drawn.n_rows / n)),
-    )
+    bottom = find_bottom(sample.rows, weights, sample.tuning)
+    return bottom, 1 - noise * float(np.sqrt(drawn.n_rows / n))
 
 
-def _measure(described: Described, *, is_exact: bool) -> Misfit:
-    search = described.search
-    is_class = ~described.is_bad
+def _measure(described: Described) -> Misfit:
+    search, is_class = described.search, ~described.is_bad
     gains = [gain.evidence + gain.cost for gain in search.gains]
-    nats = float(np.array(gains)[is_class] @ described.shares[is_class]) if gains else 0.0
     return Misfit(
-        is_exact=is_exact,
-        nats=0.0 if is_exact else nats,
-        n_classes=0 if is_exact else int(is_class.sum()),
+        is_exact=False,
+        nats=float(np.array(gains)[is_class] @ described.shares[is_class]) if gains else 0.0,
+        n_classes=int(is_class.sum()),
         top=search.tops[-1],
         limit=search.limits[-1],
     )
