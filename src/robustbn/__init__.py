@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
+    from robustbn.states import states_from
 
 __all__ = [
     "BayesianNetwork",
@@ -30,6 +31,7 @@ __all__ = [
     "read_table",
     "robust_mean",
     "sample",
+    "states_from",
     "total_variation",
     "write_network",
 ]
@@ -47,10 +49,13 @@ _ROOM_OF = {
     "read_table": "_tables.table",
     "robust_mean": "mean",
     "sample": "simulate",
+    "states_from": "states",
     "total_variation": "distance",
     "write_network": "_networks",
 }
-_ROOMS = ("adversary", "distance", "estimator", "exceptions", "mean", "network", "simulate")
+_ROOMS = (
+    "adversary", "distance", "estimator", "exceptions", "mean", "network", "simulate", "states",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustbn._core.config import NodeReading
 from robustbn._core.layout import Layout
 from robustbn._core.structure import (
     check_parents,
+    check_reading,
     check_states,
     some_of,
     sort_topologically,
@@ -42,6 +44,7 @@ class BayesianNetwork:
     states : mapping of each node's name to its state labels (1 to 65,536, all different).
     cpts : optional mapping of each node's name to its table, of shape `(*parent_cards, card)`:
         the last axis runs over the node's own states and sums to 1.
+    reading : optional mapping of nodes to how the values of their columns become states.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class BayesianNetwork:
         parents: Mapping[str, Iterable[str]],
         states: Mapping[str, Sequence[Hashable]],
         cpts: Mapping[str, ArrayLike] | None = None,
+        reading: Mapping[str, NodeReading] | None = None,
     ) -> None:
         checked_parents = check_parents(parents)
         checked_states = check_states(states, checked_parents)
@@ -74,6 +78,7 @@ class BayesianNetwork:
         )
         self._parents = MappingProxyType(checked_parents)
         self._states = MappingProxyType(checked_states)
+        self._reading = MappingProxyType(check_reading(reading or {}, checked_states))
         self._layout = layout
         self._topological_order = sort_topologically(checked_parents)
         self._probabilities: NDArray[np.float64] | None = None
@@ -100,6 +105,11 @@ class BayesianNetwork:
     def states(self) -> Mapping[str, tuple[Hashable, ...]]:
         """State labels of each node; a code is a position in this tuple."""
         return self._states
+
+    @property
+    def reading(self) -> Mapping[str, NodeReading]:
+        """How columns are read, of the nodes whose states are not the values themselves."""
+        return self._reading
 
     @property
     def cpts(self) -> Mapping[str, NDArray[np.float64]]:
@@ -254,7 +264,7 @@ class BayesianNetwork:
                     f"cell; found {cpts.shape}."
                 )
             cpts = self._tables_of(cpts)
-        return BayesianNetwork(self._parents, self._states, cpts)
+        return BayesianNetwork(self._parents, self._states, cpts, self._reading)
 
     def label_row(self, codes: Sequence[int]) -> tuple[Hashable, ...]:
         """Return the states of a row of codes, None where a value is missing."""
@@ -283,7 +293,7 @@ class BayesianNetwork:
                     )
             if parent not in parents[child]:
                 parents[child].append(parent)
-        return BayesianNetwork(parents, self._states)
+        return BayesianNetwork(parents, self._states, reading=self._reading)
 
     # --- to and from files and other libraries ------------------------------------------------
     # Each is one call into the room that knows the format or the library, imported when asked.
@@ -468,7 +478,8 @@ class BayesianNetwork:
 
     def __reduce__(self) -> tuple[Any, ...]:
         cpts = None if self._cpts is None else {n: np.array(t) for n, t in self._cpts.items()}
-        return BayesianNetwork, (dict(self._parents), dict(self._states), cpts)
+        parts = dict(self._parents), dict(self._states), cpts, dict(self._reading)
+        return BayesianNetwork, parts
 
     def _repr_html_(self) -> str:
         """Show the network in a notebook."""

@@ -94,6 +94,30 @@ class Streaming:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
+PERIODS = ("year", "quarter", "month", "day")
+
+
+@dataclass(frozen=True)
+class NodeReading:
+    """How the values of a node's column become states, where they are not the states themselves.
+
+    Parameters
+    ----------
+    edges : inner ends of the intervals that numbers are cut into; the first states, in order.
+    others : the state of every value that stands for no other.
+    period : "year", "quarter", "month" or "day": what is taken of a date.
+    """
+
+    edges: tuple[float, ...] | None = None
+    others: Hashable = None
+    period: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.edges is not None:
+            _check_bins(self.edges, "edges")
+        _check_period(self.period)
+
+
 @dataclass(frozen=True)
 class TableConfig:
     """How a table is read; see `read_table`."""
@@ -107,6 +131,8 @@ class TableConfig:
     codes: bool | None = None
     sep: str | None = None
     encoding: str = "utf-8"
+    others: Mapping[str, Hashable] = field(default_factory=dict)
+    periods: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, known in (
@@ -125,6 +151,8 @@ class TableConfig:
             _check_bins(self.bins, "bins")
         _check_names(self.rename, self.labels)
         _check_text(self.sep, self.encoding)
+        for period in self.periods.values():
+            _check_period(period)
 
     @property
     def keeps_holes(self) -> bool:
@@ -146,6 +174,11 @@ def _check_names(rename: Any, labels: Any) -> None:
     for node, pairs in labels.items():
         if not isinstance(pairs, Mapping):
             raise ValueError(f"labels[{node!r}] is a mapping {{value: state}}; found {pairs!r}.")
+
+
+def _check_period(period: Any) -> None:
+    if period is not None and period not in PERIODS:
+        raise ValueError(f"A period is one of {', '.join(PERIODS)}; found {period!r}.")
 
 
 def _check_text(sep: Any, encoding: Any) -> None:

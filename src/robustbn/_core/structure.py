@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from robustbn._core.config import NodeReading
 from robustbn._core.layout import MOST_CODES
 from robustbn.exceptions import NetworkError
 
@@ -70,6 +71,26 @@ def check_states(
             seen.add(label)
         checked[node] = labels
     return checked
+
+
+def check_reading(
+    reading: Mapping[str, NodeReading], states: Mapping[str, tuple[Hashable, ...]]
+) -> dict[str, NodeReading]:
+    """Return how columns are read; refuse what does not go with the states."""
+    for node, how in reading.items():
+        if node not in states:
+            raise NetworkError(f"`reading` names {node!r}, which is no node.")
+        if how.others is not None and how.others not in states[node]:
+            raise NetworkError(
+                f"Other values of node {node!r} are to stand for {how.others!r}, which is no state "
+                f"of it. States: {some_of(states[node])}."
+            )
+        least = 0 if how.edges is None else len(how.edges) + 1
+        if len(states[node]) < least:
+            raise NetworkError(
+                f"Node {node!r} is cut into {least} intervals, and has {len(states[node])} states."
+            )
+    return dict(reading)
 
 
 def sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -70,7 +71,7 @@ def read_network(
     True
     """
     path = Path(path)
-    name = _choose_format(path, format)
+    name = choose_format(path, format)
     from robustbn._networks.files import read_bytes
     from robustbn._networks.parts import build_network
 
@@ -90,7 +91,8 @@ def _read_parts(
         if states is None:
             raise NetworkError(
                 f"{source}: an edge list does not say which states the nodes have. Give them: "
-                'read_network("edges.csv", states="states.json").'
+                'read_network("edges.csv", states="states.json"). Or let a table say: '
+                'robustbn.states_from("rows.csv", "edges.csv").'
             )
         from robustbn._networks.edges import read_states
 
@@ -128,7 +130,7 @@ def write_network(
     numbered : for UAI, True writes nodes and states as numbers and drops their names.
     """
     path = Path(path)
-    name = _choose_format(path, format)
+    name = choose_format(path, format)
     if name == "edges":
         raise NetworkError(
             f"{path}: an edge list holds neither states nor tables, so a network is not written "
@@ -136,6 +138,13 @@ def write_network(
         )
     if numbered and name != "uai":
         raise NetworkError(f"{path}: `numbered=` is for UAI files; this one keeps the names.")
+    if network.reading and name != "json":
+        warnings.warn(
+            f"{path}: this format does not hold how columns are read ("
+            f"{', '.join(list(network.reading)[:5])}): numbers that are cut, values that are "
+            "merged, dates. A .json file does.",
+            stacklevel=2,
+        )
     from robustbn._networks.files import encode, write_bytes
 
     writer: Any = import_module(f"robustbn._networks.{name}")
@@ -162,7 +171,7 @@ def example_network(name: str = "alarm") -> BayesianNetwork:
     return build_network(parts, source, tables=True, normalize=False, max_cells=MAX_CELLS)
 
 
-def _choose_format(path: Path, format: str | None) -> str:
+def choose_format(path: Path, format: str | None = None) -> str:
     """Return the format that was named, or that the suffix stands for."""
     stem = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     suffix = stem.suffix.lower()

@@ -7,7 +7,7 @@ the columns and of the codes. A first line of column titles is passed over in bo
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,30 @@ def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
     for node, labels in document.items():
         check_labels(labels, node, source)
     return {node: tuple(labels) for node, labels in document.items()}
+
+
+def read_parents(path: Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Return the parents of each node of an edge list, nodes in the order of their first edge.
+
+    Parameters
+    ----------
+    path : of the edge list.
+    named : what may be a node; a first line of titles is one of edges only if both are in here.
+    """
+    source, text = str(path), decode(read_bytes(path), str(path))
+    known, parents = set(named), dict[str, list[str]]()
+    rows = _pairs(text, source, _separator(source, text), "parent,child")
+    for number, (line, parent, child) in enumerate(rows):
+        is_title = (parent.lower(), child.lower()) in _EDGE_TITLES
+        if number == 0 and is_title and not {parent, child} <= known:
+            continue
+        parents.setdefault(parent, [])
+        if parent in parents.setdefault(child, []):
+            raise refuse(source, line, f"the edge {parent!r} -> {child!r} is given twice.")
+        parents[child].append(parent)
+    if not parents:
+        raise refuse(source, 0, "there is no edge in it.")
+    return parents
 
 
 def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:

@@ -2,8 +2,10 @@
 
 `{"format": "robustbn-network", "version": 1, "nodes": [{"name", "states", "parents",
 "probabilities"}, ...]}`: nodes in column order; `probabilities` (optional, for all nodes or none)
-is the node's table in C order, its own states innermost. Other keys, such as `name` and `source`,
-are for people.
+is the node's table in C order, its own states innermost. A node's `reading` (optional) says how the
+values of its column become states: `{"edges": [18, 65]}` cuts numbers, `{"others": "other"}` names
+the state of any other value, `{"period": "month"}` takes the month of a date. Other keys, such as
+`name` and `source`, are for people.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.config import NodeReading
 from robustbn._networks.files import decode
 from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, refuse, show, wrong_count
 from robustbn.exceptions import NetworkError
@@ -35,6 +38,8 @@ def to_text(network: BayesianNetwork) -> str:
             "states": [_plain(label, node) for label in network.states[node]],
             "parents": list(network.parents[node]),
         }
+        if node in network.reading:
+            entry["reading"] = _describe_reading(network.reading[node], node)
         if network.has_cpts:
             entry["probabilities"] = network.cpts[node].ravel().tolist()
         lines.append("  " + json.dumps(entry, ensure_ascii=False, allow_nan=False))
@@ -43,6 +48,27 @@ def to_text(network: BayesianNetwork) -> str:
         + ",\n".join(lines)
         + "\n ]\n}\n"
     )
+
+
+def _describe_reading(reading: NodeReading, node: str) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if reading.edges is not None:
+        said["edges"] = list(reading.edges)
+    if reading.others is not None:
+        said["others"] = _plain(reading.others, node)
+    if reading.period is not None:
+        said["period"] = reading.period
+    return said
+
+
+def _read_reading(said: Any, node: str, refuse_here: Callable[[str], NetworkError]) -> NodeReading:
+    try:
+        edges = said.get("edges")
+        return NodeReading(
+            None if edges is None else tuple(edges), said.get("others"), said.get("period")
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise refuse_here(f"the reading of node {node!r} is wrong: {error}") from None
 
 
 def _plain(label: object, node: str) -> object:
@@ -130,7 +156,10 @@ def _read_node(k: int, entry: Any, text: str, source: str) -> NodePart:
     reader = None
     if "probabilities" in entry:
         reader = partial(_read_table, entry["probabilities"], name, source, line_of)
-    return NodePart(name, tuple(states), tuple(parents), k, k, reader)
+    reading = None
+    if "reading" in entry:
+        reading = _read_reading(entry["reading"], name, lambda m: refuse(source, line_of(), m))
+    return NodePart(name, tuple(states), tuple(parents), k, k, reader, reading)
 
 
 def check_labels(labels: Any, node: str, source: str, line_of: Callable[[], int] = int) -> None:

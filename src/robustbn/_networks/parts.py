@@ -14,6 +14,7 @@ from math import log10, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError
 from robustbn.network import SUM_TOLERANCE, BayesianNetwork
@@ -51,6 +52,7 @@ class NodePart:
     at : where the node is declared; `Parts.line_of` makes a line of it.
     parents_at : where its parents are listed.
     read_table : reads the table, given the states of the node's family; None if there is none.
+    reading : how its column is read, if the file says so.
     """
 
     name: str
@@ -59,6 +61,7 @@ class NodePart:
     at: int
     parents_at: int
     read_table: Callable[[Family], ReadTable] | None
+    reading: NodeReading | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def build_network(
         structure = BayesianNetwork(
             {part.name: part.parents for part in parts.nodes},
             {part.name: part.states for part in parts.nodes},
+            reading={p.name: p.reading for p in parts.nodes if p.reading is not None},
         )
     except NetworkError as error:
         raise NetworkError(f"{source}: {error}") from None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
+from robustbn._tables.encode.labels import as_number
 from robustbn._tables.sources import BLOCK_ROWS, Source
 from robustbn.exceptions import DataError
 
@@ -144,6 +147,19 @@ def column_of(array: pa.Array) -> Column:
     objects = np.empty(len(array), object)
     objects[:] = array.to_pylist()
     return Column(objects)
+
+
+def parse_numbers(labels: Sequence[str], for_missing: Iterable[str] = ()) -> NDArray[np.float64]:
+    """Return texts as numbers; NaN for words, and for those that stand for a missing value."""
+    texts = pc.utf8_trim_whitespace(pa.array(labels, pa.string()))
+    missing = pc.is_in(texts, value_set=pa.array(list(for_missing), pa.string()))
+    texts = pc.if_else(missing, pa.scalar(None, pa.string()), texts)
+    try:
+        numbers = texts.cast(pa.float64())
+    except pa.ArrowInvalid:  # a word among them
+        found = [as_number(label) for label in labels]
+        return np.array([np.nan if number is None else float(number) for number in found])
+    return np.array(_view(numbers.fill_null(np.nan)))
 
 
 def _find_distinct(array: pa.Array) -> pa.Array:

@@ -181,7 +181,7 @@ def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[Bayesia
     states: dict[str, tuple[Hashable, ...]] = dict(network.states)
     for c in table.holed:
         states[network.nodes[c]] = (*states[network.nodes[c]], MISSING_STATE)
-    wider = BayesianNetwork(network.parents, states)
+    wider = BayesianNetwork(network.parents, states, reading=network.reading)
     return wider, replace(table, states=wider.states, holed=())
 
 

@@ -45,6 +45,8 @@ def read_table(
     codes: bool | None = None,
     sep: str | None = None,
     encoding: str = "utf-8",
+    others: Mapping[str, Hashable] | None = None,
+    periods: Mapping[str, str] | None = None,
     connection: Any = None,
 ) -> Table:
     """Read the columns of a network's nodes from any table, as codes.
@@ -73,6 +75,8 @@ def read_table(
     ignore_case : whether "Yes" stands for the state "yes".
     codes : whether whole numbers are positions of states. By default they are in arrays only.
     sep, encoding : of a text file.
+    others : for each node, the state of every value that stands for no other.
+    periods : for each node, what is taken of a date: "year", "quarter", "month" or "day".
     connection : a DuckDB connection, or one of any database with cursors.
     """
     config = TableConfig(
@@ -85,6 +89,8 @@ def read_table(
         codes,
         sep,
         encoding,
+        {} if others is None else others,
+        {} if periods is None else periods,
     )
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
     return encode_source(source, network, config)
@@ -99,6 +105,7 @@ def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> T
             )
         return table
     is_plain = config.bins is None and config.on_unknown == "error" and not config.labels
+    is_plain = is_plain and not config.others and not config.periods
     is_plain = is_plain and config.codes is not False
     is_array = type(table) is np.ndarray
     if is_array and is_plain and table.dtype in (np.uint8, network.layout.code_dtype):
@@ -113,6 +120,8 @@ def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> T
 def encode_source(source: Source, network: BayesianNetwork, config: TableConfig) -> Table:
     """Return the codes of a source, and what was found in it."""
     positions = find_columns(source, network, config)
+    if not source.is_codes or config.codes is False:
+        config = follow_network(network, config)
     config = fix_edges(source, network, positions, config)
     coders = make_coders(source, network, config)
     dtype, holed = dtype_of_codes(network, config), set[int]()
@@ -217,22 +226,29 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
             what = f"no column {column!r}" if column not in source.names else f"no node {node!r}"
             raise DataError(f"rename={{{column!r}: {node!r}}}: there is {what}.")
     renamed = [config.rename.get(name, name) for name in source.names]
+    return place_columns(source.where, renamed, network.nodes)
+
+
+def place_columns(where: str, names: Sequence[str], nodes: Sequence[str]) -> list[int]:
+    """Return the position of each node among the names of a table's columns."""
     place: dict[str, int] = {}
-    wanted = set(network.nodes)
-    for k, name in enumerate(renamed):
+    wanted = set(nodes)
+    for k, name in enumerate(names):
         if name in place and name in wanted:
             raise DataError(
-                f"{source.where} has two columns for node {name!r}: number {place[name]} and "
+                f"{where} has two columns for node {name!r}: number {place[name]} and "
                 f"number {k}. Leave one out, or rename it."
             )
         place[name] = k
-    missing = [node for node in network.nodes if node not in place]
+    missing = [node for node in nodes if node not in place]
     if missing:
-        raise _missing_columns(source, missing, [n for n in renamed if n not in wanted])
-    return [place[node] for node in network.nodes]
+        raise _missing_columns(where, names, missing, [n for n in names if n not in wanted])
+    return [place[node] for node in nodes]
 
 
-def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> DataError:
+def _missing_columns(
+    where: str, names: Sequence[str], missing: list[str], spare: list[str]
+) -> DataError:
     import difflib  # seldom needed
 
     folded = {name.strip().casefold(): name for name in spare}
@@ -245,10 +261,9 @@ def _missing_columns(source: Source, missing: list[str], spare: list[str]) -> Da
     advice = "Add the column, or say which one it is with rename={column: node}."
     if hints:
         advice = f"Did you mean rename={hints!r}?"
-    found = f"It has {some(source.names or ())}."
+    found = f"It has {some(names)}."
     return DataError(
-        f"{source.where} lacks {len(missing)} of the network's columns: {some(missing)}. {found} "
-        f"{advice}"
+        f"{where} lacks {len(missing)} of the network's columns: {some(missing)}. {found} {advice}"
     )
 
 
@@ -267,11 +282,17 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
                 f"labels[{node!r}] leads to {some(wrong)}, no state of the node; states: "
                 f"{some(states)}."
             )
-        finder = StateFinder(states, said, config.ignore_case, source.is_text)
+        others, period = config.others.get(node), config.periods.get(node)
+        if others is not None and others not in states:
+            raise DataError(
+                f"others[{node!r}] is {others!r}, no state of the node; states: {some(states)}."
+            )
+        finder = StateFinder(states, said, config.ignore_case, source.is_text, others)
         edges = None
         if isinstance(config.bins, Mapping) and node in config.bins:
             edges = np.asarray(config.bins[node], np.float64)
-            if len(edges) + 1 != len(states):
+            more = states[len(edges) + 1 :]
+            if len(edges) + 1 > len(states) or set(more) - {others, MISSING_STATE}:
                 raise DataError(
                     f"bins[{node!r}] cuts into {len(edges) + 1} intervals at {edges.tolist()}; the "
                     f"node has {len(states)} states: {some(states)}."
@@ -279,10 +300,10 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
             if said:
                 raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
         is_codes = source.is_codes if config.codes is None else config.codes
-        is_codes = is_codes and not said and edges is None
+        is_codes = is_codes and not said and edges is None and others is None and period is None
         if is_codes and source.may_be_labels and config.codes is None:
             _refuse_doubtful_codes(source, node, states, finder)
-        coder = ColumnCoder(node, finder, len(states), edges, is_codes)
+        coder = ColumnCoder(node, finder, len(states), edges, is_codes, period)
         if config.on_missing == "state" and MISSING_STATE in states:
             coder.hole = states.index(MISSING_STATE)
         coders.append(coder)
@@ -302,6 +323,25 @@ def _refuse_doubtful_codes(
                 f"{some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
                 "with named columns; for positions, codes=True or an array of uint8."
             )
+
+
+def follow_network(network: BayesianNetwork, config: TableConfig) -> TableConfig:
+    """Return the settings with what the network says of its columns, where they say nothing."""
+    if not network.reading or config.codes:
+        return config
+    open_ones = {n: how for n, how in network.reading.items() if n not in config.labels}
+    bins = config.bins
+    if bins is None or isinstance(bins, Mapping):
+        own = {n: how.edges for n, how in open_ones.items() if how.edges is not None}
+        bins = {**own, **(bins or {})}
+    others = {n: how.others for n, how in network.reading.items() if how.others is not None}
+    periods = {n: how.period for n, how in open_ones.items() if how.period is not None}
+    return replace(
+        config,
+        bins=bins or None,
+        others={**others, **config.others},
+        periods={**periods, **config.periods},
+    )
 
 
 def fix_edges(

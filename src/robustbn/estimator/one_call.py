@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
-from robustbn._networks import read_network
+from robustbn._networks import choose_format, read_network
 from robustbn._tables.coded import Table
 from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
+from robustbn.states import states_from
 
 
 def fit(
@@ -26,10 +27,12 @@ def fit(
     Parameters
     ----------
     network : a `BayesianNetwork`, or the path of one in any format that `read_network` knows; its
-        tables, if it has any, are ignored.
+        tables, if it has any, are ignored. The states of an edge list are found in the table, as
+        `states_from` does; `fit.network_.reading` says how columns are read.
     table : any table that `read_table` takes: a frame, an array, a path, a query.
     contamination : largest share of bad rows to expect, or "auto".
-    settings : those of `RobustEstimator` and of `read_table`.
+    settings : those of `RobustEstimator` and of `read_table`; for an edge list, `states` too: those
+        of single nodes, or of all.
 
     Examples
     --------
@@ -41,7 +44,7 @@ def fit(
     0.0
     """
     if not isinstance(network, BayesianNetwork):
-        network = read_network(network, tables=False)
+        network = _read(network, table, settings)
     reading = inspect.signature(read_table).parameters
     is_setting = RobustEstimator._is_setting
     unknown = [name for name in settings if name not in reading and not is_setting(name)]
@@ -67,3 +70,14 @@ def fit(
     if connection is None and estimator._find_place(table) != "memory":
         return estimator._learn_from(table, reading=TableConfig(**of_reading))
     return estimator.fit(read_table(table, network, connection=connection, **of_reading))
+
+
+def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
+    """Return the network of a path; takes out of `settings` what an edge list has used."""
+    states = settings.pop("states", None)
+    is_edges = choose_format(Path(path)) == "edges"
+    if not is_edges or isinstance(table, Table):
+        return read_network(path, tables=False, states=states)
+    names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
+    how = {name: settings[name] for name in names if name in settings}
+    return states_from(table, path, states=states, bins=settings.pop("bins", None), **how).network

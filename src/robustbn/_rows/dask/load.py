@@ -26,7 +26,7 @@ from robustbn._rows.kernels import load_kernels
 from robustbn._tables.coded import Reading
 from robustbn._tables.encode import require_rows
 from robustbn._tables.sources import Source
-from robustbn._tables.table import find_columns
+from robustbn._tables.table import find_columns, follow_network
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -63,6 +63,7 @@ def load_on_dask(
     progress : is told (done, of how many, what).
     """
     client = _find_client()
+    config = follow_network(network, config)
     _require_edges(config)
     name = load_kernels(kernels).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
     tell = progress or (lambda done, n, what: None)

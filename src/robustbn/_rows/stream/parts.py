@@ -16,7 +16,14 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
-from robustbn._tables.table import code_block, dtype_of_codes, find_columns, fix_edges, make_coders
+from robustbn._tables.table import (
+    code_block,
+    dtype_of_codes,
+    find_columns,
+    fix_edges,
+    follow_network,
+    make_coders,
+)
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -146,6 +153,7 @@ def open_stream(
     for source in sources.values():
         positions = find_columns(source, network, config)
     first = next(iter(sources.values()))
+    config = follow_network(network, config)
     if config.bins is not None:
         together = replace(
             first,

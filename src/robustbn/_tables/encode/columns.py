@@ -19,6 +19,7 @@ from robustbn._tables.encode.labels import (
     WORDS_FOR_MISSING,
     StateFinder,
     is_missing,
+    period_of,
 )
 
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
@@ -36,6 +37,7 @@ class ColumnCoder:
     n_states : of the node.
     edges : inner ends of the intervals of a number that is to be cut, or None.
     is_codes : whether whole numbers are codes themselves.
+    period : what is taken of a date, before it is looked up.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class ColumnCoder:
         n_states: int,
         edges: Vector | None = None,
         is_codes: bool = False,
+        period: str | None = None,
     ) -> None:
         self.node = node
         self.finder = finder
@@ -58,6 +61,8 @@ class ColumnCoder:
             self._find = self._find_interval
         elif is_codes:
             self._find = self._find_code
+        elif period is not None:
+            self._find = lambda value: finder.find(period_of(value, period))
         self._table: tuple[Sequence[Any], MarkedCodes] | None = None
         self._letters: tuple[int, int, bytes | None] | None = None
         self._memo = _Memo(self._find)
@@ -194,8 +199,8 @@ class ColumnCoder:
     def _find_interval(self, value: Any) -> int:
         """Return the interval of a number, which may be written as text."""
         number = _as_number(value)
-        if number is None:
-            return MISSING if self.finder.means_missing(value) else UNKNOWN
+        if number is None:  # a state by its name, perhaps
+            return MISSING if self.finder.means_missing(value) else self.finder.find(value)
         if np.isinf(number):
             return UNKNOWN
         return int(np.searchsorted(self._edges, number, side="right"))

@@ -33,6 +33,7 @@ WORDS_FOR_MISSING = frozenset(
 MOST_REMEMBERED = 2**16
 _LONGEST_NUMBER = 400
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([ T].*)?", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
 
@@ -45,6 +46,7 @@ class StateFinder:
     labels : what the caller says certain values stand for; None: what a missing one stands for.
     ignore_case : whether texts that differ in case only are the same.
     is_text : whether values come from a text file, where a missing value is a word such as "NA".
+    others : the state of a value that stands for no other; None: it is unknown.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class StateFinder:
         labels: Mapping[Hashable, Hashable] | None = None,
         ignore_case: bool = False,
         is_text: bool = False,
+        others: Hashable = None,
     ) -> None:
         rules = [*_RULES, _folded] if ignore_case else _RULES
         self._is_text = is_text
@@ -67,6 +70,7 @@ class StateFinder:
         ]
         for_missing = [code for code_of in (said, own) for v, code in code_of.items() if _is_no(v)]
         self.missing = for_missing[0] if for_missing else MISSING
+        self._unknown = UNKNOWN if others is None else own[others]
         self._known: dict[tuple[type, Any], int] = {}
 
     def find(self, value: Any) -> int:
@@ -100,7 +104,7 @@ class StateFinder:
             code = table.get(rule(value))
             if code is not None:
                 return code
-        return self.missing if self.means_missing(value) else UNKNOWN
+        return self.missing if self.means_missing(value) else self._unknown
 
 
 def is_missing(value: Any) -> bool:
@@ -160,7 +164,8 @@ def _as_truth(value: Any) -> Any:
     return None
 
 
-def _as_number(value: Any) -> Any:
+def as_number(value: Any) -> Any:
+    """Return a number, or text that is one, as an int or float; None for all else."""
     if isinstance(value, Decimal):
         is_whole = value.is_finite() and value == value.to_integral_value()
         return int(value) if is_whole else float(value)
@@ -187,8 +192,33 @@ def _as_moment(value: Any) -> Any:
     return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None
 
 
+def day_of(value: Any) -> str | None:
+    """Return the day of a date, a time stamp, or text that starts with one; None for all else."""
+    if isinstance(value, str):
+        text = value.strip()
+        return text[:10] if _DAY.fullmatch(text) else None
+    value = _plain(value)
+    if isinstance(value, dt.date) and not is_missing(value):
+        return value.isoformat()[:10]
+    return None
+
+
+def period_of(value: Any, period: str) -> Any:
+    """Return the period in which a date lies, as text; what is no date as it is.
+
+    >>> [period_of("2024-05-31", period) for period in ("year", "quarter", "month", "day")]
+    ['2024', '2024-Q2', '2024-05', '2024-05-31']
+    """
+    day = day_of(value)
+    if day is None:
+        return value
+    if period == "quarter":
+        return f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"
+    return day[: {"year": 4, "month": 7, "day": 10}[period]]
+
+
 def _folded(value: Any) -> Any:
     return str(value).strip().casefold()
 
 
-_RULES = (_itself, _stripped, _as_truth, _as_number, _as_moment)
+_RULES = (_itself, _stripped, _as_truth, as_number, _as_moment)

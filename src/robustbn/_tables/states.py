@@ -1,0 +1,280 @@
+"""Which states the values of a column should become, and how the column is read then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.config import PERIODS, NodeReading
+from robustbn._tables.cuts import cut_equally, cut_evenly, name_intervals
+from robustbn._tables.encode import count_intervals
+from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, period_of
+from robustbn._tables.scales import order_labels
+from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
+from robustbn.exceptions import DataError
+
+IDENTIFIER = "identifier"
+OTHER = "other"
+FEW_LABELS = 12  # so few different labels are states even if no row repeats one
+FEWEST_PERIODS = 4
+GIVEN = "given"
+
+
+@dataclass(frozen=True)
+class StateRules:
+    """What a caller chooses when states are found; see `states_from`."""
+
+    most_states: int = 100
+    most_numbers: int = 12
+    bins: Mapping[str, int | str | Sequence[float]] | int | str = "q4"
+    labels: Mapping[str, Mapping[Hashable, Hashable]] = field(default_factory=dict)
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("most_states", 2), ("most_numbers", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name} is a whole number, at least {least}; found {value!r}.")
+
+    def cut_of(self, node: str) -> int | str | Sequence[float]:
+        """Return how to cut the numbers of a node."""
+        return self.bins.get(node, "q4") if isinstance(self.bins, Mapping) else self.bins
+
+    def is_cut(self, node: str) -> bool:
+        """Whether the caller says how to cut this very node."""
+        return isinstance(self.bins, Mapping) and node in self.bins
+
+
+@dataclass(frozen=True)
+class ColumnStates:
+    """What was decided for one column.
+
+    Parameters
+    ----------
+    name : of the node.
+    kind : "label", "number", "date", "truth value", "identifier"; "given" if states were.
+    states : what the node's states are to be; empty for an identifier.
+    reading : how values become states, where they are not the states themselves.
+    n_distinct : different values; None if they are too many to count.
+    n_missing : rows without a value.
+    n_merged : rows whose values were merged into the state `reading.others`.
+    note : what was done, in words; empty if the values are the states.
+    """
+
+    name: str
+    kind: str
+    states: tuple[Hashable, ...]
+    reading: NodeReading | None = None
+    n_distinct: int | None = None
+    n_missing: int = 0
+    n_merged: int = 0
+    note: str = ""
+
+
+def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return what the values of a column should become.
+
+    Raises
+    ------
+    DataError
+        If there are no values, or no two rows share one.
+    """
+    decided = propose_states(survey, rules)
+    where = f"Column {survey.name!r}"
+    if not decided.states and decided.kind == IDENTIFIER:
+        raise DataError(
+            f"{where} names its rows: {_count(survey)} different values in {survey.n_present:,} "
+            "rows, which no table can be learned for. Leave the node out of the edges, or give its "
+            f"states: states={{{survey.name!r}: [...]}}."
+        )
+    if not decided.states:
+        raise DataError(
+            f"{where} has no values, so its states are not known. Leave the node out of the edges, "
+            f"or give its states: states={{{survey.name!r}: [...]}}."
+        )
+    return decided
+
+
+def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return what the values of a column would become; no states if they cannot."""
+    kinds: Counter[str] = Counter()
+    distinct: Counter[str] = Counter()
+    for value, n in survey.counts.items():
+        kind = kind_of(value)
+        kinds[kind] += n
+        distinct[kind] += 1
+    if survey.wide == NUMBER:
+        kinds[NUMBER] += survey.n_present - kinds.total()
+        distinct[NUMBER] = rules.most_numbers + len(survey.counts) + 1
+    only = next(iter(kinds)) if len(kinds) == 1 else None
+    if survey.name in rules.labels:
+        return _decide_labels(survey, rules)
+    if only == DATE:
+        return _decide_dates(survey, rules)
+    mostly_numbers = 2 * kinds[NUMBER] > kinds.total() and distinct[NUMBER] > distinct[WORD]
+    is_long = distinct[NUMBER] > rules.most_numbers or rules.is_cut(survey.name)
+    if is_long and (only == NUMBER or mostly_numbers):
+        return _decide_numbers(survey, rules, kinds.total() - kinds[NUMBER])
+    if only in (NUMBER, TRUTH):
+        return _decide_few(survey, only)
+    return _decide_labels(survey, rules)
+
+
+def _decide_few(survey: ColumnSurvey, kind: str) -> ColumnStates:
+    """Return few numbers, or truth values, as states: each once, however it is written."""
+    found: dict[Any, Any] = {}
+    for value in survey.counts:
+        plain = as_number(value) if kind == NUMBER else str(value).lower()
+        if isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)
+        found.setdefault(plain, plain if kind == NUMBER else value)
+    states = tuple(order_labels(found.values()))
+    return ColumnStates(survey.name, kind, states, None, len(found), survey.n_missing)
+
+
+def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> ColumnStates:
+    """Return intervals, and a state for the words among the numbers, if there are any."""
+    numbers = _numbers_of(survey)
+    if not len(numbers):
+        return _decide_labels(survey, rules)
+    cut = rules.cut_of(survey.name)
+    if isinstance(cut, str):
+        edges = cut_evenly(numbers, count_intervals(cut))
+    elif isinstance(cut, int | Integral):
+        low, high = min(numbers[0], survey.sample.lowest), max(numbers[-1], survey.sample.highest)
+        edges = cut_equally(float(low), float(high), int(cut))
+    else:
+        edges = list(cut)
+    intervals = name_intervals(edges) if edges else ["any number"]
+    note = f"cut at {', '.join(f'{edge:.15g}' for edge in edges)}" if edges else "one value"
+    others = OTHER if n_words else None
+    if n_words:
+        note += f"; {n_words:,} rows with words are {OTHER!r}"
+    return ColumnStates(
+        survey.name,
+        NUMBER,
+        (*intervals, *([OTHER] if n_words else [])),
+        NodeReading(tuple(edges), others) if edges else None,
+        survey.n_distinct,
+        survey.n_missing,
+        n_words,
+        note,
+    )
+
+
+def _numbers_of(survey: ColumnSurvey) -> Any:
+    """Return the finite numbers of a column, or a sample of them, in order."""
+    if survey.wide == NUMBER:
+        return np.sort(survey.sample.values)
+    found = [(as_number(v), n) for v, n in survey.counts.items() if kind_of(v) == NUMBER]
+    values = np.array([float(value) for value, _ in found])
+    rows = np.array([n for _, n in found], np.float64)
+    most = rows.sum() / 2**20  # of more rows, their shares
+    counts = np.ceil(rows / max(most, 1)).astype(np.int64)
+    counts[~np.isfinite(values)] = 0
+    return np.sort(np.repeat(values, counts))
+
+
+def _decide_dates(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return the periods in which dates lie: the longest that gives some states."""
+    found: dict[str, list[str]] = {}
+    for period in PERIODS:
+        found[period] = sorted({period_of(value, period) for value in survey.counts})
+    chosen = next((p for p in PERIODS[:2] if len(found[p]) >= FEWEST_PERIODS), None)
+    if chosen is None:
+        chosen = "month" if len(found["month"]) > 1 else "day"
+    n_merged, others, states = 0, None, found[chosen]
+    if len(states) > rules.most_states:
+        rows: Counter[str] = Counter()
+        for value, n in survey.counts.items():
+            rows[period_of(value, chosen)] += n
+        kept, others, n_merged = _keep_most(rows, rules.most_states)
+        states = [*sorted(set(kept) - {others}), others]
+    return ColumnStates(
+        survey.name,
+        DATE,
+        tuple(states),
+        NodeReading(others=others, period=chosen),
+        survey.n_distinct,
+        survey.n_missing,
+        n_merged,
+        f"by {chosen}" + (f"; {n_merged:,} rows are {others!r}" if n_merged else ""),
+    )
+
+
+def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return labels as states; those of the fewest rows are merged if they are too many."""
+    counts, n_missing, notes = Counter(survey.counts), survey.n_missing, list[str]()
+    n_none = survey.words_for_missing.get("None", 0)
+    if n_none and any(kind_of(value) == WORD for value in counts):
+        counts["None"] += n_none  # where other words are, this is one of them
+        n_missing -= n_none
+        notes.append("'None' is a state")
+    counts = _join_equal(counts, rules.labels.get(survey.name, {}), rules.ignore_case)
+    n_present = survey.n_rows - n_missing
+    is_new_in_each = len(counts) > FEW_LABELS and len(counts) > 0.9 * n_present
+    if survey.is_mostly_distinct or is_new_in_each:
+        return ColumnStates(survey.name, IDENTIFIER, (), None, survey.n_distinct, n_missing)
+    others, n_merged = None, 0
+    n_found = len(counts)
+    labels: list[Any] = list(counts)
+    if n_found > rules.most_states or survey.wide is not None:
+        labels, others, n_merged = _keep_most(counts, rules.most_states)
+        n_merged += n_present - counts.total()
+        labels = [*order_labels(set(labels) - {others}), others]
+        more = "more than " if survey.wide is not None else ""
+        notes.append(
+            f"the {more}{n_found - len(labels) + 1:,} rarest labels ({n_merged:,} rows) are "
+            f"{others!r}"
+        )
+    else:
+        labels = order_labels(labels)
+    reading = None if others is None else NodeReading(others=others)
+    return ColumnStates(
+        survey.name,
+        WORD,
+        tuple(labels),
+        reading,
+        survey.n_distinct,
+        n_missing,
+        n_merged,
+        "; ".join(notes),
+    )
+
+
+def _join_equal(
+    counts: Counter[Any], said: Mapping[Hashable, Hashable], ignore_case: bool
+) -> Counter[Any]:
+    """Return rows of each label, with those that are read as the same one together."""
+    finder = StateFinder(list(dict.fromkeys(said.values())), said, ignore_case)
+    states = list(dict.fromkeys(said.values()))
+    joined: Counter[Any] = Counter()
+    first: dict[Any, Any] = {}
+    for value, n in counts.most_common():
+        code = finder.find(value) if said else UNKNOWN
+        if code >= 0:
+            joined[states[code]] += n
+            continue
+        text = str(value).strip().casefold() if ignore_case else str(value).strip()
+        joined[first.setdefault(text, value)] += n
+    return joined
+
+
+def _keep_most(counts: Counter[Any], most: int) -> tuple[list[Any], Any, int]:
+    """Return the labels of the most rows, the one that all others become, and the rows of those."""
+    other = next((v for v in counts if str(v).casefold() == OTHER), OTHER)
+    ranked = [label for label, _ in counts.most_common() if label != other]
+    kept = ranked[: most - 1]
+    n_merged = sum(counts[label] for label in ranked[most - 1 :])
+    return [*kept, other], other, n_merged
+
+
+def _count(survey: ColumnSurvey) -> str:
+    if survey.n_distinct is None:
+        return f"more than {len(survey.counts):,}"
+    return f"{survey.n_distinct:,}"

@@ -1,0 +1,206 @@
+"""What is in a column, in one pass and bounded memory: kinds, distinct values, missing ones.
+
+Distinct values are counted exactly up to `MOST_COUNTED`. A column with more is *wide*: of numbers a
+sample is kept, dates are counted by day, and of words the frequent ones stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import Column
+from robustbn._tables.arrow import parse_numbers
+from robustbn._tables.encode import as_numbers, count_missing
+from robustbn._tables.encode.labels import WORDS_FOR_MISSING, as_number, day_of, is_missing
+from robustbn._tables.sources import Source
+
+MOST_COUNTED = 2**16
+SAMPLED_NUMBERS = 2**16
+SAMPLE_SEED = 20210503  # any: the same rows give the same sample
+NUMBER, DATE, TRUTH, WORD = "number", "date", "truth value", "label"
+
+
+@dataclass
+class NumberSample:
+    """Numbers drawn evenly from all that went by: those with the smallest random keys.
+
+    Row by row the keys are the same however the rows are cut into stretches, and so is the sample.
+    """
+
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    lowest: float = np.inf
+    highest: float = -np.inf
+    is_whole: bool = True
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SAMPLE_SEED))
+
+    def add(self, numbers: NDArray[np.float64]) -> None:
+        """Take in more numbers; NaN and infinities are passed over. O(n)."""
+        numbers = numbers[np.isfinite(numbers)]
+        if not len(numbers):
+            return
+        self.lowest = min(self.lowest, float(numbers.min()))
+        self.highest = max(self.highest, float(numbers.max()))
+        self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
+        keys = self.random.random(len(numbers))
+        is_low = keys < (self.keys[-1] if len(self.keys) == SAMPLED_NUMBERS else np.inf)
+        keys = np.concatenate([self.keys, keys[is_low]])
+        values = np.concatenate([self.values, numbers[is_low]])
+        order = np.argsort(keys, kind="stable")[:SAMPLED_NUMBERS]
+        self.keys, self.values = keys[order], values[order]
+
+
+@dataclass
+class ColumnSurvey:
+    """What one column holds, so far.
+
+    Parameters
+    ----------
+    name : of the column.
+    is_text : whether values come from a text file, where a missing value is a word.
+    n_rows, n_missing : rows so far, and those without a value.
+    counts : rows of each distinct value; of a wide column of dates, of each day; of other wide
+        columns, of the frequent words.
+    wide : None, or the kind of a column with more than `MOST_COUNTED` distinct values.
+    words_for_missing : rows of each word that was taken for a missing value.
+    sample : of the numbers of a wide column.
+    """
+
+    name: str
+    is_text: bool = False
+    n_rows: int = 0
+    n_missing: int = 0
+    counts: Counter[Any] = field(default_factory=Counter)
+    wide: str | None = None
+    words_for_missing: Counter[str] = field(default_factory=Counter)
+    sample: NumberSample = field(default_factory=NumberSample)
+    is_mostly_distinct: bool = False
+
+    @property
+    def n_present(self) -> int:
+        """Rows with a value."""
+        return self.n_rows - self.n_missing
+
+    @property
+    def n_distinct(self) -> int | None:
+        """How many different values there are; None if they are too many to count."""
+        return len(self.counts) if self.wide is None else None
+
+    def add(self, column: Column) -> None:
+        """Take in a stretch of rows."""
+        self.n_rows += len(column.values)
+        if self.wide == NUMBER:
+            self._add_numbers(column)
+            return
+        self.n_missing += len(column.values)
+        for value, n in _tally(column):
+            if is_missing(value):
+                continue
+            if isinstance(value, str) and self.is_text:
+                value = value.strip()
+                if value in WORDS_FOR_MISSING:
+                    self.words_for_missing[value] += n
+                    continue
+            self.n_missing -= n
+            if self.wide == DATE:
+                value = day_of(value) or value
+            if self.is_mostly_distinct and value not in self.counts:
+                continue
+            self.counts[value] += n
+        if len(self.counts) > MOST_COUNTED:
+            self._grow_wide()
+
+    def _grow_wide(self) -> None:
+        """Keep less of a column with many distinct values."""
+        if self.wide is None:
+            kinds = Counter(map(kind_of, self.counts))
+            self.wide, most = kinds.most_common(1)[0]
+            if most < 0.9 * len(self.counts):
+                self.wide = WORD
+            self.is_mostly_distinct = self.wide == WORD and 2 * most > self.n_present
+        if self.wide == NUMBER:
+            numbers = {v: n for v, n in self.counts.items() if kind_of(v) == NUMBER}
+            values = np.array([float(v) for v in numbers])
+            for part, n in _in_parts(values, np.fromiter(numbers.values(), np.int64, len(values))):
+                self.sample.add(np.repeat(part, n))
+            self.counts = Counter({v: n for v, n in self.counts.items() if v not in numbers})
+        elif self.wide == DATE:
+            days: Counter[Any] = Counter()
+            for value, n in self.counts.items():
+                days[day_of(value) or value] += n
+            self.counts = days
+        if self.wide != NUMBER and len(self.counts) > MOST_COUNTED:
+            self.counts = Counter(dict(self.counts.most_common(MOST_COUNTED // 2)))
+
+    def _add_numbers(self, column: Column) -> None:
+        """Take in a stretch of a wide column of numbers; words among them are counted."""
+        labels = column.labels
+        if labels is None or not all(isinstance(label, str) for label in labels):
+            numbers = as_numbers(column)
+        else:
+            parsed = parse_numbers(labels, WORDS_FOR_MISSING if self.is_text else ())
+            numbers = np.array([*parsed, np.nan])[column.values]
+            if column.is_missing is not None:
+                numbers[column.is_missing] = np.nan
+        self.sample.add(numbers)
+        n_nan = np.count_nonzero(np.isnan(numbers))
+        n_missing = count_missing(column, self.is_text) if n_nan else 0
+        self.n_missing += n_missing
+        if n_nan > n_missing:
+            for value, n in _tally(column):
+                word = value.strip() if isinstance(value, str) else value
+                is_gone = is_missing(word) or (self.is_text and word in WORDS_FOR_MISSING)
+                if not is_gone and kind_of(word) != NUMBER and len(self.counts) < MOST_COUNTED:
+                    self.counts[word] += n
+
+
+def survey_columns(source: Source, positions: Sequence[int]) -> Iterator[list[ColumnSurvey]]:
+    """Yield what the columns at some positions hold, after each stretch of rows.
+
+    Time: the reading, and the distinct values of each stretch. Memory: bounded.
+    """
+    names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
+    surveys = [ColumnSurvey(names[k], source.is_text) for k in positions]
+    for columns in source.read(positions):
+        for survey, column in zip(surveys, columns, strict=True):
+            survey.add(column)
+        yield surveys
+    yield surveys
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is by itself: a truth value, a number, a date, or a label."""
+    if isinstance(value, bool):
+        return TRUTH
+    if as_number(value) is not None:
+        return NUMBER
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return TRUTH
+    return WORD if day_of(value) is None else DATE
+
+
+def _tally(column: Column) -> Iterable[tuple[Any, int]]:
+    """Return the distinct values of a stretch, with the rows of each."""
+    values = column.values if column.is_missing is None else column.values[~column.is_missing]
+    if column.labels is not None:
+        rows = np.bincount(values[values >= 0], minlength=len(column.labels))
+        pairs = zip(column.labels, rows.tolist(), strict=True)
+        return [pair for pair in pairs if pair[1]]
+    if values.dtype.kind in "biuf":
+        distinct, rows = np.unique(values, return_counts=True)
+        return zip(distinct.tolist(), rows.tolist(), strict=True)
+    listed = values.astype("M8[us]").tolist() if values.dtype.kind == "M" else values.tolist()
+    return Counter(v if isinstance(v, Hashable) else str(v) for v in listed).items()
+
+
+def _in_parts(values: Any, counts: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield values with their counts a few at a time, so that their rows take little memory."""
+    part = (np.cumsum(counts) - 1) // 2**22
+    for start in np.unique(part):
+        yield values[part == start], counts[part == start]

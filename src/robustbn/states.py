@@ -1,0 +1,183 @@
+"""From an edge list and a raw table to a network: the states of every node, found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustbn._networks.edges import read_parents, read_states
+from robustbn._tables.coded import Table
+from robustbn._tables.sources import Source, open_table
+from robustbn._tables.states import GIVEN, ColumnStates, StateRules, decide_states
+from robustbn._tables.survey import survey_columns
+from robustbn._tables.table import place_columns
+from robustbn.exceptions import DataError, NetworkError
+from robustbn.network import BayesianNetwork
+
+Edges = (
+    str | os.PathLike[str] | BayesianNetwork | Mapping[str, Iterable[str]]
+    | Iterable[tuple[str, str]]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FoundStates:
+    """The states that a table gives to the nodes of an edge list, and how each was decided.
+
+    Parameters
+    ----------
+    network : the structure with its states; it knows how its columns are read.
+    columns : what was decided for each node.
+    n_rows : of the table.
+    where : what the table is called.
+    """
+
+    network: BayesianNetwork
+    columns: tuple[ColumnStates, ...]
+    n_rows: int
+    where: str
+
+    @property
+    def states(self) -> Mapping[str, tuple[Hashable, ...]]:
+        """States of each node."""
+        return self.network.states
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.n_rows:,} rows, {len(self.columns)} nodes."]
+        width = max(len(column.name) for column in self.columns)
+        for column in self.columns:
+            missing = f"{column.n_missing:,} missing; " if column.n_missing else ""
+            note = f" ({column.note})" if column.note else ""
+            lines.append(
+                f"{column.name:<{width}}  {column.kind:<11}  {missing}{say_states(column)}{note}"
+            )
+        return "\n".join(lines)
+
+
+def say_states(column: ColumnStates, limit: int = 8) -> str:
+    """Return the states of a column in a few words."""
+    shown = [str(state) for state in column.states[:limit]]
+    if len(column.states) > limit:
+        shown.append(f"... ({len(column.states) - limit} more)")
+    return f"{len(column.states)} states: {', '.join(shown)}"
+
+
+def states_from(
+    table: Any,
+    edges: Edges,
+    *,
+    states: str | Path | Mapping[str, Sequence[Hashable]] | None = None,
+    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
+    most_states: int = 100,
+    most_numbers: int = 12,
+    rename: Mapping[str, str] | None = None,
+    labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    ignore_case: bool = False,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    connection: Any = None,
+    watch: Callable[[int], None] | None = None,
+) -> FoundStates:
+    """Find the states of the nodes of an edge list in a table: one pass, bounded memory.
+
+    Labels become states, in their natural order. More than `most_numbers` different numbers are cut
+    into intervals of about equally many rows, at readable ends. Dates become years, quarters,
+    months or days. Beyond `most_states`, the rarest labels become one state, "other". A column in
+    which hardly a value occurs twice is refused. See `docs/tables.md`.
+
+    Parameters
+    ----------
+    table : any table with named columns that `read_table` takes.
+    edges : the path of an edge list, (parent, child) pairs, parents of each node, or a network,
+        whose own states are then forgotten.
+    states : of single nodes, where they are known: a mapping, or a file of them.
+    bins : how to cut numbers, as in `read_table`; by default "q4", four intervals of equally many
+        rows. A node that is named here is cut however few different values it has.
+    most_states : states that a node may have, "other" among them.
+    most_numbers : different numbers that stay as they are.
+    rename, labels, ignore_case, sep, encoding, connection : as in `read_table`.
+    watch : is told the number of rows of each stretch that was read.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> rows = {"pay": list(range(1000, 2000)), "rank": ["low", "high", "medium", "low"] * 250}
+    >>> found = robustbn.states_from(rows, [("rank", "pay")])
+    >>> found.states["rank"], found.states["pay"]
+    (('low', 'medium', 'high'), ('< 1250', '[1250, 1500)', '[1500, 1750)', '>= 1750'))
+    >>> fitted = robustbn.fit(found.network, rows, random_state=0)
+    """
+    source = _open(table, sep, encoding, connection)
+    given = {} if states is None else read_states(states)
+    rename = rename or {}
+    names = tuple(rename.get(name, name) for name in source.names or ())
+    parents = _parents_of(edges, names)
+    parents |= {node: [] for node in given if node not in parents}
+    rules = StateRules(
+        most_states, most_numbers, "q4" if bins is None else bins, labels or {}, ignore_case
+    )
+    open_ones = [node for node in parents if node not in given]
+    decided, n_rows = _find(source, names, open_ones, rules, watch)
+    for node, labels_of in given.items():
+        decided[node] = ColumnStates(node, GIVEN, tuple(labels_of))
+    columns = tuple(decided[node] for node in parents)
+    network = BayesianNetwork(
+        parents,
+        {column.name: column.states for column in columns},
+        reading={c.name: c.reading for c in columns if c.reading is not None},
+    )
+    return FoundStates(network, columns, n_rows, source.where)
+
+
+def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source:
+    if isinstance(table, Table):
+        raise DataError("This table was read for a network already, so its states are known.")
+    source = open_table(table, sep=sep, encoding=encoding, connection=connection)
+    if source.names is None:
+        raise DataError(f"{source.where} has no named columns, so no node can be found in it.")
+    return source
+
+
+def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the parents of each node, of edges in any form."""
+    if isinstance(edges, BayesianNetwork):
+        return {node: list(of) for node, of in edges.parents.items()}
+    if isinstance(edges, str | os.PathLike):
+        return read_parents(Path(edges), names)
+    if isinstance(edges, Mapping):
+        parents: dict[str, list[str]] = {node: list(of) for node, of in edges.items()}
+        for of in list(parents.values()):
+            parents |= {name: [] for name in of if name not in parents}
+        return parents
+    parents = {}
+    for edge in edges:
+        if isinstance(edge, str) or len(edge) != 2:
+            raise NetworkError(f"An edge is a pair (parent, child); found {edge!r}.")
+        parent, child = edge
+        parents.setdefault(parent, [])
+        parents.setdefault(child, []).append(parent)
+    return parents
+
+
+def _find(
+    source: Source,
+    names: Sequence[str],
+    nodes: Sequence[str],
+    rules: StateRules,
+    watch: Callable[[int], None] | None,
+) -> tuple[dict[str, ColumnStates], int]:
+    """Return what was decided for some nodes, and the number of rows."""
+    positions = place_columns(source.where, names, nodes)
+    if not nodes:
+        return {}, 0
+    n_rows = 0
+    for surveys in survey_columns(source, positions):
+        if watch is not None:
+            watch(surveys[0].n_rows - n_rows)
+        n_rows = surveys[0].n_rows
+    for survey, node in zip(surveys, nodes, strict=True):
+        survey.name = node
+    return {survey.name: decide_states(survey, rules) for survey in surveys}, n_rows

@@ -1,0 +1,266 @@
+"""States found in a table, and the network that remembers how its columns are read."""
+
+import datetime as dt
+import gzip
+import importlib.util
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pv
+import pytest
+
+import robustbn
+from robustbn._core.config import NodeReading
+from robustbn._tables import survey as surveys
+from robustbn._tables.cuts import cut_evenly
+from robustbn._tables.scales import order_labels
+from robustbn.exceptions import DataError, NetworkError
+
+PUBLISHED = (
+    "asia", "cancer", "earthquake", "sachs", "survey", "alarm", "child", "insurance", "hailfinder",
+    "water", "mildew", "barley", "win95pts", "hepar2", "andes", "pigs", "link", "diabetes",
+    "munin", "munin1", "munin2", "munin3", "munin4", "pathfinder",
+)  # fmt: skip
+
+
+def found_in(values, **settings):
+    """Return what is decided for a column beside another."""
+    rows = {"x": values, "y": ["a", "b"] * (len(values) // 2) + ["a"] * (len(values) % 2)}
+    found = robustbn.states_from(rows, [("x", "y")], **settings)
+    return found.columns[0]
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        [2, 10, 33],
+        [False, True],
+        ["low", "Medium", "HIGH"],
+        ["XS", "S", "M", "L", "XL"],
+        ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"],
+        ["never", "rarely", "sometimes", "often", "always"],
+        ["none", "mild", "moderate", "severe"],
+        ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
+        ["January", "March", "August", "December"],
+        ["no", "yes"],
+        ["<5", "5-10", "10-20", ">20"],
+        ["apple", "Banana", "cherry"],
+    ],
+)
+def test_labels_are_in_their_natural_order(ordered):
+    assert order_labels(sorted(ordered, key=str)) == ordered
+    assert found_in(ordered[::-1] * 20).states == tuple(ordered)
+
+
+def test_few_numbers_stay_and_many_are_cut_at_readable_ends():
+    assert found_in([3, 1, 2, 1] * 25).states == (1, 2, 3)
+    rng = np.random.default_rng(0)
+    numbers = rng.lognormal(7, 0.6, 5000)
+    column = found_in(numbers.tolist())
+    edges = column.reading.edges
+    assert column.kind == "number"
+    assert len(edges) == 3
+    assert all(len(f"{edge:g}".rstrip("0")) <= 3 for edge in edges)
+    counts = np.histogram(numbers, [-np.inf, *edges, np.inf])[0]
+    assert counts.min() > 0.2 * 5000
+    assert counts.max() < 0.3 * 5000
+    assert column.states[0] == f"< {edges[0]:g}"
+    assert column.states[-1] == f">= {edges[-1]:g}"
+    assert len(found_in([3, 1, 2, 1] * 25, bins={"x": [2]}).states) == 2
+    assert len(found_in(numbers.tolist(), bins={"x": 3}).states) == 3
+
+
+def test_a_value_of_many_rows_has_an_interval_of_its_own():
+    numbers = np.sort(np.concatenate([np.zeros(700), np.arange(1, 301)]))
+    edges = cut_evenly(numbers, 4)
+    assert edges[0] == 1
+    assert (np.histogram(numbers, [-np.inf, *edges, np.inf])[0] > 0).all()
+
+
+def test_dates_become_periods_as_long_as_their_span_allows():
+    day = dt.date(2015, 1, 5)
+    years = [day + dt.timedelta(days=30 * k) for k in range(100)]
+    assert found_in(years).states[0] == "2015"
+    assert found_in(years).reading.period == "year"
+    assert found_in(years[:14]).states[:2] == ("2015-Q1", "2015-Q2")
+    assert found_in(years[:5]).states[:2] == ("2015-01", "2015-02")
+    stamps = [f"2015-01-05T0{k}:30:00Z" for k in range(9)]
+    assert found_in([*stamps, "2015-01-06 00:00"]).states == ("2015-01-05", "2015-01-06")
+
+
+def test_rare_labels_become_one_state_and_new_ones_are_read_as_it():
+    values = ["a"] * 50 + ["b"] * 30 + ["c"] * 5 + ["d"] * 3
+    rows = {"x": values, "y": ["u", "v"] * 44}
+    found = robustbn.states_from(rows, [("x", "y")], most_states=3)
+    column = found.columns[0]
+    assert column.states == ("a", "b", "other")
+    assert column.n_merged == 8
+    assert "2 rarest labels (8 rows) are 'other'" in str(found)
+    table = robustbn.read_table({"x": ["b", "d", "new", None], "y": ["u"] * 4}, found.network)
+    assert table.codes[:, 0].tolist() == [1, 2, 2, 3]
+    assert table.reading.n_missing == {"x": 1}
+
+
+def test_words_among_many_numbers_are_a_state_of_their_own():
+    values = [str(k) for k in range(100)] + ["refused", "unknown"]
+    column = found_in(values)
+    assert column.states[-1] == "other"
+    assert column.n_merged == 2
+    assert column.reading.others == "other"
+
+
+def test_what_names_rows_is_refused_with_the_remedy():
+    names = [f"person {k}" for k in range(200)]
+    with pytest.raises(DataError, match=r"names its rows: 200 different.*states=\{'x': \[...\]\}"):
+        found_in(names)
+    with pytest.raises(DataError, match="has no values"):
+        found_in([None] * 10)
+    assert found_in(names, states={"x": names}).kind == "given"
+
+
+def test_states_that_are_given_are_taken_and_the_rest_is_found():
+    rows = {"x": ["b", "a"] * 10, "y": [1, 2] * 10}
+    found = robustbn.states_from(rows, [("x", "y")], states={"x": ["z", "b", "a"]})
+    assert found.states == {"x": ("z", "b", "a"), "y": (1, 2)}
+
+
+def test_the_network_file_remembers_how_columns_are_read(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "pay": rng.integers(100, 9000, 400),
+            "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 9000, 400), "D"),
+            "town": rng.choice(["a", "b", "c", "d"], 400, p=[0.5, 0.4, 0.06, 0.04]),
+        }
+    )
+    found = robustbn.states_from(frame, {"pay": ["born", "town"]}, most_states=25)
+    found = robustbn.states_from(frame, {"pay": ["town"]}, most_states=3)
+    both = robustbn.states_from(frame, {"pay": ["born"], "town": []}, most_states=30)
+    for network in (found.network, both.network):
+        network.write(tmp_path / "network.json")
+        again = robustbn.read_network(tmp_path / "network.json")
+        assert again == network
+        assert again.reading == network.reading
+        assert pickle.loads(pickle.dumps(again)).reading == again.reading  # noqa: S301
+        assert network.with_cpts(None).reading == network.with_edges([]).reading == again.reading
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        frame.to_parquet(tmp_path / "rows.parquet")
+        codes = robustbn.read_table(frame, again).codes
+        for name in ("rows.csv", "rows.parquet"):
+            read = robustbn.read_table(tmp_path / name, again)
+            np.testing.assert_array_equal(read.codes, codes)
+        with pytest.warns(UserWarning, match="does not hold how columns are read"):
+            network.write(tmp_path / "network.net")
+
+
+def test_names_of_states_are_read_back_and_codes_stay_codes():
+    numbers = list(range(100))
+    network = robustbn.states_from({"x": numbers, "y": ["a", "b"] * 50}, [("x", "y")]).network
+    named = {"x": list(network.states["x"]), "y": ["a"] * 4}
+    assert robustbn.read_table(named, network).codes[:, 0].tolist() == [0, 1, 2, 3]
+    codes = np.array([[0, 0], [3, 1]])
+    assert robustbn.read_table(codes, network).codes.tolist() == codes.tolist()
+
+
+def test_a_reading_that_does_not_fit_the_states_is_refused(tmp_path):
+    parents, states = {"x": []}, {"x": ["a", "b"]}
+    for reading, message in (
+        ({"z": NodeReading(others="a")}, "no node"),
+        ({"x": NodeReading(others="c")}, "no state"),
+        ({"x": NodeReading(edges=(1.0, 2.0))}, "3 intervals"),
+    ):
+        with pytest.raises(NetworkError, match=message):
+            robustbn.BayesianNetwork(parents, states, reading=reading)
+    (tmp_path / "n.json").write_text(
+        '{"format": "robustbn-network", "version": 1, "nodes": [{"name": "x", "parents": [],'
+        ' "states": ["a", "b"], "reading": {"period": "week"}}]}'
+    )
+    with pytest.raises(NetworkError, match="reading of node 'x' is wrong: A period is one of"):
+        robustbn.read_network(tmp_path / "n.json")
+
+
+def test_wide_columns_give_nearly_the_cuts_of_all_rows(monkeypatch, tmp_path):
+    rng = np.random.default_rng(2)
+    n = 20_000
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n).round(6),
+            "word": rng.integers(0, 40, n) ** 2 % 37,
+            "stamp": pd.Timestamp("2001-01-01") + pd.to_timedelta(rng.integers(0, 2e8, n), "s"),
+        }
+    )
+    frame["word"] = "w" + frame["word"].astype(str)
+    frame.loc[::50, "number"] = np.nan
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    edges = [("word", "number"), ("word", "stamp")]
+    whole = robustbn.states_from(tmp_path / "rows.csv", edges)
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 2000)
+    monkeypatch.setattr(surveys, "SAMPLED_NUMBERS", 4000)
+    for table in (tmp_path / "rows.csv", frame):
+        bounded = robustbn.states_from(table, edges)
+        assert [c.n_missing for c in bounded.columns] == [c.n_missing for c in whole.columns]
+        assert bounded.states["word"] == whole.states["word"]
+        assert bounded.states["stamp"] == whole.states["stamp"]
+        cuts = bounded.network.reading["number"].edges
+        np.testing.assert_allclose(cuts, [-0.67, 0, 0.67], atol=0.12)
+
+
+def test_a_sample_of_numbers_does_not_depend_on_the_stretches(monkeypatch):
+    monkeypatch.setattr(surveys, "SAMPLED_NUMBERS", 100)
+    numbers = np.random.default_rng(3).normal(size=5000)
+    samples = []
+    for size in (5000, 617):
+        sample = surveys.NumberSample()
+        for start in range(0, 5000, size):
+            sample.add(numbers[start : start + size])
+        samples.append(sample)
+    np.testing.assert_array_equal(samples[0].values, samples[1].values)
+    assert samples[0].lowest == numbers.min()
+    assert samples[1].highest == numbers.max()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fit_finds_the_states_of_an_edge_list(tmp_path):
+    alarm = robustbn.example_network("alarm")
+    rows = robustbn.sample(alarm, 5000, random_state=0)
+    frame = pd.DataFrame(
+        {n: np.array(alarm.states[n], object)[rows[:, k]] for k, n in enumerate(alarm.nodes)}
+    )
+    frame["AGE"] = np.random.default_rng(0).integers(18, 90, 5000)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    lines = [f"{a},{b}" for a, b in (*alarm.edges, ("HR", "AGE"))]
+    (tmp_path / "edges.csv").write_text("parent,child\n" + "\n".join(lines) + "\n")
+    fit = robustbn.fit(tmp_path / "edges.csv", tmp_path / "rows.csv", random_state=0)
+    assert fit.network_.states["HR"] == ("LOW", "NORMAL", "HIGH")
+    assert len(fit.network_.reading["AGE"].edges) == 3
+    fit.save(tmp_path / "model.json")
+    again = robustbn.RobustEstimator.load(tmp_path / "model.json")
+    np.testing.assert_allclose(again.weights(tmp_path / "rows.csv"), fit.row_weights_, atol=1e-6)
+    streamed = robustbn.fit(
+        tmp_path / "edges.csv", tmp_path / "rows.csv", random_state=0, place="stream"
+    )
+    assert streamed.network_.states == fit.network_.states
+    halves = robustbn.fit(
+        tmp_path / "edges.csv", frame, bins={"AGE": [50]}, states={"HR": ["HIGH", "LOW", "NORMAL"]}
+    )
+    assert halves.network_.states["AGE"] == ("< 50", ">= 50")
+    assert halves.network_.states["HR"] == ("HIGH", "LOW", "NORMAL")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_networks_get_back_the_states_that_occur(name, tmp_path):
+    package = importlib.util.find_spec("pgmpy").submodule_search_locations[0]
+    path = Path(package) / "utils" / "example_models" / f"{name}.bif.gz"
+    (tmp_path / "net.bif").write_bytes(gzip.decompress(path.read_bytes()))
+    network = robustbn.read_network(tmp_path / "net.bif", normalize=True)
+    rows = robustbn.sample(network, 2000, random_state=0)
+    labels = {n: np.array(list(map(str, network.states[n]))) for n in network.nodes}
+    columns = {n: labels[n][rows[:, k]] for k, n in enumerate(network.nodes)}
+    pv.write_csv(pa.table(columns), tmp_path / "rows.csv")
+    found = robustbn.states_from(tmp_path / "rows.csv", network)
+    for node, values in columns.items():
+        occur = set(values.tolist()) - {"NA"}  # which is missing, in a text file
+        assert set(map(str, found.states[node])) == occur
