@@ -21,6 +21,7 @@ FACES = {
     "network",
     "pgmpy",
     "simulate",
+    "states",
 }
 ROOMS = {"_cli", "_core", "_learn", "_means", "_networks", "_rows", "_show", "_tables"}
 MOST_LINES, MOST_BODY = 500, 50

@@ -47,7 +47,7 @@ sun/sunday
 jan/january, feb/february, mar/march, apr/april, may, jun/june, jul/july, aug/august, \
 sep/sept/september, oct/october, nov/november, dec/december
 """
-SCALES: tuple[dict[str, int], ...] = tuple(
+WORD_SCALES: tuple[dict[str, int], ...] = tuple(
     {word.strip(): rank for rank, words in enumerate(line.split(",")) for word in words.split("/")}
     for line in _SCALES.strip().splitlines()
 )
@@ -76,7 +76,7 @@ def find_scale(words: Sequence[str]) -> dict[str, int] | None:
     folded = [_fold(word) for word in words]
     if len(folded) < 2:
         return None
-    for scale in SCALES:
+    for scale in WORD_SCALES:
         ranks = {scale[word] for word in folded if word in scale}
         if len(ranks) == len(folded):
             return {word: scale[name] for word, name in zip(words, folded, strict=True)}

@@ -13,7 +13,6 @@ from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
-from robustbn.states import states_from
 
 
 def fit(
@@ -78,6 +77,8 @@ def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNet
     is_edges = choose_format(Path(path)) == "edges"
     if not is_edges or isinstance(table, Table):
         return read_network(path, tables=False, states=states)
+    from robustbn.states import states_from  # which needs Arrow
+
     names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
     return states_from(table, path, states=states, bins=settings.pop("bins", None), **how).network
