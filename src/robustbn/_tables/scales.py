@@ -51,6 +51,8 @@ WORD_SCALES: tuple[dict[str, int], ...] = tuple(
     {word.strip(): rank for rank, words in enumerate(line.split(",")) for word in words.split("/")}
     for line in _SCALES.strip().splitlines()
 )
+_FIRST = re.compile(r"[<\u2264]|(lt|less than|under|below|up to)\b", re.IGNORECASE)
+_LAST = re.compile(r"[>\u2265]|(gt|more than|over|above)\b|.*\bor (more|over)$", re.IGNORECASE)
 _PIECES = re.compile(r"([0-9]{1,15})")
 
 
@@ -95,7 +97,7 @@ def _natural(label: Any) -> tuple[Any, ...]:
     if isinstance(label, bool | int | float):
         return 0, float(label), ""
     text = str(label).strip()
-    end = {"<": 0, "\u2264": 0, ">": 2, "\u2265": 2}.get(text[:1], 1)
+    end = 0 if _FIRST.match(text) else 2 if _LAST.match(text) else 1
     pieces = [
         (0, int(piece), "") if piece[0] in "0123456789" else (1, 0, piece.casefold())
         for piece in _PIECES.split(text)

@@ -1,0 +1,194 @@
+"""`robustbn states`: from an edge list and a raw table to a network with the states it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli.files import Outputs, network_suffixes
+from robustbn._cli.networks import EXAMPLE, is_model
+from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
+from robustbn._cli.tables import build_config, table_options, take_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn._tables.states import ColumnStates
+    from robustbn.network import BayesianNetwork
+    from robustbn.states import FoundStates
+
+MOST_STATES_SHOWN = 8
+
+
+@click.command
+@click.argument("edges", type=click.Path())
+@click.argument("table", type=click.Path())
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="NETWORK.json",
+    help="The network; .json also holds how columns are read.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option(
+    "--states", type=click.Path(), metavar="FILE", help="States of single nodes that are known."
+)
+@click.option(
+    "--most-states", type=click.IntRange(2), default=100, show_default=True, metavar="N",
+    help="States that a node may have; rarer labels become 'other'.",
+)  # fmt: skip
+@click.option(
+    "--most-numbers", type=click.IntRange(1), default=12, show_default=True, metavar="N",
+    help="Different numbers that stay as they are; more are cut into intervals.",
+)  # fmt: skip
+@table_options
+@screen_options
+def command(
+    edges: str,
+    table: str,
+    screen: Screen,
+    output: str | None,
+    force: bool,
+    states: str | None,
+    most_states: int,
+    most_numbers: int,
+    **options: Any,
+) -> None:
+    """Find the states of the nodes of EDGES, an edge list (.csv, .tsv), in the columns of TABLE.
+
+    Labels are put in their natural order, numbers cut into intervals, dates taken by year, quarter,
+    month or day, rare labels merged. The network in NETWORK.json reads other tables in the same
+    way. `fit EDGES TABLE` does this by itself.
+
+    \b
+      robustbn states edges.csv rows.csv
+      robustbn states edges.csv rows.csv -o network.json --bins age:18,65 --most-states 20
+      robustbn fit network.json rows.csv --report report.html
+    """  # noqa: D301
+    inputs = [edges, table] if states is None else [edges, table, states]
+    outputs = Outputs(force, inputs)
+    outputs.plan("network", output, network_suffixes())
+    reading = take_options(options)
+    with screen.catching_warnings(), screen.steps() as steps:
+        limits = {"most_states": most_states, "most_numbers": most_numbers}
+        found = find_states(edges, table, reading, states, steps, **limits)
+        with outputs.writing():
+            outputs.write("network", found.network.write)
+    facts = {
+        "edges": edges,
+        "table": table,
+        "rows": found.n_rows,
+        "columns": describe_columns(found),
+        "files": outputs.names,
+        "warnings": screen.warned,
+    }
+    screen.show(facts, _show)
+
+
+def is_edge_list(text: str) -> bool:
+    """Whether an argument names an edge list, by its suffix."""
+    from robustbn._networks import FORMATS
+
+    if text.startswith(EXAMPLE) or is_model(text):
+        return False
+    path = Path(text)
+    stem = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return FORMATS.get(stem.suffix.lower()) == "edges"
+
+
+def lacks_states(edges: str, states: str | None) -> bool:
+    """Whether some nodes of an edge list have no states in a file of them."""
+    from robustbn._networks.edges import read_parents, read_states
+
+    return states is None or not set(read_parents(Path(edges))) <= set(read_states(states))
+
+
+def find_states(
+    edges: str,
+    table: str,
+    reading: dict[str, Any],
+    states: str | None,
+    steps: Steps,
+    **limits: int,
+) -> FoundStates:
+    """Return the states of the nodes of an edge list, and show how far that is."""
+    from robustbn.states import states_from
+
+    config = build_config(reading, _draft(edges))
+    with steps.step("states", f"finding states in {table}"):
+        return states_from(
+            table,
+            edges,
+            states=states,
+            bins=config.bins,
+            rename=config.rename,
+            labels=config.labels,
+            ignore_case=config.ignore_case,
+            sep=config.sep,
+            encoding=config.encoding,
+            watch=steps.advance,
+            **limits,
+        )
+
+
+def _draft(edges: str) -> BayesianNetwork:
+    """Return a network of which only the nodes count."""
+    from robustbn._networks.edges import read_parents
+    from robustbn.network import BayesianNetwork
+
+    nodes = read_parents(Path(edges))
+    return BayesianNetwork(dict.fromkeys(nodes, ()), dict.fromkeys(nodes, ("?",)))
+
+
+def describe_columns(found: FoundStates) -> list[dict[str, Any]]:
+    """Return what was decided for each column, as plain values."""
+    return [describe_column(column) for column in found.columns]
+
+
+def describe_column(column: ColumnStates) -> dict[str, Any]:
+    """Return what was decided for a column, as plain values."""
+    reading = column.reading
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "states": list(column.states),
+        "different_values": column.n_distinct,
+        "missing": column.n_missing,
+        "rows_merged": column.n_merged,
+        "edges": None if reading is None or reading.edges is None else list(reading.edges),
+        "others": None if reading is None else reading.others,
+        "period": None if reading is None else reading.period,
+        "note": column.note,
+    }
+
+
+def say_column(column: Mapping[str, Any]) -> str:
+    """Return what a column becomes, on one line."""
+    states = column["states"]
+    shown = ", ".join(map(str, states[:MOST_STATES_SHOWN]))
+    dots = ", ..." if len(states) > MOST_STATES_SHOWN else ""
+    missing = f"; {column['missing']:,} missing" if column["missing"] else ""
+    note = f"; {column['note']}" if column["note"] else ""
+    return f"{column['kind']:<11}  {len(states):>3} states: {shown}{dots}{note}{missing}"
+
+
+def say_found(columns: list[dict[str, Any]]) -> str:
+    """Return in a few words how the states of a network were found."""
+    parts = [
+        (sum(c["edges"] is not None for c in columns), "cut into intervals"),
+        (sum(c["period"] is not None for c in columns), "taken by period"),
+        (sum(c["others"] is not None for c in columns), "with a state 'other'"),
+        (sum(c["kind"] == "given" for c in columns), "given"),
+    ]
+    said = ", ".join(f"{n} {what}" for n, what in parts if n)
+    return f"found in the table for {len(columns)} nodes" + (f": {said}" if said else "")
+
+
+def _show(console: Console, facts: Any) -> None:
+    print_facts(console, {"table": f"{facts['table']}: {facts['rows']:,} rows"})
+    console.print()
+    print_facts(console, {column["name"]: say_column(column) for column in facts["columns"]})
+    if facts["files"]:
+        console.print()
+        print_facts(console, facts["files"])
