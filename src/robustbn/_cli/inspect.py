@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli import exits
+from robustbn._cli.columns import describe_table, show_table, survey_table
 from robustbn._cli.networks import (
     EXAMPLE,
     describe,
@@ -18,6 +21,7 @@ from robustbn._cli.networks import (
 )
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.share import Share
+from robustbn._cli.states import draft_network, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
 
 if TYPE_CHECKING:
@@ -26,51 +30,156 @@ if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
     from robustbn.network import BayesianNetwork
 
-MOST_VALUES = 256
-MOST_COLUMNS = 60
-
 
 @click.command
-@click.argument("paths", nargs=-1, required=True, metavar="NETWORK|TABLE...", type=click.Path())
+@click.argument("paths", nargs=-1, required=True, metavar="TABLE|NETWORK...", type=click.Path())
 @click.option(
     "--eps", type=Share(False), default="0.1", help="Share of bad rows to plan for.  [default: 0.1]"
 )
 @network_options
 @table_options
 @screen_options
-def command(paths: tuple[str, ...], screen: Screen, eps: float, **options: Any) -> None:
-    """Say what a NETWORK, a model or a TABLE is; with both, whether they fit together.
+@click.pass_context
+def command(
+    ctx: click.Context, /, paths: tuple[str, ...], screen: Screen, eps: float, **options: Any
+) -> None:
+    """Say what a TABLE, a NETWORK or a model is; with both, all that keeps them apart.
 
-    A .csv or .tsv file alone is a table, unless --states says that it is a list of edges.
+    Of a table, a line a column: what kind of values it has, how many, how many are missing, and
+    what they would become as states. With a network, in either order: which columns are there, and
+    every value that is no state, each with the option that mends it (exit code 4 if there are any).
+    A .csv or .tsv file alone is a table, unless --states says that it is a list of edges; beside a
+    table, the one with two columns is a list of edges.
 
     \b
-      robustbn inspect net.bif
       robustbn inspect rows.csv
-      robustbn inspect net.bif rows.csv --eps 0.05
+      robustbn inspect net.bif
+      robustbn inspect rows.csv net.bif --eps 0.05
+      robustbn inspect rows.csv edges.csv
     """  # noqa: D301
     if len(paths) > 2:
         raise click.UsageError("Give a network, a table, or a network and a table.")
     if not 0 < eps < 0.5:
         raise click.BadParameter(f"a share of rows above 0 and below 0.5; found {eps}.")
     reading = take_options(options)
-    first_is_table = len(paths) == 1 and _is_table(paths[0], options["states"])
-    facts: dict[str, Any] = {}
+    network, table = _tell_apart(paths, options["states"])
     with screen.catching_warnings(), screen.steps() as steps:
-        network = None
-        if not first_is_table:
-            network = load_network(paths[0], **options)
-            facts["network"] = {"path": paths[0], **describe(network)}
-            facts["network"]["rows_wanted"] = round(network.n_configurations / eps**2)
-            if is_model(paths[0]):
-                facts["model"] = _describe_model(paths[0])
-        if first_is_table:
-            facts["table"] = _describe_table(paths[0], reading, steps)
-        elif len(paths) == 2 and network is not None:
-            config = build_config(reading, network)
-            facts["together"] = _check(network, paths[1], config, eps, steps)
+        facts = _look(network, table, options, reading, eps, steps)
     facts["eps"] = eps
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
+    if facts.get("problems"):
+        exits.say_error(f"{table} cannot be read for {network} as it is.")
+        ctx.exit(exits.DATA)
+
+
+def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
+    """Return which argument is the network, and which the table."""
+    if len(paths) == 1:
+        return (None, paths[0]) if _is_table(paths[0], states) else (paths[0], None)
+    first, second = paths
+    surely = [_is_table(path, "") for path in paths]
+    if not any(surely) and is_edge_list(first) and is_edge_list(second):
+        return (second, first) if _has_more_columns(first, second) else (first, second)
+    if surely[0] or (is_edge_list(first) and not is_edge_list(second) and not surely[1]):
+        return second, first
+    return first, second
+
+
+def _has_more_columns(first: str, second: str) -> bool:
+    """Whether the first of two text files has other than two columns, and the second has two."""
+    from robustbn._tables.sources import open_table
+    from robustbn.exceptions import DataError
+
+    try:
+        counts = [open_table(path).n_columns for path in (first, second)]
+    except DataError:
+        return False
+    return counts[0] != 2 and counts[1] == 2
+
+
+def _look(
+    network_path: str | None,
+    table_path: str | None,
+    options: dict[str, Any],
+    reading: dict[str, Any],
+    eps: float,
+    steps: Steps,
+) -> dict[str, Any]:
+    """Return all there is to say."""
+    from robustbn._networks.edges import read_states
+
+    facts: dict[str, Any] = {}
+    states = options["states"]
+    is_open = table_path is not None and network_path is not None and is_edge_list(network_path)
+    is_open = is_open and lacks_states(str(network_path), states)
+    network = None
+    if network_path is not None and not is_open:
+        network = load_network(network_path, **options)
+        facts["network"] = _describe_network(network_path, network, eps)
+        if is_model(network_path):
+            facts["model"] = _describe_model(network_path)
+    if table_path is None:
+        return facts
+    if network_path is None:
+        config = build_config({**reading, "rename": (), "labels": (), "bins": ()}, _nothing())
+    else:
+        config = build_config(reading, network or draft_network(network_path))
+    source, surveys, n_rows = survey_table(table_path, config, steps)
+    facts["table"] = describe_table(table_path, surveys, n_rows)
+    if network_path is None:
+        return facts
+    given = read_states(states) if is_open and states is not None else {}
+    nodes = (network or draft_network(network_path)).nodes
+    found = _match(source, surveys, network, nodes, config, given)
+    facts["columns"], facts["problems"] = found
+    if facts["problems"]:
+        return facts
+    if network is None:
+        network = find_states(network_path, table_path, reading, states, steps).network
+        config = build_config({**reading, "bins": ()}, network)
+        facts["network"] = _describe_network(network_path, network, eps)
+    facts["together"] = _check(network, table_path, config, eps, steps)
+    return facts
+
+
+def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[str, Any]:
+    wanted = round(network.n_configurations / eps**2)
+    return {"path": path, **describe(network), "rows_wanted": wanted}
+
+
+def _nothing() -> BayesianNetwork:
+    from robustbn.network import BayesianNetwork
+
+    return BayesianNetwork({"x": []}, {"x": [0]})
+
+
+def _match(
+    source: Any,
+    surveys: list[Any],
+    network: BayesianNetwork | None,
+    nodes: Sequence[str],
+    config: TableConfig,
+    given: Mapping[str, Any],
+) -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
+    """Return which columns are nodes, and all that keeps the table from being read for them."""
+    from dataclasses import asdict
+
+    from robustbn._tables.problems import find_identifiers, find_lacking, find_misfits
+
+    names = [config.rename.get(survey.name, survey.name) for survey in surveys]
+    of_node = {n: s for n, s in zip(names, surveys, strict=True) if n in set(nodes)}
+    problems = find_lacking(names, nodes)
+    if network is None:
+        problems += find_identifiers({n: s for n, s in of_node.items() if n not in given})
+    else:
+        problems += find_misfits(source, of_node, network, config)
+    columns = {
+        "matched": [node for node in nodes if node in of_node],
+        "ignored": [name for name in names if name not in of_node],
+        "lacking": [node for node in nodes if node not in of_node],
+    }
+    return columns, [{**asdict(p), "remedy": exits.say_as_options(p.remedy)} for p in problems]
 
 
 def _is_table(text: str, states: str | None) -> bool:
@@ -94,45 +203,6 @@ def _describe_model(path: str) -> dict[str, Any]:
         "rows": fit.reading_.n_rows,
         "contamination": getattr(fit, "contamination_", None),
         "status": getattr(fit, "status_", None),
-    }
-
-
-def _describe_table(path: str, reading: dict[str, Any], steps: Steps) -> dict[str, Any]:
-    """Return the columns of a table and what is in them."""
-    from robustbn._tables.encode import count_missing, distinct_values
-    from robustbn._tables.sources import open_table
-    from robustbn.network import BayesianNetwork
-
-    nothing = BayesianNetwork({"x": []}, {"x": [0]})
-    config = build_config({**reading, "rename": (), "labels": ()}, nothing)
-    n_rows = 0
-    with steps.step("read", f"reading {path}"):
-        source = open_table(path, sep=config.sep, encoding=config.encoding)
-        steps.expect(source.n_rows)
-        names = source.names or tuple(map(str, range(source.n_columns)))
-        values: list[set[Any]] = [set() for _ in names]
-        missing = [0] * len(names)
-        for columns in source.read(range(len(names))):
-            n = len(columns[0].values)
-            for k, (found, column) in enumerate(zip(values, columns, strict=True)):
-                missing[k] += count_missing(column, source.is_text)
-                if len(found) <= MOST_VALUES:
-                    found |= distinct_values(column, source.is_text)
-            n_rows += n
-            steps.advance(n)
-    return {
-        "path": path,
-        "rows": n_rows,
-        "columns": [
-            {
-                "name": name,
-                "different_values": len(found),
-                "is_more": len(found) > MOST_VALUES,
-                "missing": gone,
-                "values": sorted(map(str, found))[:8],
-            }
-            for name, found, gone in zip(names, values, missing, strict=True)
-        ],
     }
 
 
@@ -178,7 +248,10 @@ def _show(console: Console, facts: Any) -> None:
         text = f"{model['estimator']}, fitted to {model['rows']:,} rows{found}"
         print_facts(console, {"model": text, "status": model["status"]})
     if "table" in facts:
-        _show_table(console, facts["table"])
+        show_table(console, facts["table"])
+    if "columns" in facts:
+        console.print()
+        _show_problems(console, facts["columns"], facts["problems"])
     if "together" in facts:
         found = facts["together"]
         unseen = found["configurations_unseen"]
@@ -212,21 +285,23 @@ def _show_network(console: Console, network: Any, eps: float) -> None:
     )
 
 
-def _show_table(console: Console, table: Any) -> None:
-    columns = table["columns"]
+def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]]) -> None:
+    """Print which columns are nodes, and a line a problem."""
     print_facts(
-        console, {"table": f"{table['path']}: {table['rows']:,} rows, {len(columns)} columns"}
+        console,
+        {
+            "matched": f"{len(columns['matched'])} columns are nodes",
+            "ignored": some(columns["ignored"]) or None,
+            "lacking": some(columns["lacking"]) or None,
+        },
     )
-    console.print()
-    lines = {}
-    for column in columns[:MOST_COLUMNS]:
-        n = column["different_values"]
-        count = f"more than {MOST_VALUES}" if column["is_more"] else f"{n:,}"
-        dots = ", ..." if n > len(column["values"]) else ""
-        gone = column["missing"]
-        without = f" ({gone / max(table['rows'], 1):.1%} missing)" if gone else ""
-        values = ", ".join(column["values"])
-        lines[column["name"]] = f"{count:>13} values{without}: {values}{dots}"
-    print_facts(console, lines)
-    if len(columns) > MOST_COLUMNS:
-        console.print(f"and {len(columns) - MOST_COLUMNS} more columns")
+    for problem in problems:
+        console.print()
+        values = [
+            f"{value!r} ({n:,}" + (f", near {near!r})" if near else ")")
+            for value, n, near in problem["values"]
+        ]
+        rows = f" in {problem['n_rows']:,} rows" if problem["n_rows"] else ""
+        found = f": {', '.join(values)}" if values else ""
+        text = f"{problem['what']}{rows}{found}\n{problem['remedy']}"
+        print_facts(console, {problem["node"]: text})

@@ -115,7 +115,7 @@ def find_states(
     """Return the states of the nodes of an edge list, and show how far that is."""
     from robustbn.states import states_from
 
-    config = build_config(reading, _draft(edges))
+    config = build_config(reading, draft_network(edges))
     with steps.step("states", f"finding states in {table}"):
         return states_from(
             table,
@@ -132,7 +132,7 @@ def find_states(
         )
 
 
-def _draft(edges: str) -> BayesianNetwork:
+def draft_network(edges: str) -> BayesianNetwork:
     """Return a network of which only the nodes count."""
     from robustbn._networks.edges import read_parents
     from robustbn.network import BayesianNetwork

@@ -20,7 +20,7 @@ from robustbn._tables.encode import as_numbers, count_missing
 from robustbn._tables.encode.labels import WORDS_FOR_MISSING, as_number, day_of, is_missing
 from robustbn._tables.sources import Source
 
-MOST_COUNTED = 2**16
+MOST_COUNTED = 2**14
 SAMPLED_NUMBERS = 2**16
 SAMPLE_SEED = 20210503  # any: the same rows give the same sample
 NUMBER, DATE, TRUTH, WORD = "number", "date", "truth value", "label"
@@ -98,34 +98,38 @@ class ColumnSurvey:
         if self.wide == NUMBER:
             self._add_numbers(column)
             return
-        self.n_missing += len(column.values)
+        counts, is_text, by_day = self.counts, self.is_text, self.wide == DATE
+        n_present = 0
         for value, n in _tally(column):
-            if is_missing(value):
-                continue
-            if isinstance(value, str) and self.is_text:
+            if is_text and type(value) is str:
                 value = value.strip()
                 if value in WORDS_FOR_MISSING:
                     self.words_for_missing[value] += n
                     continue
-            self.n_missing -= n
-            if self.wide == DATE:
-                value = day_of(value) or value
-            if self.is_mostly_distinct and value not in self.counts:
+            elif is_missing(value):
                 continue
-            self.counts[value] += n
-        if len(self.counts) > MOST_COUNTED:
+            n_present += n
+            if by_day:
+                value = day_of(value) or value
+            if value in counts:
+                counts[value] += n
+            elif not self.is_mostly_distinct:
+                counts[value] = n
+        self.n_missing += len(column.values) - n_present
+        if len(counts) > MOST_COUNTED:
             self._grow_wide()
 
     def _grow_wide(self) -> None:
         """Keep less of a column with many distinct values."""
         if self.wide is None:
-            kinds = Counter(map(kind_of, self.counts))
-            self.wide, most = kinds.most_common(1)[0]
+            kinds = [kind_of(value) for value in self.counts]
+            self.wide, most = Counter(kinds).most_common(1)[0]
             if most < 0.9 * len(self.counts):
                 self.wide = WORD
             self.is_mostly_distinct = self.wide == WORD and 2 * most > self.n_present
         if self.wide == NUMBER:
-            numbers = {v: n for v, n in self.counts.items() if kind_of(v) == NUMBER}
+            each = zip(self.counts.items(), kinds, strict=True)
+            numbers = {value: n for (value, n), kind in each if kind == NUMBER}
             values = np.array([float(v) for v in numbers])
             for part, n in _in_parts(values, np.fromiter(numbers.values(), np.int64, len(values))):
                 self.sample.add(np.repeat(part, n))
@@ -141,10 +145,10 @@ class ColumnSurvey:
     def _add_numbers(self, column: Column) -> None:
         """Take in a stretch of a wide column of numbers; words among them are counted."""
         labels = column.labels
-        if labels is None or not all(isinstance(label, str) for label in labels):
+        if labels is None or not self.is_text:
             numbers = as_numbers(column)
         else:
-            parsed = parse_numbers(labels, WORDS_FOR_MISSING if self.is_text else ())
+            parsed = parse_numbers(labels, WORDS_FOR_MISSING)
             numbers = np.array([*parsed, np.nan])[column.values]
             if column.is_missing is not None:
                 numbers[column.is_missing] = np.nan

@@ -68,6 +68,10 @@ class ColumnCoder:
         self._memo = _Memo(self._find)
         self._missing = MISSING if self.is_cut or is_codes else finder.missing
 
+    def find(self, value: Any) -> int:
+        """Return the code of one value, MISSING or UNKNOWN."""
+        return self._find(value)
+
     def code(self, column: Column, out: Codes) -> MarkedCodes | None:
         """Write the codes of a stretch into `out`.
 

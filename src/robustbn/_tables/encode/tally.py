@@ -110,7 +110,7 @@ class Tally:
             what, expected = "no number", "It is to be cut into intervals (bins)."
             advice = "Correct them."
         else:
-            advice = _advice(coder, list(examples), states, config.ignore_case)
+            advice = advise(coder, list(examples), states, config.ignore_case)
         return DataError(
             f"{where}, column {node!r}: {_rows(self.unknown[node], n_rows)} have a value that is "
             f"{what}, the first at row {self.first_unknown[node]}: {common}{more}. {expected} "
@@ -151,7 +151,7 @@ def _some(states: Sequence[Any], limit: int = 12) -> str:
     return ", ".join(map(repr, states[:limit])) + (", ..." if len(states) > limit else "")
 
 
-def _advice(coder: ColumnCoder, values: list[Any], states: Sequence[Any], ignore_case: bool) -> str:
+def advise(coder: ColumnCoder, values: list[Any], states: Sequence[Any], ignore_case: bool) -> str:
     """Say what the values look like, and what to do about it."""
     node = coder.node
     doubtful = [v for v in values if coder.finder.is_ambiguous(v)]

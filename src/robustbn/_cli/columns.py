@@ -1,0 +1,113 @@
+"""The columns of a table, one a line: what is in them, and what they would become as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any
+
+from robustbn._cli.screen import Steps, print_facts
+from robustbn._cli.states import describe_column
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn._core.config import TableConfig
+    from robustbn._tables.sources import Source
+    from robustbn._tables.survey import ColumnSurvey
+
+MOST_COLUMNS = 60
+MOST_NAMED = 8
+MOST_SHOWN = 3
+
+
+def survey_table(
+    path: str, config: TableConfig, steps: Steps
+) -> tuple[Source, list[ColumnSurvey], int]:
+    """Return a table's source, what its columns hold, and its rows; shows how far that is."""
+    from robustbn._tables.sources import open_table
+    from robustbn._tables.survey import survey_columns
+
+    n_rows = 0
+    surveys: list[ColumnSurvey] = []
+    with steps.step("read", f"reading {path}"):
+        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        steps.expect(source.n_rows)
+        for surveys in survey_columns(source, range(source.n_columns)):
+            n_read = surveys[0].n_rows
+            steps.advance(n_read - n_rows)
+            n_rows = n_read
+    return source, surveys, n_rows
+
+
+def describe_table(path: str, surveys: Sequence[ColumnSurvey], n_rows: int) -> dict[str, Any]:
+    """Return the columns of a table as plain values."""
+    columns = [_describe(survey) for survey in surveys]
+    return {"path": path, "rows": n_rows, "columns": columns}
+
+
+def _describe(survey: ColumnSurvey) -> dict[str, Any]:
+    from robustbn._tables.states import StateRules, propose_states
+
+    decided = propose_states(survey, StateRules())
+    top = survey.counts.most_common(MOST_NAMED)
+    return {
+        "name": survey.name,
+        "kind": decided.kind if survey.n_present else "empty",
+        "different_values": len(survey.counts) if survey.n_distinct is None else survey.n_distinct,
+        "is_more": survey.n_distinct is None,
+        "missing": decided.n_missing,
+        "share_missing": decided.n_missing / max(survey.n_rows, 1),
+        "values": nsmallest(MOST_NAMED, map(str, survey.counts)),
+        "top": [{"value": value, "rows": n} for value, n in top],
+        "range": _range(survey, decided.kind),
+        "becomes": describe_column(decided),
+    }
+
+
+def _range(survey: ColumnSurvey, kind: str) -> list[Any] | None:
+    """Return the smallest and the largest value of numbers and dates."""
+    from robustbn._tables.encode.labels import as_number, day_of
+
+    if kind == "number" and survey.wide == "number":
+        return [survey.sample.lowest, survey.sample.highest]
+    if kind not in ("number", "date"):
+        return None
+    read = as_number if kind == "number" else day_of
+    found = [value for value in map(read, survey.counts) if value is not None]
+    return [min(found), max(found)]
+
+
+def show_table(console: Console, table: Any) -> None:
+    """Print a line a column."""
+    columns = table["columns"]
+    print_facts(
+        console, {"table": f"{table['path']}: {table['rows']:,} rows, {len(columns)} columns"}
+    )
+    console.print()
+    shown = columns[:MOST_COLUMNS]
+    print_facts(console, {c["name"]: _say(c, table["rows"]) for c in shown})
+    if len(columns) > MOST_COLUMNS:
+        console.print(f"and {len(columns) - MOST_COLUMNS} more columns")
+
+
+def _say(column: Any, n_rows: int) -> str:
+    """Return a column on one line: kind, values, missing, range or top values, states."""
+    n = column["different_values"]
+    values = f"{'>' if column['is_more'] else ''}{n:,} values"
+    missing = f", {column['missing']:,} missing ({column['share_missing']:.1%})"
+    parts = [f"{column['kind']:<11}  {values:>13}{missing if column['missing'] else ''}"]
+    if column["range"] is not None:
+        low, high = (f"{v:.6g}" if isinstance(v, int | float) else v for v in column["range"])
+        parts.append(f"{low} to {high}")
+    elif column["kind"] != "identifier":
+        top = column["top"][:MOST_SHOWN]
+        said = [f"{each['value']} ({each['rows'] / max(n_rows, 1):.0%})" for each in top]
+        parts.append(", ".join(said) + (", ..." if n > MOST_SHOWN else ""))
+    states = column["becomes"]["states"]
+    note = column["becomes"]["note"]
+    if states:
+        parts.append(f"{len(states)} states" + (f", {note}" if note else ""))
+    else:
+        parts.append("no states: give them with --states, or leave it out")
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,154 @@
+"""All that keeps a table from being read for a network, at once, each with its remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustbn._core.config import TableConfig
+from robustbn._tables.encode import ColumnCoder
+from robustbn._tables.encode.labels import MISSING
+from robustbn._tables.encode.tally import advise
+from robustbn._tables.sources import Source
+from robustbn._tables.states import IDENTIFIER, StateRules, propose_states
+from robustbn._tables.survey import NUMBER, ColumnSurvey
+from robustbn._tables.table import fix_edges, follow_network, make_coders
+from robustbn.network import BayesianNetwork
+
+MOST_VALUES_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that keeps a table from being read for a network.
+
+    Parameters
+    ----------
+    node : whose column it is.
+    what : "no column", "unknown values", "missing values" or "identifier".
+    n_rows : how many rows have it.
+    values : the most frequent values that are no states: value, rows, the nearest state or None.
+    remedy : what to do, in the words of Python's settings.
+    """
+
+    node: str
+    what: str
+    n_rows: int
+    values: tuple[tuple[Any, int, str | None], ...]
+    remedy: str
+
+
+def find_lacking(names: Sequence[str], nodes: Sequence[str]) -> list[Problem]:
+    """Return the nodes without a column, each with the name that is nearest to its own."""
+    spare = [name for name in names if name not in set(nodes)]
+    folded = {name.strip().casefold(): name for name in spare}
+    problems = []
+    for node in nodes:
+        if node in names:
+            continue
+        near = [folded[node.strip().casefold()]] if node.strip().casefold() in folded else []
+        near = near or difflib.get_close_matches(node, spare, 1)
+        remedy = "Add the column, or say which one it is with rename={column: node}."
+        if near:
+            remedy = f"Did you mean rename={ {near[0]: node}!r}?"
+        problems.append(Problem(node, "no column", 0, (), remedy))
+    return problems
+
+
+def find_identifiers(
+    surveys: Mapping[str, ColumnSurvey], rules: StateRules | None = None
+) -> list[Problem]:
+    """Return the columns that no states can be found in."""
+    problems = []
+    for node, survey in surveys.items():
+        decided = propose_states(survey, rules or StateRules())
+        if not decided.states:
+            named = decided.kind == IDENTIFIER
+            what = "identifier" if named else "no values"
+            remedy = f"Leave the node out, or give its states: states={{{node!r}: [...]}}."
+            problems.append(Problem(node, what, survey.n_present, (), remedy))
+    return problems
+
+
+def find_misfits(
+    source: Source,
+    surveys: Mapping[str, ColumnSurvey],
+    network: BayesianNetwork,
+    config: TableConfig,
+) -> list[Problem]:
+    """Return the nodes whose columns hold values that are no states, or may not miss any and do.
+
+    Parameters
+    ----------
+    surveys : what the column of each node holds; nodes without one are passed over.
+    """
+    nodes = [node for node in network.nodes if node in surveys]
+    if not nodes:
+        return []
+    part = BayesianNetwork(
+        dict.fromkeys(nodes, ()),
+        {node: network.states[node] for node in nodes},
+        reading={n: how for n, how in network.reading.items() if n in surveys},
+    )
+    config = _restrict(config, nodes)
+    names = [config.rename.get(name, name) for name in source.names or ()]
+    config = follow_network(part, config)
+    config = fix_edges(source, part, [names.index(node) for node in nodes], config)
+    problems = []
+    for coder in make_coders(source, part, config):
+        survey, states = surveys[coder.node], part.states[coder.node]
+        unknown, n_missing = _count_unknown(survey, coder)
+        if unknown.total() and config.on_unknown == "error":
+            common = unknown.most_common(MOST_VALUES_NAMED)
+            values = tuple((value, n, _nearest(value, states)) for value, n in common)
+            remedy = "Correct them."
+            if not coder.is_cut:
+                remedy = advise(coder, list(unknown), states, config.ignore_case)
+            near = {value: state for value, _, state in values if state is not None}
+            if near and remedy.startswith("Did you mean"):
+                remedy = f"Did you mean labels={ {coder.node: near}!r}?"
+            remedy += " To leave such rows out, use on_unknown='drop'."
+            problems.append(Problem(coder.node, "unknown values", unknown.total(), values, remedy))
+        if n_missing and config.on_missing == "error":
+            remedy = "on_missing='use' learns from the values that are there."
+            problems.append(Problem(coder.node, "missing values", n_missing, (), remedy))
+    return problems
+
+
+def _restrict(config: TableConfig, nodes: Sequence[str]) -> TableConfig:
+    """Return the settings of some nodes alone."""
+    chosen = set(nodes)
+    bins: Any = config.bins
+    if isinstance(bins, Mapping):
+        bins = {node: cut for node, cut in bins.items() if node in chosen}
+    return replace(
+        config, bins=bins, labels={n: said for n, said in config.labels.items() if n in chosen}
+    )
+
+
+def _count_unknown(survey: ColumnSurvey, coder: ColumnCoder) -> tuple[Counter[Any], int]:
+    """Return the rows of each value that is no state, and the rows without a value."""
+    unknown: Counter[Any] = Counter()
+    n_missing = survey.n_missing
+    for value, n in survey.counts.items():
+        code = coder.find(value)
+        if code == MISSING:
+            n_missing += n
+        elif code < 0:
+            unknown[value] += n
+    for word, n in survey.words_for_missing.items():
+        n_missing -= n if coder.find(word) >= 0 else 0
+    if survey.wide == NUMBER and not coder.is_cut:
+        n_numbers = survey.n_present - survey.counts.total()
+        examples = dict.fromkeys(survey.sample.values[:MOST_VALUES_NAMED].tolist(), 0)
+        unknown.update(examples)
+        unknown[next(iter(examples))] += n_numbers
+    return unknown, n_missing
+
+
+def _nearest(value: Any, states: Sequence[Any]) -> str | None:
+    near = difflib.get_close_matches(str(value), [str(state) for state in states], 1, 0.6)
+    return near[0] if near else None
