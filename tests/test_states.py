@@ -393,3 +393,63 @@ def test_a_format_that_forgets_how_columns_are_read_warns(raw):
     args = ("fit", raw / "edges.csv", raw / "rows.csv", "-o", raw / "fitted.bif")
     facts = json.loads(call(*args, "--json"))
     assert any("does not hold how columns are read" in text for text in facts["warnings"])
+
+
+def test_inspect_says_of_each_column_what_it_is_and_would_become(raw):
+    said = call("inspect", raw / "rows.csv")
+    facts = json.loads(call("inspect", raw / "rows.csv", "--json"))
+    columns = {column["name"]: column for column in facts["table"]["columns"]}
+    kinds = {name: column["kind"] for name, column in columns.items()}
+    assert kinds == {
+        "id": "identifier", "pay": "number", "rank": "label", "since": "date", "town": "label",
+    }  # fmt: skip
+    frame = pd.read_csv(raw / "rows.csv")
+    assert columns["pay"]["range"] == [frame["pay"].min(), frame["pay"].max()]
+    assert columns["since"]["range"] == [frame["since"].min(), frame["since"].max()]
+    top = frame["town"].value_counts()
+    assert columns["town"]["top"][0] == {"value": top.index[0], "rows": int(top.iloc[0])}
+    assert len(columns["pay"]["becomes"]["states"]) == 4
+    assert "no states: give them with --states" in said
+
+
+def test_inspect_counts_missing_values_of_each_column(raw):
+    frame = pd.read_csv(raw / "rows.csv")
+    frame.loc[:99, "town"] = None
+    frame.to_csv(raw / "holes.csv", index=False)
+    facts = json.loads(call("inspect", raw / "holes.csv", "--json"))
+    town = facts["table"]["columns"][-1]
+    assert (town["missing"], town["share_missing"]) == (100, 0.05)
+
+
+def test_inspect_names_all_problems_at_once_each_with_its_option(raw):
+    network = raw / "network.json"
+    call("states", raw / "edges.csv", raw / "rows.csv", "-o", network)
+    frame = pd.read_csv(raw / "rows.csv").rename(columns={"since": "Since"})
+    frame.loc[:4, "rank"] = "medum"
+    frame["town"] = frame["town"].replace("a", "A")
+    frame["pay"] = frame["pay"].astype(object)
+    frame.loc[3, "pay"] = "much"
+    frame.to_csv(raw / "bad.csv", index=False)
+    for paths in ((network, raw / "bad.csv"), (raw / "bad.csv", network)):
+        facts = json.loads(call("inspect", *paths, "--json", code=4))
+        found = {problem["node"]: problem for problem in facts["problems"]}
+        assert set(found) == {"since", "rank", "town", "pay"}
+        assert "--rename Since=since" in found["since"]["remedy"]
+        assert found["rank"]["values"] == [["medum", 5, "medium"]]
+        assert "--labels rank:medum=medium" in found["rank"]["remedy"]
+        assert "--ignore-case" in found["town"]["remedy"]
+        assert found["pay"]["n_rows"] == 1
+        assert facts["columns"]["lacking"] == ["since"]
+    options = ("--rename", "Since=since", "--labels", "rank:medum=medium", "--ignore-case")
+    said = call("inspect", *paths, *options, "--unknown", "drop")
+    assert "1 rows" in said
+
+
+def test_inspect_looks_at_an_edge_list_beside_a_table_in_either_order(raw):
+    for paths in (("edges.csv", "rows.csv"), ("rows.csv", "edges.csv")):
+        facts = json.loads(call("inspect", *(raw / path for path in paths), "--json"))
+        assert facts["network"]["nodes"] == 4
+        assert facts["together"]["rows"] == 2000
+    (raw / "edges.csv").write_text("id,rank\nnone,rank\n")
+    facts = json.loads(call("inspect", raw / "rows.csv", raw / "edges.csv", "--json", code=4))
+    assert [problem["what"] for problem in facts["problems"]] == ["no column", "identifier"]
