@@ -23,6 +23,7 @@ from benchmarks import (
     compare,
     counting,
     dask_scale,
+    first_look,
     golden,
     holes,
     kernels,
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robust_time": robust_time.run,
     "robust_mean": robust_mean.run,
     "tables": tables.run,
+    "first_look": first_look.run,
     "dask_scale": dask_scale.run,
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {

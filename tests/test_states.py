@@ -453,3 +453,19 @@ def test_inspect_looks_at_an_edge_list_beside_a_table_in_either_order(raw):
     (raw / "edges.csv").write_text("id,rank\nnone,rank\n")
     facts = json.loads(call("inspect", raw / "rows.csv", raw / "edges.csv", "--json", code=4))
     assert [problem["what"] for problem in facts["problems"]] == ["no column", "identifier"]
+
+
+def test_a_table_that_can_be_read_once_needs_its_states(raw):
+    def once():
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+    batch = pa.record_batch({"a": ["x", "y"] * 500, "b": ["u", "u", "v", "v"] * 250})
+    (raw / "edges.csv").write_text("a,b\n")
+    with pytest.raises(DataError, match="can be read once only"):
+        robustbn.fit(raw / "edges.csv", once())
+    states = {"a": ["x", "y"], "b": ["u", "v"]}
+    fit = robustbn.fit(raw / "edges.csv", once(), states=states, place="memory")
+    assert fit.reading_.n_rows == 1000
+    assert robustbn.states_from(once(), raw / "edges.csv").states == {
+        "a": ("x", "y"), "b": ("u", "v"),
+    }  # fmt: skip

@@ -8,7 +8,9 @@ from typing import Any
 
 from robustbn._core.config import TableConfig
 from robustbn._networks import choose_format, read_network
+from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
+from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError
@@ -74,11 +76,20 @@ def fit(
 def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
     """Return the network of a path; takes out of `settings` what an edge list has used."""
     states = settings.pop("states", None)
+    states = None if states is None else read_states(states)
     is_edges = choose_format(Path(path)) == "edges"
-    if not is_edges or isinstance(table, Table):
+    has_all = is_edges and states is not None and set(read_parents(Path(path))) <= set(states)
+    if not is_edges or has_all or isinstance(table, Table):
         return read_network(path, tables=False, states=states)
     from robustbn.states import states_from  # which needs Arrow
 
     names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
+    of_source = {name: how[name] for name in ("sep", "encoding", "connection") if name in how}
+    source = open_table(table, **of_source)
+    if source.is_once:
+        raise DataError(
+            f"{source.where} can be read once only, so the states of {path} cannot be found first: "
+            "give them all with states=..., or a table that can be read twice."
+        )
     return states_from(table, path, states=states, bins=settings.pop("bins", None), **how).network
