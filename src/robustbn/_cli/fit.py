@@ -16,11 +16,13 @@ from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import (
+    aside_options,
     build_config,
     read_known,
     read_rows,
     table_options,
     take_options,
+    with_aside,
 )
 from robustbn._means import ORACLES
 
@@ -132,6 +134,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.option(
     "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
 )
+@aside_options
 @network_options
 @table_options
 @screen_options
@@ -210,7 +213,7 @@ def plan_job(
     for name in ("network", "folder network"):
         if name in outputs:
             try_to_write(network, outputs[name])
-    config = build_config(reading, network)
+    config = with_aside(build_config(reading, network), options)
     return Job(network_path, table_path, network, config, options, outputs, command_line, found)
 
 
@@ -337,7 +340,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     doing = f"fitting {job.table_path}, read in stretches"
     known = read_known(job.table_path, options["known"], job.config)
     if estimator._find_place(table) == "memory":
-        table = read_rows(job.table_path, job.network, job.config, steps)
+        table = read_rows(job.table_path, job.network, job.config, steps, has_context=True)
         doing = f"fitting {len(table):,} rows"
     with steps.step("fit", doing):
         try:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
-from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
 from robustbn._cli.states import say_found
+from robustbn._core.origins import Origin
+from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
 from robustbn._show.page import Report, verdict
 from robustbn._show.page.content import percent, shorten
 
@@ -48,6 +49,7 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "status": report.status,
         "misfit": None if report.misfit is None else asdict(report.misfit),
         "vanishing": [str(group) for group in fit.vanishing_],
+        "where": [_where(origin) for origin in report.origins],
         "missing_edges": _missing_edges(report, fit),
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
@@ -83,6 +85,20 @@ def rows_to_ask(fit: RobustEstimator, options: Mapping[str, Any]) -> list[dict[s
     if options["no_rows"]:
         columns = {name: columns[name] for name in ("row", "weight", "kind", "change")}
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def _where(origin: Origin) -> dict[str, Any]:
+    """Return a group of rows that holds more distrusted ones than chance."""
+    return {
+        "column": origin.column,
+        "value": origin.value,
+        "rows": origin.n_rows,
+        "distrusted": origin.n_distrusted,
+        "rate": origin.rate,
+        "ratio": origin.ratio,
+        "p_value": origin.p_value,
+        "says": str(origin),
+    }
 
 
 def _missing_edges(report: Report, fit: RobustEstimator) -> list[dict[str, Any]]:
@@ -137,6 +153,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
             "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
+            "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_GROUPS]) or None,
             "edges": _say_edges(facts["missing_edges"]),
         },
     )

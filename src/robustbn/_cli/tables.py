@@ -71,6 +71,38 @@ def table_options(function: Any) -> Any:
     return function
 
 
+def aside_options(function: Any) -> Any:
+    """Give a command the options of columns beside the network."""
+    for option in (
+        click.option(
+            "--keep", metavar="A,B", help="Columns beside the network that are shown with rows."
+        ),
+        click.option("--id", "id_column", metavar="COLUMN", help="The column that names the rows."),
+        click.option(
+            "--context",
+            metavar="A,B",
+            help="Columns beside the network in which bad rows may gather; 'none' for none.  "
+            "[default: those with at most 1,000 values, numbers, times]",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def with_aside(config: TableConfig, options: dict[str, Any]) -> TableConfig:
+    """Return how to read a table, with the columns beside the network that were asked for."""
+    context, keep = (
+        None if options[name] is None else _split_names(options[name])
+        for name in ("context", "keep")
+    )
+    context = () if options["context"] == "none" else context
+    return replace(config, context=context, keep=keep or (), id=options["id_column"])
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def take_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of reading a table out of a command's options."""
     return {name: options.pop(name) for name in NAMES}
@@ -100,8 +132,20 @@ def build_config(
         raise _usage(str(error)) from None
 
 
-def read_rows(path: str, network: BayesianNetwork, config: TableConfig, steps: Steps) -> Table:
-    """Read a table as codes, and show how far that is."""
+def read_rows(
+    path: str,
+    network: BayesianNetwork,
+    config: TableConfig,
+    steps: Steps,
+    *,
+    has_context: bool = False,
+) -> Table:
+    """Read a table as codes, and show how far that is.
+
+    Parameters
+    ----------
+    has_context : whether columns beside the network are looked at as `config` says.
+    """
     from robustbn._tables.encode import require_rows
     from robustbn._tables.sources import open_table
     from robustbn._tables.table import encode_source
@@ -115,7 +159,9 @@ def read_rows(path: str, network: BayesianNetwork, config: TableConfig, steps: S
                 yield columns
                 steps.advance(len(columns[0].values) if columns else 0)
 
-        table = encode_source(replace(source, read=read), network, config)
+        config = config if has_context else replace(config, context=())
+        watched = replace(source, read=read)
+        table = encode_source(watched, network, config, is_later=not has_context)
         require_rows(len(table))
     return table
 

@@ -133,8 +133,12 @@ class TableConfig:
     encoding: str = "utf-8"
     others: Mapping[str, Hashable] = field(default_factory=dict)
     periods: Mapping[str, str] = field(default_factory=dict)
+    context: tuple[str, ...] | None = None
+    id: str | None = None
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _tidy_aside(self)
         for name, known in (
             ("on_unknown", ("error", "drop", "missing")),
             ("on_missing", ("use", "observed", "state", "drop", "error")),
@@ -155,6 +159,11 @@ class TableConfig:
             _check_period(period)
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that rows keep, the one that names them first, none twice."""
+        return tuple(dict.fromkeys([*([] if self.id is None else [self.id]), *self.keep]))
+
+    @property
     def keeps_holes(self) -> bool:
         """Whether a row without some of its values is kept."""
         return self.on_missing in ("use", "observed", "state")
@@ -164,6 +173,20 @@ class TableConfig:
         """Whether every row that is read is kept, or else an error."""
         is_kept = self.on_unknown == "missing" and self.on_missing != "drop"
         return self.on_missing != "drop" and (self.on_unknown == "error" or is_kept)
+
+
+def _tidy_aside(config: TableConfig) -> None:
+    """Hold names of columns beside the network as tuples; refuse what is none."""
+    for name in ("context", "keep"):
+        given = getattr(config, name)
+        if given is None and name == "context":
+            continue
+        names = (given,) if isinstance(given, str) else tuple(given or ())
+        if not all(isinstance(column, str) for column in names):
+            raise ValueError(f"{name} is a list of names of columns; found {given!r}.")
+        object.__setattr__(config, name, names)
+    if config.id is not None and not isinstance(config.id, str):
+        raise ValueError(f"id is the name of a column; found {config.id!r}.")
 
 
 def _check_names(rename: Any, labels: Any) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from robustbn._core.config import is_same
 from robustbn._core.judged import TRUST_EDGES, JudgedRows
+from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
 from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
@@ -67,6 +68,9 @@ class FittedEstimator(Protocol):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
+
+    def _find_origins(self) -> list[Origin]:
+        """Return where bad rows come from."""
 
 
 def build_report(
@@ -126,6 +130,7 @@ def build_report(
         inferred=fit.inferred_,
         vanishing=tuple(str(group) for group in fit.vanishing_),
         edges=say_edges(fit) if edges else (),
+        origins=fit._find_origins() if hasattr(fit, "row_weights_") else (),
     )
 
 

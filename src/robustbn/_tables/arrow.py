@@ -79,7 +79,22 @@ def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
 
     kind = getattr(getattr(dataset, "format", None), "default_extname", "")
     n_rows = None if kind in ("csv", "json") else dataset.count_rows()  # text would be parsed
-    return Source(names, len(names), n_rows, "file", where, read)
+    return Source(names, len(names), n_rows, "file", where, read, plain=_plain(dataset.schema))
+
+
+def _plain(schema: pa.Schema) -> frozenset[int]:
+    """Return the columns whose values are numbers, words or times: no lists, no images."""
+    types = pa.types
+
+    def is_plain(kind: pa.DataType) -> bool:
+        if types.is_dictionary(kind):
+            return is_plain(kind.value_type)
+        is_word = types.is_string(kind) or types.is_large_string(kind)
+        is_word = is_word or types.is_string_view(kind) or types.is_boolean(kind)
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        return bool(is_word or is_number or types.is_timestamp(kind) or types.is_date(kind))
+
+    return frozenset(k for k, field in enumerate(schema) if is_plain(field.type))
 
 
 def _open_whole(table: pa.Table, kind: str) -> Source:
@@ -89,7 +104,8 @@ def _open_whole(table: pa.Table, kind: str) -> Source:
         for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
             yield from columns_of(batch)
 
-    return Source(names, len(names), table.num_rows, kind, "The table", read)
+    plain = _plain(table.schema)
+    return Source(names, len(names), table.num_rows, kind, "The table", read, plain=plain)
 
 
 def _open_stream(reader: pa.RecordBatchReader) -> Source:
@@ -144,6 +160,8 @@ def column_of(array: pa.Array) -> Column:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values, missing = _numbers(array)
         return Column(values, None, missing)
+    if pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        return _column_of_times(array)
     objects = np.empty(len(array), object)
     objects[:] = array.to_pylist()
     return Column(objects)
@@ -160,6 +178,12 @@ def parse_numbers(labels: Sequence[str], for_missing: Iterable[str] = ()) -> NDA
         found = [as_number(label) for label in labels]
         return np.array([np.nan if number is None else float(number) for number in found])
     return np.array(_view(numbers.fill_null(np.nan)))
+def _column_of_times(array: pa.Array) -> Column:
+    """Return days or moments without a zone, without a Python object for each."""
+    is_day = pa.types.is_date32(array.type)
+    values, missing = _numbers(array.view(pa.int32() if is_day else pa.int64()))
+    unit = "D" if is_day else array.type.unit
+    return Column(values.astype(np.int64).view(f"M8[{unit}]"), None, missing)
 
 
 def _find_distinct(array: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector
+from robustbn._tables.context import Aside
 from robustbn._tables.encode import check_known, check_weights
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -110,6 +111,7 @@ class Table:
     kept : numbers of the rows that are left, if any were left out; else None.
     reading : what was found.
     holed : the columns in which values are missing.
+    aside : columns beside the network's: names that rows keep, and context.
     """
 
     codes: Codes
@@ -117,6 +119,7 @@ class Table:
     kept: NDArray[np.int64] | None
     reading: Reading
     holed: tuple[int, ...] = ()
+    aside: Aside = field(default_factory=Aside)
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -58,9 +58,17 @@ def open_files(
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
         dataset = _make_dataset(files, root, DATASETS[suffix])
-        return naming_file(open_dataset(dataset, where))
+        source = naming_file(open_dataset(dataset, where))
+        if len(files) > 1 and is_packed(files):
+            source = replace(source, file_rows=lambda: _rows_of_fragments(dataset))
+        return source
     except UNREADABLE as error:
         raise unreadable(where, error) from None
+
+
+def _rows_of_fragments(dataset: Any) -> list[tuple[str, int]]:
+    """Return the file of each fragment and how many rows it has, by what its end says."""
+    return [(fragment.path, fragment.count_rows()) for fragment in dataset.get_fragments()]
 
 
 def is_packed(files: list[Path]) -> bool:
@@ -238,12 +246,17 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
     if len(names) == 1:
         _complain_of_separator(where, names[0], sep)
 
+    n_rows = dict.fromkeys(map(str, files), 0)
+
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        n_rows.update(dict.fromkeys(n_rows, 0))
         for file, header in zip(files, headers, strict=True):
             for batch in _text_batches(file, sep or ",", encoding, header, positions):
+                n_rows[str(file)] += batch.num_rows
                 yield from columns_of(batch)
 
-    source = Source(names, len(names), None, "file", where, read, is_text=True)
+    file_rows = (lambda: list(n_rows.items())) if len(files) > 1 else None
+    source = Source(names, len(names), None, "file", where, read, is_text=True, file_rows=file_rows)
     return naming_file(source)
 
 

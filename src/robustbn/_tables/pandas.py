@@ -48,7 +48,7 @@ def _column_of_text(series: Any) -> Column:
 def _column_of(series: Any) -> Column:
     if type(series.dtype).__name__ == "CategoricalDtype":
         return Column(series.array.codes, series.array.categories.tolist())
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO":
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufOM":
         return Column(series.to_numpy())
     if type(series.dtype).__name__ == "SparseDtype":
         return Column(series.sparse.to_dense().to_numpy())

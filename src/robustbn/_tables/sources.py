@@ -35,6 +35,10 @@ class Source:
     is_codes : whether its numbers are codes: true of arrays of numbers.
     is_once : whether it is gone once it is read.
     may_be_labels : whether its numbers, taken for codes, might have been meant as states.
+    plain : positions of the columns that hold numbers, words or times, as far as that is known
+        before they are read; None if it is not.
+    file_rows : returns, of several files, the name of each and how many rows it has, once they
+        have been read.
     """
 
     names: tuple[str, ...] | None
@@ -47,6 +51,13 @@ class Source:
     is_codes: bool = False
     is_once: bool = False
     may_be_labels: bool = False
+    plain: frozenset[int] | None = None
+    file_rows: Callable[[], Sequence[tuple[str, int]]] | None = None
+
+    @property
+    def can_be_tried(self) -> bool:
+        """Whether its first rows can be looked at, at little cost, before all are read."""
+        return not self.is_once and (self.n_rows is not None or self.kind == "file")
 
 
 def open_table(

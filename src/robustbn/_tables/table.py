@@ -14,6 +14,7 @@ from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.protocols import Column
+from robustbn._tables.aside import AsideReader
 from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
 from robustbn._tables.encode import (
     ColumnCoder,
@@ -47,12 +48,16 @@ def read_table(
     encoding: str = "utf-8",
     others: Mapping[str, Hashable] | None = None,
     periods: Mapping[str, str] | None = None,
+    context: Sequence[str] | None = None,
+    id: str | None = None,
+    keep: Sequence[str] = (),
     connection: Any = None,
 ) -> Table:
     """Read the columns of a network's nodes from any table, as codes.
 
-    Only those columns are touched. What a value stands for is decided by documented rules, which
-    never guess: see `docs/tables.md`. Memory: the codes, N d bytes, and one stretch of rows.
+    What a value stands for is decided by documented rules, which never guess: see `docs/tables.md`.
+    Memory: the codes, N d bytes, and one stretch of rows; 1 to 4 bytes a row for each column of
+    context. Other columns are not touched.
 
     Parameters
     ----------
@@ -77,6 +82,10 @@ def read_table(
     sep, encoding : of a text file.
     others : for each node, the state of every value that stands for no other.
     periods : for each node, what is taken of a date: "year", "quarter", "month" or "day".
+    context : columns that are no nodes and may tell where bad rows come from (`fit.where()`). By
+        default those with at most 1,000 values, and all numbers and times, where a look at the
+        first rows costs little: not in lazy frames, queries and streams. `()` for none.
+    id, keep : a column that names the rows, and others that are shown with them.
     connection : a DuckDB connection, or one of any database with cursors.
     """
     config = TableConfig(
@@ -91,13 +100,23 @@ def read_table(
         encoding,
         {} if others is None else others,
         {} if periods is None else periods,
+        None if context is None else tuple(context),
+        id,
+        tuple(keep),
     )
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
     return encode_source(source, network, config)
 
 
-def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> Table:
-    """Return a table as codes; one that is read already, or an array of codes, is not copied."""
+def encode_table(
+    table: Any, network: BayesianNetwork, config: TableConfig, *, is_later: bool = False
+) -> Table:
+    """Return a table as codes; one that is read already, or an array of codes, is not copied.
+
+    Parameters
+    ----------
+    is_later : whether `config` was made for another table: columns to keep may be missing here.
+    """
     if isinstance(table, Table):
         if list(table.states.items()) != list(network.states.items()):
             raise DataError(
@@ -114,14 +133,17 @@ def encode_table(table: Any, network: BayesianNetwork, config: TableConfig) -> T
         reading = Reading(n, n, {}, {}, (), "numpy", "The array", config)
         return Table(codes, network.states, None, reading)
     source = open_table(table, sep=config.sep, encoding=config.encoding)
-    return encode_source(source, network, config)
+    return encode_source(source, network, config, is_later=is_later)
 
 
-def encode_source(source: Source, network: BayesianNetwork, config: TableConfig) -> Table:
-    """Return the codes of a source, and what was found in it."""
+def encode_source(
+    source: Source, network: BayesianNetwork, config: TableConfig, *, is_later: bool = False
+) -> Table:
+    """Return the codes of a source, and what was found in it; `is_later` as in `encode_table`."""
     positions = find_columns(source, network, config)
     if not source.is_codes or config.codes is False:
         config = follow_network(network, config)
+    aside = AsideReader(source, positions, config, is_later=is_later)
     config = fix_edges(source, network, positions, config)
     coders = make_coders(source, network, config)
     dtype, holed = dtype_of_codes(network, config), set[int]()
@@ -129,8 +151,10 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
     dropped: list[NDArray[np.int64]] = []
     tally, n_read, n_kept = Tally(), 0, 0
     space = np.empty((network.n_nodes, 0), dtype)
-    for columns in source.read(positions):
+    for columns in source.read([*positions, *aside.positions]):
         n = len(columns[0].values)
+        aside.add(columns[network.n_nodes :])
+        columns = columns[: network.n_nodes]
         if n > space.shape[1]:
             space = np.empty((network.n_nodes, n), dtype)
         codes = space[:, :n]
@@ -160,7 +184,7 @@ def encode_source(source: Source, network: BayesianNetwork, config: TableConfig)
         config=config,
         n_incomplete=tally.incomplete,
     )
-    return Table(out, network.states, kept, reading, tuple(sorted(holed)))
+    return Table(out, network.states, kept, reading, tuple(sorted(holed)), aside.finish())
 
 
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:

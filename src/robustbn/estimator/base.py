@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ PRIORS = ("none", "laplace", "bdeu")
 class TableEstimator(Settings):
     """What the estimators share: tables in, priors, likelihoods."""
 
+    _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
     network: BayesianNetwork | None
     prior: str | None
     pseudo_count: float
@@ -190,7 +192,8 @@ class TableEstimator(Settings):
 
     def _read(self, X: Any) -> tuple[BayesianNetwork, Table]:
         """Return the structure and the rows to fit."""
-        config = TableConfig(self.on_unknown, self.on_missing, self.bins)
+        context = None if self._HAS_CONTEXT else ()
+        config = TableConfig(self.on_unknown, self.on_missing, self.bins, context=context)
         network = self._given_network()
         if network is None:
             network = infer_network(X, config)
@@ -231,7 +234,8 @@ class TableEstimator(Settings):
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
                 f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
             )
-        table = encode_table(X, network, self.reading_.config)
+        config = replace(self.reading_.config, context=())
+        table = encode_table(X, network, config, is_later=True)
         return with_missing_nodes(network, table, columns)[1] if columns else table
 
     def _load(self, table: Table) -> Rows:

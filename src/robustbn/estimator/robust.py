@@ -34,6 +34,7 @@ from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing, order_kinds
 from robustbn._tables.coded import as_sides, as_weights
+from robustbn._tables.context import Aside
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
 from robustbn.exceptions import (
@@ -231,10 +232,11 @@ class RobustEstimator(ShownEstimator):
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
             )
         watch = watch or (Watch(_tell_round, _tell_part) if self.verbose else Watch())
-        start = time.perf_counter()
+        start, aside = time.perf_counter(), Aside()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if place == "memory":
                 network, table = self._read(X)
+                aside = table.aside
                 weights = as_weights(sample_weight, table)
                 method = None if is_default else fit_with_oracle
                 complete = self._completing(network, table.reading.config)
@@ -247,6 +249,7 @@ class RobustEstimator(ShownEstimator):
                 found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
         self.fit_seconds_ = time.perf_counter() - start
         self._note_table(X, network, found.reading)
+        self._aside = aside
         self._store(network, found)
         self._warn_if_unsure()
         return self
@@ -304,6 +307,11 @@ class RobustEstimator(ShownEstimator):
             )
         if self.missing_is_evidence:
             raise ValueError("missing_is_evidence is for rows in memory.")
+        if reading.context or reading.named:
+            raise ValueError(
+                "context, id and keep are for rows in memory: give place='memory', or fit to a "
+                "part that fits."
+            )
         complete = self._completing(network, reading)
         if place == "dask":
             return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)

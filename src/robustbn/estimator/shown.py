@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustbn._core.judged import DOUBT, JudgedRows
+from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector
 from robustbn._core.result import BadKind, Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
+from robustbn._learn.origins import find_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
 from robustbn._show.words import order_kinds
+from robustbn._tables.context import Aside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.exceptions import NotFittedError
@@ -42,9 +45,11 @@ class ShownEstimator(TableEstimator):
     vanishing_: list[Vanishing]
     offset_: float
     fit_seconds_: float
+    _HAS_CONTEXT = True
     _fit: RobustFit
     _judged: JudgedRows
     _leftovers: tuple[JudgedRows, float, list[Leftover]]
+    _aside: Aside
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
@@ -160,6 +165,50 @@ class ShownEstimator(TableEstimator):
             found = find_leftovers(layout, q, judged.drawn_codes, judged.drawn_trust, p_value)
             self._leftovers = known = judged, p_value, found
         return known[2]
+
+    def where(self, p_value: float = 0.01) -> Any:
+        """Return a frame with a line a group of rows that holds more distrusted ones than chance.
+
+        The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
+        that of all rows) and p_value (of the binomial tail, by Bonferroni's correction for all
+        values and stretches that were tested), most telling first: by the log-likelihood that a
+        rate of its own brings to the group. Looked at are the columns of `context` (see
+        `read_table`), the row number in 100 stretches and, of several files, the file; times by
+        the shortest period of which there are at most 400, from hours to years; numbers by tenths,
+        whole numbers of at most 1,000 values each by itself. Neighbouring stretches are taken
+        together. One line may be about two columns: then its p_value is against the better of the
+        two alone. Of a table that was read in stretches, or that came as an array, the row number
+        alone is looked at.
+
+        Parameters
+        ----------
+        p_value : largest to be named.
+        """
+        found = self._find_origins(p_value)
+        return build_frame(
+            {
+                "column": [origin.column for origin in found],
+                "value": [origin.value for origin in found],
+                "rows": [origin.n_rows for origin in found],
+                "distrusted": [origin.n_distrusted for origin in found],
+                "rate": [origin.rate for origin in found],
+                "ratio": [origin.ratio for origin in found],
+                "p_value": [origin.p_value for origin in found],
+            },
+            self.reading_.kind,
+        )
+
+    def _find_origins(self, p_value: float = 0.01) -> list[Origin]:
+        """Return where bad rows come from; nothing where nobody holds the trust in each row."""
+        self._fitted()
+        if not hasattr(self, "row_weights_"):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to, nor does one of too "
+                "many rows: fit to rows in memory, and ask where the bad ones are."
+            )
+        if not 0 < p_value < 1:
+            raise ValueError(f"p_value is a number between 0 and 1; found {p_value!r}.")
+        return find_origins(self._aside.context, self.row_weights_, p_value)
 
     def ask(self, n: int = 20) -> Any:
         """Return a frame with the rows that a person should look at, the most telling first.

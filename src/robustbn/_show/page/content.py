@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import standard_errors, sum_over_rows
 from robustbn._core.layout import Layout
+from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
 from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round
 from robustbn.exceptions import DataError
@@ -69,6 +70,7 @@ class Report:
     missing, inferred : what was missing from the rows, in a sentence; and what was made of it.
     vanishing : groups of rows of which hardly any is trusted, a sentence each.
     edges : pairs of nodes that depend on each other without an edge, and by how much.
+    origins : groups that hold more distrusted rows than chance, most telling first.
     """
 
     network: BayesianNetwork
@@ -100,6 +102,7 @@ class Report:
     inferred: Inferred | None = None
     vanishing: Sequence[str] = ()
     edges: Sequence[str] = ()
+    origins: Sequence[Origin] = ()
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells

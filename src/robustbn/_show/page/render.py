@@ -17,6 +17,7 @@ from robustbn._show.page.payload import page_data, to_script_json
 from robustbn.exceptions import MissingDependencyError
 
 SCRIPTS = ("page.js", "graph.js")
+MOST_ORIGINS = 20  # groups of rows that are named
 
 
 def render_page(report: Report) -> str:
@@ -42,6 +43,7 @@ def render_page(report: Report) -> str:
         tiles=_tiles(report),
         legend=_legend(report),
         few=FEW_ROWS,
+        most_origins=MOST_ORIGINS,
         n_shown=len(data["rows"]),
         style=Markup(_file("page.css")),  # noqa: S704  our own files, not the reader's data
         script=Markup(script),  # noqa: S704

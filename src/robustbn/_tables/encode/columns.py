@@ -327,6 +327,8 @@ def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
     if column.labels is not None:
         found = {column.labels[k] for k in np.unique(values[values >= 0])}
     elif values.dtype.kind in "OmM":
+        if values.dtype.kind != "O" and np.datetime_data(values.dtype)[0] in ("ns", "ps"):
+            values = values.astype(f"{values.dtype.kind}8[us]")  # finer ones turn into numbers
         listed = values.astype(object).tolist()
         found = {v if isinstance(v, Hashable) else str(v) for v in listed}
     else:

@@ -55,6 +55,8 @@ class Tally:
                 for row in where[:MOST_EXAMPLES]:
                     value = column.values[row]
                     value = column.labels[value] if column.labels is not None else value
+                    if isinstance(value, np.datetime64):
+                        value = value.astype("M8[us]")  # finer ones turn into numbers
                     value = value.item() if isinstance(value, np.generic) else value
                     seen[value if _is_hashable(value) else str(value)] += 1
 
