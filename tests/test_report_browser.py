@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from robustbn import random_network
+from robustbn._core.origins import Origin
 from robustbn._show.page import render_page, verdict
 from robustbn._show.page.content import interval, percent
 from tests.browser import open_browser
@@ -304,3 +306,16 @@ def test_the_page_prints_light_and_without_buttons(clean, page, tmp_path):
     )
     assert len(clean.command("Page.printToPDF")["data"]) > 20_000
     clean.command("Emulation.setEmulatedMedia", media="")
+
+
+def test_names_of_rows_and_where_they_come_from_are_shown_as_text(clean, sprinkler, tmp_path):
+    origin = Origin((("feed", HOSTILE[0], HOSTILE[0]),), 1_200, 900, 0.1, 1e-9, 50.0)
+    report = quick_report(sprinkler, origins=[origin], row_names=("uid", "site"))
+    rows = [replace(row, names=(f"u{row.row}", HOSTILE[0])) for row in report.rows]
+    clean.open(render_page(replace(report, rows=rows)), tmp_path)
+    line = clean.texts("#where tbody td")
+    assert line == ["feed", HOSTILE[0], "1,200", "900", "75.0 %", "7.5"]
+    first = clean.texts("#row-scroll tbody tr:first-child td")
+    assert first[:3] == [str(rows[0].row), f"u{rows[0].row}", HOSTILE[0]]
+    clean.find("#row-filter").send_keys(f"uid = u{rows[3].row}")
+    assert f"u{rows[3].row}" in clean.texts("#row-scroll tbody tr td:nth-child(2)")

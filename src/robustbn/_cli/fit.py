@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli import COMMAND_LINE, exits
+from robustbn._cli.clean import plan_clean, write_clean
 from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
 from robustbn._cli.networks import EXAMPLE, load_network, network_options
 from robustbn._cli.screen import Screen, Steps, screen_options
@@ -57,6 +58,13 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     metavar="DIR",
     help="All of it: network, cpts.csv, rows.parquet, report.html, run.json.",
 )
+@click.option(
+    "--clean",
+    type=click.Path(),
+    metavar="FILE",
+    help="The table itself, in its own format, with the trust in each row: robustbn_trust.",
+)
+@click.option("--drop-distrusted", is_flag=True, help="--clean writes the trusted rows only.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option(
     "--contamination",
@@ -159,6 +167,8 @@ def command(
     Messy files:
       robustbn fit net.bif rows.csv --sep ';' --missing drop --unknown drop \\
         --rename Age=age --bins age:18,65 --labels smoker:0=no,1=yes
+    The same table, without the rows that are not trusted:
+      robustbn fit net.bif rows.csv --clean trusted.csv --drop-distrusted
     A gate in a pipeline:
       robustbn fit net.bif rows.csv --fail-over 5 --json > fit.json
 
@@ -205,6 +215,7 @@ def plan_job(
     outputs.plan("report", options["report"], (".html", ".htm"))
     outputs.plan("rows", options["weights"], TABLES)
     outputs.plan("model", options["model"], (".json", ".gz"))
+    plan_clean(outputs, table_path, options)
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
@@ -291,7 +302,7 @@ def run_job(job: Job, steps: Steps) -> Done:
 
 def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
     """Warn of a table with too many rows to hold a number for each; all else is written."""
-    for name in ("rows", "folder rows"):
+    for name in ("rows", "folder rows", "clean"):
         if name in outputs and not hasattr(fit, "row_weights_"):
             warnings.warn(
                 f"{outputs[name]} is not written: there are too many rows to hold a number for "
@@ -380,6 +391,7 @@ def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps
     if "ask" in outputs:
         asked = fit._ask(job.options["ask"])
         outputs.write("ask", lambda path: write_columns(asked, path))
+    outputs.write("clean", lambda path: write_clean(job, fit.row_weights_, path))
     outputs.write("model", fit.save)
     outputs.write("cpts", lambda path: write_cpts(report, path))
     outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))

@@ -79,7 +79,7 @@ def describe_run(
         "settings": {
             name: value
             for name, value in job.options.items()
-            if name not in ("output", "report", "weights", "model", "output_dir", "force")
+            if name not in ("output", "report", "weights", "model", "clean", "output_dir", "force")
         },
         "reading": {name: getattr(config, name) for name in vars(config)},
         "seconds": dict(seconds),

@@ -40,6 +40,7 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
             "rows_incomplete": reading.n_incomplete,
             "missing": reading.say_missing(),
             "columns_ignored": list(reading.ignored),
+            "id": reading.config.id,
         },
         "verdict": verdict(report),
         "rows_distrusted": report.n_distrusted,
@@ -83,7 +84,8 @@ def rows_to_ask(fit: RobustEstimator, options: Mapping[str, Any]) -> list[dict[s
         return []
     columns = fit._ask(options["ask"])
     if options["no_rows"]:
-        columns = {name: columns[name] for name in ("row", "weight", "kind", "change")}
+        named = [] if options["id_column"] is None else [next(iter(columns))]
+        columns = {n: columns[n] for n in [*named, "row", "weight", "kind", "change"]}
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
@@ -158,7 +160,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         },
     )
     show_moved(console, facts["moved"])
-    show_asked(console, facts["ask"])
+    show_asked(console, facts["ask"], table["id"])
     show_end(console, facts)
 
 
@@ -195,8 +197,8 @@ def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
     console.print()
 
 
-def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
-    """Print the rows that a person should look at."""
+def show_asked(console: Console, asked: list[dict[str, Any]], id_column: str | None) -> None:
+    """Print the rows that a person should look at, by number and by name."""
     from rich.table import Table
 
     if not asked:
@@ -204,11 +206,14 @@ def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("look at row", "trust", "kind", "change"):
         table.add_column(name, justify="right", no_wrap=True)
+    if id_column is not None:
+        table.add_column(shorten(plain(id_column), 24), no_wrap=True)
     table.add_column("because", ratio=1)
     for line in asked:
         kind = str(line["kind"]) if line["kind"] else ""
         numbers = f"{line['row']:,}", percent(line["weight"]), kind, percent(line["change"])
-        table.add_row(*numbers, plain(line.get("why", "")))
+        named = [] if id_column is None else [shorten(plain(next(iter(line.values()))), 40)]
+        table.add_row(*numbers, *named, plain(line.get("why", "")))
     console.print(table)
     console.print()
 

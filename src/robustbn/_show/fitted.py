@@ -25,6 +25,7 @@ from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
 from robustbn._show.reasons import Explainer
 from robustbn._tables.coded import Reading
+from robustbn._tables.context import Aside
 from robustbn.exceptions import NotFittedError
 from robustbn.network import BayesianNetwork
 
@@ -55,6 +56,7 @@ class FittedEstimator(Protocol):
     fit_seconds_: float
     _fit: Any
     _judged: JudgedRows
+    _aside: Aside
 
     def _find_missing_edges(self) -> list[Any]:
         """Return the pairs that depend on each other without an edge."""
@@ -130,6 +132,7 @@ def build_report(
         inferred=fit.inferred_,
         vanishing=tuple(str(group) for group in fit.vanishing_),
         edges=say_edges(fit) if edges else (),
+        row_names=tuple(fit._aside.names) if rows else (),
         origins=fit._find_origins() if hasattr(fit, "row_weights_") else (),
     )
 
@@ -155,6 +158,8 @@ def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:
     weights = fit._judged.doubts
     worst = np.argsort(weights, kind="stable")[:max_rows]
     codes = fit._judged.codes[worst]
+    names = fit._aside.of(fit._judged.numbers[worst])
+    named = [tuple("" if v is None else str(v) for v in line) for line in zip(*names.values())]  # noqa: B905
     return [
         ExplainedRow(
             row=int(row),
@@ -162,12 +167,14 @@ def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:
             states=fit.network_.label_row(line),
             why=reason.text,
             blamed=reason.nodes,
+            names=own,
         )
-        for row, weight, line, reason in zip(
+        for row, weight, line, reason, own in zip(
             fit._judged.numbers[worst],
             weights[worst],
             codes.tolist(),
             fit.explainer_.explain(codes),
+            named or [()] * len(worst),
             strict=True,
         )
     ]

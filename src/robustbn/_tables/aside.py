@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class AsideReader:
     ) -> None:
         places = {name: k for k, name in enumerate(source.names or ())}
         if is_later:
-            config = replace(config, keep=tuple(n for n in config.named if n in places), id=None)
+            config = _as_far_as_there(config, places)
         kept = _positions("id and keep", config.named, places, source, set(used))
         context = _find_context(source, set(used), config, places)
         self._source = source
@@ -70,10 +70,19 @@ class AsideReader:
         return Aside(context, names)
 
 
+def _as_far_as_there(config: TableConfig, places: Mapping[str, int]) -> TableConfig:
+    """Return the settings without columns that a table does not have."""
+    kept = tuple(name for name in config.named if name in places)
+    context = config.context
+    if context is not None:
+        context = tuple(name for name in context if name in places)
+    return replace(config, keep=kept, id=None, context=context)
+
+
 def _positions(
     setting: str,
     names: Sequence[str],
-    places: dict[str, int],
+    places: Mapping[str, int],
     source: Source,
     used: set[int],
 ) -> dict[str, int]:
@@ -92,7 +101,7 @@ def _positions(
 
 
 def _find_context(
-    source: Source, used: set[int], config: TableConfig, places: dict[str, int]
+    source: Source, used: set[int], config: TableConfig, places: Mapping[str, int]
 ) -> dict[int, str]:
     """Return the columns of context, those asked for or all that seem to be some; and their kinds.
 

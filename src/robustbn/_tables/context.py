@@ -296,3 +296,24 @@ class Aside:
 
     context: tuple[ContextColumn, ...] = ()
     names: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """Return the names of some rows, by their numbers, or of all of them; None if missing."""
+        return {name: _as_values(column, rows) for name, column in self.names.items()}
+
+
+def _as_values(column: Any, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+    """Return an Arrow column, or some of its rows, as an array; of objects if some are missing."""
+    found = column if rows is None else column.take(rows)
+    if not found.null_count and str(found.type) not in ("string", "large_string"):
+        values: NDArray[Any] = found.to_numpy()
+        return values
+    objects = np.empty(len(found), object)
+    objects[:] = found.to_pylist()
+    return objects
+
+
+def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns with those that name the rows before them, under names that differ."""
+    free = {name if name not in columns else f"{name} (column)": v for name, v in names.items()}
+    return {**free, **columns}

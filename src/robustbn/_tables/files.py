@@ -53,7 +53,7 @@ def open_files(
     root : the path they were found by: folders below it may hold columns, such as `year=2024`.
     where : what to call them in messages.
     """
-    suffix = _suffix(files[0])
+    suffix = suffix_of(files[0])
     try:
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
@@ -73,7 +73,7 @@ def _rows_of_fragments(dataset: Any) -> list[tuple[str, int]]:
 
 def is_packed(files: list[Path]) -> bool:
     """Whether files say how many rows they have without being read, unlike text."""
-    return _suffix(files[0]) not in TEXT and DATASETS[_suffix(files[0])] != "json"
+    return suffix_of(files[0]) not in TEXT and DATASETS[suffix_of(files[0])] != "json"
 
 
 def unreadable(path: str, error: Exception) -> UnreadableError:
@@ -129,9 +129,9 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     """Refuse files of unknown or several kinds, and empty ones."""
     for file in files:
-        if _suffix(file) not in (*TEXT, *DATASETS):
+        if suffix_of(file) not in (*TEXT, *DATASETS):
             raise _not_a_table(file)
-    kinds = sorted({_suffix(file) for file in files})
+    kinds = sorted({suffix_of(file) for file in files})
     if len(kinds) > 1:
         raise DataError(
             f"{path}: files of several kinds ({', '.join(kinds)}). Name one, such as "
@@ -159,7 +159,7 @@ def _query_hint(text: str) -> str:
 
 
 def _not_a_table(path: Path) -> DataError:
-    if _suffix(path) in UNSAFE:
+    if suffix_of(path) in UNSAFE:
         return DataError(
             f"{path} is refused: files of this kind may run code when they are opened. Load it "
             "yourself if you trust it, and pass the table."
@@ -167,25 +167,30 @@ def _not_a_table(path: Path) -> DataError:
     return DataError(f"{path} is not a table that can be read; known are {KNOWN}.")
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """Return what says the kind of a file, in small letters: that before `.gz`."""
     suffixes = [s.lower() for s in path.suffixes]
     if len(suffixes) > 1 and suffixes[-1] in COMPRESSED:
         return suffixes[-2]
     return suffixes[-1] if suffixes else ""
 
 
-def make_dataset(files: list[Path], root: str, where: str) -> Any:
+def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:
     """Return files of one kind as a pyarrow dataset; errors name them.
 
-    Text is read by its distinct values, and pages of Parquet that carry a checksum are checked.
+    Pages of Parquet that carry a checksum are checked.
+
+    Parameters
+    ----------
+    by_words : whether text is read by its distinct values.
     """
     try:
-        return _make_dataset(files, root, DATASETS[_suffix(files[0])])
+        return _make_dataset(files, root, DATASETS[suffix_of(files[0])], by_words=by_words)
     except UNREADABLE as error:
         raise unreadable(where, error) from None
 
 
-def _make_dataset(files: list[Path], root: str, kind: str) -> Any:
+def _make_dataset(files: list[Path], root: str, kind: str, *, by_words: bool = True) -> Any:
     import pyarrow.dataset as ds
 
     names = [str(f) for f in files]
@@ -193,7 +198,9 @@ def _make_dataset(files: list[Path], root: str, kind: str) -> Any:
     if kind == "parquet":
         schema = ds.dataset(names[0], format="parquet").schema
         texts = [
-            f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+            f.name
+            for f in schema
+            if by_words and (pa.types.is_string(f.type) or pa.types.is_large_string(f.type))
         ]
         checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         how = ds.ParquetFileFormat(dictionary_columns=texts, default_fragment_scan_options=checked)

@@ -223,8 +223,8 @@ class TableEstimator(Settings):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _encode(self, X: Any) -> Table:
-        """Return rows as codes, read as those in `fit` were."""
+    def _encode(self, X: Any, *, has_context: bool = False) -> Table:
+        """Return rows as codes, read as those in `fit` were; with their context if so asked."""
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
             network, columns = without_missing_nodes(network)
@@ -234,7 +234,8 @@ class TableEstimator(Settings):
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting "
                 f"{network.n_nodes} features as input: column k belongs to network_.nodes[k]."
             )
-        config = replace(self.reading_.config, context=())
+        config = self.reading_.config
+        config = config if has_context else replace(config, context=())
         table = encode_table(X, network, config, is_later=True)
         return with_missing_nodes(network, table, columns)[1] if columns else table
 

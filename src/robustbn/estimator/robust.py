@@ -387,7 +387,8 @@ class RobustEstimator(ShownEstimator):
         fit = trust_kinds(network.layout, self._fit, [columns[k - 1] for k in kinds])
         new, model = copy(self), fit.model
         if X is not None:
-            table = new._encode(X)
+            table = new._encode(X, has_context=True)
+            new._aside = table.aside
             data = RowsInMemory(network, table.codes, self.kernels, self.n_threads, table.holed)
             complete = self._completing(network, table.reading.config)
             found = data.judge(model.weigh, None, gathers=complete is not None)

@@ -18,7 +18,7 @@ from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
 from robustbn._show.words import order_kinds
-from robustbn._tables.context import Aside
+from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.exceptions import NotFittedError
@@ -49,14 +49,15 @@ class ShownEstimator(TableEstimator):
     _fit: RobustFit
     _judged: JudgedRows
     _leftovers: tuple[JudgedRows, float, list[Leftover]]
-    _aside: Aside
+    _aside: Aside = Aside()  # of a model from a file, whose rows are not at hand
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
 
-        The frame is of the kind that the table was. `why` names the cells that speak most against
-        a row; it is empty for rows that are trusted, and of a table read in stretches for those
-        that were not drawn. Rows that were left out have weight NaN.
+        Before them come the columns of `id` and `keep`, if rows keep any. The frame is of the kind
+        that the table was. `why` names the cells that speak most against a row; it is empty for
+        rows that are trusted, and of a table read in stretches for those that were not drawn. Rows
+        that were left out have weight NaN.
 
         Parameters
         ----------
@@ -74,13 +75,14 @@ class ShownEstimator(TableEstimator):
             )
         if X is None:
             weights, kind = self.row_weights_, self.reading_.kind
-            doubtful, codes = self._judged.numbers, self._judged.codes
+            doubtful, codes, names = self._judged.numbers, self._judged.codes, self._aside.of()
         else:
             table = self._encode(X)
             judged = self._fit.model.weigh(self._load(table))
             is_bad = np.flatnonzero(judged < DOUBT)
             weights, codes, kind = table.spread(judged), table.codes[is_bad], table.reading.kind
             doubtful = is_bad if table.kept is None else table.kept[is_bad]
+            names = table.aside.of()
         why = np.full(len(weights), "", object)
         why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
         why[np.isnan(weights)] = "left out: a value is missing or unknown"
@@ -90,7 +92,7 @@ class ShownEstimator(TableEstimator):
             "is_suspicious": weights < DOUBT,
             "why": why,
         }
-        return columns, kind
+        return beside(names, columns), kind
 
     def moved(self) -> Any:
         """Return a frame with a line a node: how far its table moved from counting, most first.
@@ -215,7 +217,8 @@ class ShownEstimator(TableEstimator):
 
         Its columns are row, weight (the trust in it), kind (its number in `kinds_`, 0 for none),
         change (share of the rows, on average over the nodes, whose state the tables would tell
-        otherwise if the answer is not the expected one), why, and the row's states. Tell the
+        otherwise if the answer is not the expected one), why, and the row's states; before them
+        come the columns of `id` and `keep`. Tell the
         answers to `fit(X, known=...)`, or trust a whole kind with `trust`.
 
         Parameters
@@ -254,7 +257,7 @@ class ShownEstimator(TableEstimator):
         labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
         for node, states in zip(network.nodes, labels, strict=False):
             asked[node if node not in asked else f"{node} (state)"] = list(states)
-        return asked
+        return beside(self._aside.of(numbers[places]), asked)
 
     def summary(self) -> Any:
         """Return a frame with a line a headline figure: figure, value, meaning.

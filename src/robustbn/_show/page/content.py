@@ -34,6 +34,7 @@ class ExplainedRow:
     states : its state at every node, in the order of `network.nodes`.
     why : a sentence on the cells that speak against it.
     blamed : the nodes of those cells, most telling first.
+    names : its values in the columns that rows keep.
     """
 
     row: int
@@ -41,6 +42,7 @@ class ExplainedRow:
     states: tuple[Hashable, ...]
     why: str
     blamed: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ class Report:
     vanishing : groups of rows of which hardly any is trusted, a sentence each.
     edges : pairs of nodes that depend on each other without an edge, and by how much.
     origins : groups that hold more distrusted rows than chance, most telling first.
+    row_names : the columns beside the network that rows keep, the one that names them first.
     """
 
     network: BayesianNetwork
@@ -103,6 +106,7 @@ class Report:
     vanishing: Sequence[str] = ()
     edges: Sequence[str] = ()
     origins: Sequence[Origin] = ()
+    row_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells

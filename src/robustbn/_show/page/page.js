@@ -257,8 +257,8 @@ const page = (() => {
       if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // no formula in a spreadsheet
       return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
     };
-    const lines = [["row", "trust", "why", ...data.nodes.map((n) => n.name)],
-      ...rows.map((r) => [r[0], r[1], r[2], ...r[4].map((code, i) => stateOf(data.nodes[i], code))])];
+    const lines = [[...data.names, "row", "trust", "why", ...data.nodes.map((n) => n.name)],
+      ...rows.map((r) => [...r[5], r[0], r[1], r[2], ...r[4].map((code, i) => stateOf(data.nodes[i], code))])];
     return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
   };
 
@@ -269,6 +269,7 @@ const page = (() => {
       into: at("row-scroll"), pager: at("row-pager"), items: rows, perPage: 20, noun: "row",
       columns: [
         { name: "Row", key: (r) => r[0], cell: (r, td) => td.append(rowButton(r[0])) },
+        ...data.names.map((name, k) => ({ name, class: "label", key: (r) => r[5][k], cell: (r, td) => { td.textContent = r[5][k]; } })),
         {
           name: "Trust", key: (r) => r[1],
           cell: (r, td) => { const bar = make("span", { class: "trust" }, r[1].toFixed(2)); bar.style.setProperty("--v", r[1]); td.append(bar); },
@@ -281,7 +282,7 @@ const page = (() => {
     const tell = () => { at("row-count").textContent = shown.length < rows.length ? `${grouped(shown.length)} of ${plural(rows.length, "row")}` : ""; };
     let texts = null;
     at("row-filter").addEventListener("input", (event) => {
-      texts = texts || rows.map((r) => [r[0], r[2], ...r[4].map((code, i) => `${data.nodes[i].name}=${stateOf(data.nodes[i], code)}`)].join("\n").toLowerCase());
+      texts = texts || rows.map((r) => [r[0], r[2], ...r[5].map((value, k) => `${data.names[k]}=${value}`), ...r[4].map((code, i) => `${data.nodes[i].name}=${stateOf(data.nodes[i], code)}`)].join("\n").toLowerCase());
       const wanted = event.target.value.trim().toLowerCase().replace(/\s*=\s*/g, "=");
       shown = wanted ? rows.filter((r, k) => (/^\d+$/.test(wanted) && String(r[0]) === wanted) || texts[k].includes(wanted)) : rows;
       made.show(shown); tell();

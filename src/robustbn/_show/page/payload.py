@@ -64,6 +64,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "title": as_text(report.title),
         "nodes": nodes,
         "order": [number[m.node] for m in report.moved_tables],
+        "names": [] if report.rows_hidden else [as_text(name) for name in report.row_names],
         "rows": [] if report.rows_hidden else _rows(report),
         "repeats": [] if report.rows_hidden else _repeats(report),
     }
@@ -142,6 +143,7 @@ def _rows(report: Report) -> list[list[Any]]:
             as_text(row.why),
             [number[n] for n in row.blamed if n in number],
             [code.get(s, -1) for code, s in zip(code_of, row.states, strict=True)],
+            [as_text(name) for name in row.names],
         ]
         for row in report.rows[:most]
     ]

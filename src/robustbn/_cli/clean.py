@@ -1,0 +1,198 @@
+"""`fit --clean`: the table itself with the trust in each row, or without the distrusted rows.
+
+Text keeps its bytes: a record is copied as it stands, with one more value at its end. Parquet and
+Arrow keep their columns and types. One stretch of rows is held at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from robustbn._cli.files import ROWS_TO_WRITE, Outputs, write_batches
+from robustbn._core.judged import DOUBT
+from robustbn.exceptions import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from robustbn._cli.fit import Job
+    from robustbn._core.protocols import RowVector
+
+TRUST_COLUMN = "robustbn_trust"
+
+
+def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
+    """Note the output; it has the format of the table."""
+    from robustbn._tables.files import find_files, suffix_of
+
+    if options["clean"] is None:
+        if options["drop_distrusted"]:
+            raise click.UsageError("--drop-distrusted goes with --clean FILE.")
+        return
+    files = find_files(table_path)
+    outputs.plan("clean", options["clean"], (suffix_of(files[0]),))
+    target = Path(options["clean"]).resolve()
+    if target in [file.resolve() for file in files] or Path(table_path).resolve() in target.parents:
+        raise click.UsageError(f"{options['clean']} is among the files that are read.")
+
+
+def write_clean(job: Job, weights: RowVector, path: Path) -> None:
+    """Write the table of a fit, with the trust in each row that was read."""
+    from robustbn._tables.files import DATASETS, TEXT, find_files, suffix_of
+
+    files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
+    suffix = suffix_of(files[0])
+    if suffix in TEXT:
+        sep = job.config.sep or TEXT[suffix] or ","
+        lines = _add_to_records(files, sep, job.config.encoding, weights, is_dropping)
+        _write_lines(lines, path, job.config.encoding)
+    elif DATASETS[suffix] == "json":
+        _write_lines(_add_to_objects(files, weights, is_dropping), path, "utf-8")
+    else:
+        _write_batches(files, job.table_path, weights, path, is_dropping)
+
+
+def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
+    with path.open("w", encoding=encoding, newline="") as file:
+        file.writelines(lines)
+
+
+def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
+    """Yield the trust in each row as text, empty for a row that was left out; and whether it is."""
+    for start in range(0, len(weights), ROWS_TO_WRITE):
+        for weight in weights[start : start + ROWS_TO_WRITE].tolist():
+            yield ("" if weight != weight else f"{weight:.6g}"), weight >= DOUBT
+
+
+def _add_to_records(
+    files: list[Path], sep: str, encoding: str, weights: RowVector, is_dropping: bool
+) -> Iterator[str]:
+    """Yield the header once, and each record with its trust."""
+    trust = _texts(weights)
+    for number, file in enumerate(files):
+        records = _records(file, sep, encoding)
+        header = next(records)
+        is_narrow = len(next(csv.reader([header], delimiter=sep))) == 1
+        if number == 0:
+            yield header if is_dropping else _with_value(header, sep, TRUST_COLUMN)
+        for record in records:
+            if not record.strip("\r\n") and not is_narrow:
+                continue  # the reader passes over blank lines, too
+            text, is_trusted = _next(trust, file)
+            if is_dropping:
+                if is_trusted:
+                    yield record if record.endswith(("\n", "\r")) else record + "\n"
+            else:
+                yield _with_value(record, sep, text)
+    _end(trust, files[0])
+
+
+def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:
+    """Yield the records of a text file as they stand; one with quotes may have several lines.
+
+    A value is quoted if it starts with a quote; others may hold quotes that mean nothing.
+    """
+    import pyarrow as pa
+
+    start = rf"(^\ufeff?|{re.escape(sep)})"
+    quoted, opened = re.compile(rf'{start}"(?:[^"]|"")*"'), re.compile(rf'{start}"')
+    with (
+        pa.input_stream(str(file), compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
+    ):
+        held, is_first = "", True
+        for line in text:
+            held += line
+            if '"' in held and opened.search(quoted.sub(r"\1", held)):
+                continue
+            if held.strip("\r\n") or not is_first:  # blank lines may come before the header
+                yield held
+                is_first = False
+            held = ""
+        if held:
+            yield held
+
+
+def _with_value(record: str, sep: str, value: str) -> str:
+    body = record.rstrip("\r\n")
+    return f"{body}{sep}{value}{record[len(body) :] or chr(10)}"
+
+
+def _next(trust: Iterator[tuple[str, bool]], file: Path) -> tuple[str, bool]:
+    found = next(trust, None)
+    if found is None:
+        raise DataError(f"{file} has more rows than were read: it has changed since.")
+    return found
+
+
+def _end(trust: Iterator[tuple[str, bool]], file: Path) -> None:
+    if next(trust, None) is not None:
+        raise DataError(f"{file} has fewer rows than were read: it has changed since.")
+
+
+def _add_to_objects(files: list[Path], weights: RowVector, is_dropping: bool) -> Iterator[str]:
+    """Yield each line of JSON with its trust."""
+    trust, name = _texts(weights), json.dumps(TRUST_COLUMN)
+    for file in files:
+        for line in _lines(file):
+            body = line.rstrip()
+            if not body:
+                continue
+            text, is_trusted = _next(trust, file)
+            if is_dropping:
+                if is_trusted:
+                    yield f"{body}\n"
+            else:
+                inner = body[: body.rindex("}")].rstrip()
+                comma = "" if inner.endswith("{") else ", "
+                yield f"{inner}{comma}{name}: {text or 'null'}}}\n"
+    _end(trust, files[0])
+
+
+def _lines(file: Path) -> Iterator[str]:
+    import pyarrow as pa
+
+    with (
+        pa.input_stream(str(file), compression="detect") as stream,
+        io.TextIOWrapper(stream, encoding="utf-8") as text,
+    ):
+        yield from text
+
+
+def _write_batches(
+    files: list[Path], root: str, weights: RowVector, path: Path, is_dropping: bool
+) -> None:
+    """Write Parquet or Arrow with the schema it had, and the trust as one more column."""
+    import pyarrow as pa
+
+    from robustbn._tables.files import make_dataset
+
+    dataset = make_dataset(files, root, root, by_words=False)
+    schema = dataset.schema
+    wider = schema if is_dropping else schema.append(pa.field(TRUST_COLUMN, pa.float32()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in dataset.to_batches(batch_size=ROWS_TO_WRITE):
+            own = weights[start : start + batch.num_rows].astype(np.float32)
+            start += batch.num_rows
+            if len(own) != batch.num_rows:
+                raise DataError(f"{root} has more rows than were read: it has changed since.")
+            if is_dropping:
+                yield batch.filter(pa.array(own >= DOUBT))
+            else:
+                trust = pa.array(own, mask=np.isnan(own))
+                yield pa.RecordBatch.from_arrays([*batch.columns, trust], schema=wider)
+        if start != len(weights):
+            raise DataError(f"{root} has fewer rows than were read: it has changed since.")
+
+    write_batches(wider, batches(), path)
