@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -240,6 +241,19 @@ def test_times_go_by_the_period_that_fits(step, first, n_groups):
         assert column.labels[0] == first
         assert len(column.labels) == n_groups
         assert (np.diff(column.codes.astype(int)) >= 0).all()
+
+
+def test_moments_of_a_time_zone_are_told_in_utc_and_stay_states(tmp_path):
+    times = pd.date_range("2024-01-01 23:30", periods=5, freq="D", tz="Europe/Berlin")
+    frame = pd.DataFrame({"rain": ["no", "yes"] * 500, "seen": times[np.arange(1_000) % 5]})
+    network = robustbn.BayesianNetwork({"rain": []}, {"rain": ["no", "yes"]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for table in (frame, pa.Table.from_pandas(frame), tmp_path / "rows.parquet"):
+        (seen,) = robustbn.read_table(table, network).aside.context
+        assert seen.labels == tuple(f"2024-01-0{k}" for k in range(1, 6))
+        assert (seen.codes == np.arange(1_000) % 5).all()
+        of_times = robustbn.BayesianNetwork({"seen": []}, {"seen": list(times)})
+        assert (robustbn.read_table(table, of_times).codes[:, 0] == np.arange(1_000) % 5).all()
 
 
 def test_numbers_go_by_tenths():

@@ -31,16 +31,18 @@ class Column:
         a negative one stands for a missing value; shape (n,).
     labels : the values that positions stand for; not all need occur.
     is_missing : which values are missing, besides None and NaN; None if no other is.
+    zone : of values that are moments of a time zone, held in UTC; None for all others.
     """
 
     values: NDArray[Any]
     labels: Sequence[Any] | None = None
     is_missing: NDArray[np.bool_] | None = None
+    zone: str | None = None
 
     def __getitem__(self, rows: slice) -> Column:
         """Return a stretch of it, without a copy."""
         missing = None if self.is_missing is None else self.is_missing[rows]
-        return Column(self.values[rows], self.labels, missing)
+        return Column(self.values[rows], self.labels, missing, self.zone)
 
 
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)

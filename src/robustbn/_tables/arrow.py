@@ -160,7 +160,7 @@ def column_of(array: pa.Array) -> Column:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values, missing = _numbers(array)
         return Column(values, None, missing)
-    if pa.types.is_date32(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
         return _column_of_times(array)
     objects = np.empty(len(array), object)
     objects[:] = array.to_pylist()
@@ -179,11 +179,11 @@ def parse_numbers(labels: Sequence[str], for_missing: Iterable[str] = ()) -> NDA
         return np.array([np.nan if number is None else float(number) for number in found])
     return np.array(_view(numbers.fill_null(np.nan)))
 def _column_of_times(array: pa.Array) -> Column:
-    """Return days or moments without a zone, without a Python object for each."""
+    """Return days or moments, without a Python object for each."""
     is_day = pa.types.is_date32(array.type)
     values, missing = _numbers(array.view(pa.int32() if is_day else pa.int64()))
-    unit = "D" if is_day else array.type.unit
-    return Column(values.astype(np.int64).view(f"M8[{unit}]"), None, missing)
+    unit, zone = ("D", None) if is_day else (array.type.unit, array.type.tz)
+    return Column(values.astype(np.int64).view(f"M8[{unit}]"), None, missing, zone)
 
 
 def _find_distinct(array: pa.Array) -> pa.Array:

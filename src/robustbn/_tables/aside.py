@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import Column
 from robustbn._tables.context import MOST_CONTEXT_VALUES, Aside, ContextCoder
+from robustbn._tables.encode import moments_of
 from robustbn._tables.sources import Source
 from robustbn.exceptions import DataError
 
@@ -112,10 +114,14 @@ def _find_context(
         return dict.fromkeys(chosen.values(), "values")
     if source.names is None or not source.can_be_tried:
         return {}
+    often = Counter(source.names)  # a file of Arrow cannot be asked for one of two alike
     free = [
         k
         for k, name in enumerate(source.names)
-        if k not in used and name != config.id and (source.plain is None or k in source.plain)
+        if k not in used
+        and name != config.id
+        and often[name] == 1
+        and (source.plain is None or k in source.plain)
     ]
     if not free:
         return {}
@@ -145,6 +151,8 @@ def to_arrow(column: Column) -> pa.Array:
     import pyarrow as pa
 
     values, missing = column.values, column.is_missing
+    if column.zone is not None:
+        return moments_of(column)
     if column.labels is not None:
         is_gone = values < 0 if missing is None else missing | (values < 0)
         places = pa.array(np.where(is_gone, 0, values), mask=is_gone)

@@ -17,21 +17,30 @@ def open_pandas(frame: Any) -> Source:
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         series = [frame.iloc[:, k] for k in positions]
-        whole = [None if _is_arrow(s) else _column_of(s) for s in series]
+        whole = [_column_of(s) if _is_at_hand(s) else None for s in series]
         for start in range(0, len(frame), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             yield [
-                _column_of_text(s.iloc[rows]) if column is None else column[rows]
+                column[rows]
+                if column is not None
+                else _column_of_text(s.iloc[rows])
+                if _is_arrow(s)
+                else _column_of(s.iloc[rows])
                 for s, column in zip(series, whole, strict=True)
             ]
 
     return Source(names, len(names), len(frame), "pandas", "The frame", read)
 
 
+def _is_at_hand(series: Any) -> bool:
+    """Whether a series is handed out without a copy: numbers, categories, objects, times."""
+    return isinstance(series.dtype, np.dtype) or type(series.dtype).__name__ == "CategoricalDtype"
+
+
 def _is_arrow(series: Any) -> bool:
-    """Whether a series is text or held by Arrow: not numbers, categories or any objects."""
+    """Whether a series is text, held by Arrow, or of a time zone, which Arrow reads quickly."""
     name = type(series.dtype).__name__
-    return name in ("ArrowDtype", "StringDtype")
+    return name in ("ArrowDtype", "StringDtype", "DatetimeTZDtype")
 
 
 def _column_of_text(series: Any) -> Column:

@@ -24,6 +24,7 @@ from robustbn._tables.encode import (
     count_intervals,
     distinct_values,
     find_edges,
+    with_moments,
 )
 from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
 from robustbn._tables.sources import Source, open_table
@@ -219,6 +220,7 @@ def code_block(
     """
     is_bad, has_hole, holed = np.zeros(codes.shape[1], bool), np.zeros(codes.shape[1], bool), []
     for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
+        column = with_moments(column)
         found = coder.code(column, out)
         if found is None:
             continue

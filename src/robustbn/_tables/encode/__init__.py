@@ -13,6 +13,7 @@ from robustbn._tables.encode.columns import (
     distinct_values,
     find_edges,
 )
+from robustbn._tables.encode.moments import moments_of, with_moments
 from robustbn._tables.encode.tally import Tally
 
 __all__ = [
@@ -26,5 +27,7 @@ __all__ = [
     "count_missing",
     "distinct_values",
     "find_edges",
+    "moments_of",
     "require_rows",
+    "with_moments",
 ]

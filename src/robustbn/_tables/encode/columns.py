@@ -21,6 +21,7 @@ from robustbn._tables.encode.labels import (
     is_missing,
     period_of,
 )
+from robustbn._tables.encode.moments import with_moments
 
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
 
@@ -278,6 +279,8 @@ def as_numbers(column: Column) -> NDArray[np.float64]:
     if column.labels is not None:
         table = [_as_float(label) for label in column.labels]
         values = np.array([*table, np.nan])[values]
+    elif values.dtype.kind in "mM":
+        values = np.full(len(values), np.nan)
     elif values.dtype.kind not in "biuf":
         values = np.array([_as_float(v) for v in values.tolist()], np.float64)
     numbers: NDArray[np.float64] = values.astype(np.float64)
@@ -321,6 +324,7 @@ def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
     is_text : whether values come from a text file: words for missing are left out too, and blanks
         at both ends do not count.
     """
+    column = with_moments(column)
     values = column.values
     if column.is_missing is not None:
         values = values[~column.is_missing]
