@@ -178,6 +178,8 @@ def parse_numbers(labels: Sequence[str], for_missing: Iterable[str] = ()) -> NDA
         found = [as_number(label) for label in labels]
         return np.array([np.nan if number is None else float(number) for number in found])
     return np.array(_view(numbers.fill_null(np.nan)))
+
+
 def _column_of_times(array: pa.Array) -> Column:
     """Return days or moments, without a Python object for each."""
     is_day = pa.types.is_date32(array.type)
