@@ -27,7 +27,7 @@ LONGEST_SPAN = 2**24  # hours, beyond which periods are found by sorting
 
 NEITHER = np.iinfo(np.int32).min  # the hour of what is no time
 ISO_START = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d|$)")
-PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
+NUMPY_PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
 
 
 class ContextCoder:
@@ -248,12 +248,16 @@ def group_hours(name: str, hours: NDArray[np.int32]) -> ContextColumn | None:
     else:
         present = np.unique(seen)
     moments = present.astype("M8[h]")
-    by_period = {p: np.unique(moments.astype(f"M8[{p}]"), return_inverse=True) for p in PERIODS}
+    by_period = {
+        p: np.unique(moments.astype(f"M8[{p}]"), return_inverse=True) for p in NUMPY_PERIODS
+    }
     sizes = {p: len(periods) for p, (periods, _) in by_period.items()}
     fits = next((n for n in sizes.values() if n <= MOST_PERIODS), sizes["Y"])
     if fits > MOST_CONTEXT_VALUES:
         return None
-    letter = [p for p in PERIODS if sizes[p] == fits][-1]  # days, where each has one hour only
+    letter = [p for p in NUMPY_PERIODS if sizes[p] == fits][
+        -1
+    ]  # days, where each has one hour only
     periods, group = by_period[letter]
     end = ":00" if letter == "h" else ""
     labels = [str(period).replace("T", " ") + end for period in periods]
