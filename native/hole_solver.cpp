@@ -330,6 +330,15 @@ double Solver::answer(const uint32_t* bases, double weight, uint64_t seed, doubl
     }
 }
 
+double Solver::normalise(const uint32_t* bases) {
+    const size_t n = program_->joint;
+    double sum = 0;
+    for (size_t s = 0; s < n; ++s) sum += p_[s];
+    if (sum < SMALL) return enumerate_logs(bases);
+    for (size_t s = 0; s < n; ++s) p_[s] /= sum;
+    return std::log(sum);
+}
+
 double Solver::answer_alone(const uint32_t* bases, double weight, double* counts) {
     const size_t n_factors = program_->factors.size(), n = program_->joint;
     const Program::Axis* axes = program_->axes.data();
@@ -337,17 +346,8 @@ double Solver::answer_alone(const uint32_t* bases, double weight, double* counts
     for (size_t s = 0; s < n; ++s) p[s] = q_[bases[0] + s * uint32_t(axes[0].cell_stride)];
     for (size_t f = 1; f < n_factors; ++f)
         for (size_t s = 0; s < n; ++s) p[s] *= q_[bases[f] + s * uint32_t(axes[f].cell_stride)];
-    double sum = 0;
-    for (size_t s = 0; s < n; ++s) sum += p[s];
-    double log_sum = 0;
-    if (sum < SMALL) {
-        log_sum = enumerate_logs(bases);
-        if (std::isinf(log_sum)) return log_sum;
-        sum = 1;
-    } else {
-        log_sum = std::log(sum);
-    }
-    for (size_t s = 0; s < n; ++s) p[s] /= sum;
+    const double log_sum = normalise(bases);
+    if (std::isinf(log_sum)) return log_sum;
     if (counts)
         for (size_t f = 0; f < n_factors; ++f)
             for (size_t s = 0; s < n; ++s)
@@ -366,17 +366,8 @@ double Solver::answer_joint(const uint32_t* bases, double weight, double* counts
         else
             for (size_t s = 0; s < n; ++s) p[s] *= q[offsets[s]];
     }
-    double sum = 0;
-    for (size_t s = 0; s < n; ++s) sum += p[s];
-    double log_sum = 0;
-    if (sum < SMALL) {
-        log_sum = enumerate_logs(bases);
-        if (std::isinf(log_sum)) return log_sum;
-        sum = 1;
-    } else {
-        log_sum = std::log(sum);
-    }
-    for (size_t s = 0; s < n; ++s) p[s] /= sum;
+    const double log_sum = normalise(bases);
+    if (std::isinf(log_sum)) return log_sum;
     if (counts)
         for (size_t f = 0; f < n_factors; ++f) {
             const uint32_t* offsets = joint_offsets_.data() + f * n;

@@ -100,6 +100,8 @@ class Solver {
     double answer_sampled(const uint32_t* bases, double weight, uint64_t seed, double* counts,
                           double* variance);
     double enumerate_logs(const uint32_t* bases);
+    // Make p_ of the products sum to one; returns the log of their sum, minus infinity for none.
+    double normalise(const uint32_t* bases);
     bool send_messages(const uint32_t* bases, double& log_sum);
     void receive_beliefs();
     void sweep(uint64_t& state, double share);
