@@ -8,7 +8,8 @@ import numpy as np
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
-from robustbn._core.result import BadKind, RepeatedRow, Round, UnusualCell
+from robustbn._core.kinds import BadKind, UnusualCell
+from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.page import ExplainedRow, Report
 from robustbn._show.page.content import percent
 from robustbn.adversary import corrupt

@@ -23,8 +23,8 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from robustbn import estimator as _estimator
+from robustbn._core.kinds import BadKind
 from robustbn._core.protocols import RowVector
-from robustbn._core.result import BadKind
 from robustbn._networks.bridges.pgmpy import (
     collect_cpds,
     from_pgmpy,

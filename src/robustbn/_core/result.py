@@ -262,55 +262,6 @@ class MeanResult:
 
 
 @dataclass(frozen=True)
-class UnusualCell:
-    """A state that bad rows show far more often than good ones.
-
-    Parameters
-    ----------
-    node, parents, state : the cell.
-    among_bad, among_good : its probability, given the parents, among those rows.
-    share : of the rows of this kind that show it.
-    """
-
-    node: str
-    parents: dict[str, Hashable]
-    state: Hashable
-    among_bad: float
-    among_good: float
-    share: float
-
-    def __str__(self) -> str:
-        given = ", ".join(f"{p}={v!r}" for p, v in self.parents.items())
-        where = f"{self.node}={self.state!r}" + (f" given {given}" if given else "")
-        return (
-            f"{where}: {self.among_bad:.1%} here, {self.among_good:.1%} among good rows "
-            f"({self.share:.0%} of these rows)"
-        )
-
-
-@dataclass(frozen=True)
-class BadKind:
-    """One kind of bad rows that was found.
-
-    Parameters
-    ----------
-    share : of all rows.
-    n_rows : expected number of such rows.
-    unusual : the cells that tell them from good rows, most telling first.
-    number : of the kind, from 1 for the largest; what `trust` takes.
-    """
-
-    share: float
-    n_rows: float
-    unusual: tuple[UnusualCell, ...]
-    number: int = 1
-
-    def __str__(self) -> str:
-        lines = "".join(f"\n  {cell}" for cell in self.unusual)
-        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{lines}"
-
-
-@dataclass(frozen=True)
 class RepeatedRow:
     """A row that appears more often than the network allows.
 

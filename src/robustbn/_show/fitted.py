@@ -15,9 +15,10 @@ import numpy as np
 
 from robustbn._core.config import is_same
 from robustbn._core.judged import TRUST_EDGES, JudgedRows
+from robustbn._core.kinds import BadKind
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round, Vanishing
+from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.page import ExplainedRow, Report, render_page

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 import numpy as np
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
+from robustbn._core.kinds import BadKind, UnusualCell
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, RepeatedRow, UnusualCell, Vanishing
+from robustbn._core.result import RepeatedRow, Vanishing
 from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
 

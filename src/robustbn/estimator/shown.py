@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustbn._core.judged import DOUBT, JudgedRows
+from robustbn._core.kinds import BadKind
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector
-from robustbn._core.result import BadKind, Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
+from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.origins import find_origins

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import standard_errors, sum_over_rows
+from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
-from robustbn._core.result import BadKind, Inferred, Misfit, RepeatedRow, Round
+from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

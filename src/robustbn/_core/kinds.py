@@ -1,0 +1,118 @@
+"""A kind of bad rows: what tells it from good rows, what made it, what it does to the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class UnusualCell:
+    """A state that bad rows show far more often than good ones.
+
+    Parameters
+    ----------
+    node, parents, state : the cell.
+    among_bad, among_good : its probability, given the parents, among those rows.
+    share : of the rows of this kind that show it.
+    """
+
+    node: str
+    parents: dict[str, Hashable]
+    state: Hashable
+    among_bad: float
+    among_good: float
+    share: float
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{p}={v!r}" for p, v in self.parents.items())
+        where = f"{self.node}={self.state!r}" + (f" given {given}" if given else "")
+        return (
+            f"{where}: {self.among_bad:.1%} here, {self.among_good:.1%} among good rows "
+            f"({self.share:.0%} of these rows)"
+        )
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What may have made the rows of a kind.
+
+    Parameters
+    ----------
+    name : "wrong join", "stuck columns", "shifted columns", "swapped columns", "swapped labels",
+        "noise", "copies", "defaults" or "another population".
+    columns : the nodes it concerns.
+    confidence : from 0 to 1.
+    text : the same as a sentence.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    confidence: float
+    text: str
+
+
+@dataclass(frozen=True)
+class MovedCell:
+    """A cell of a table, learned with the rows of a kind left in and with them left out.
+
+    Parameters
+    ----------
+    node, parents, state : the cell.
+    with_kind, without : its probability, given the parents.
+    """
+
+    node: str
+    parents: dict[str, Hashable]
+    state: Hashable
+    with_kind: float
+    without: float
+
+
+@dataclass(frozen=True)
+class Example:
+    """A typical row of a kind, beside the good row that is most like it.
+
+    Parameters
+    ----------
+    row, states : its number, and its state at every node that it shows.
+    nearest, nearest_states : the same of the good row.
+    differs : the nodes at which the two differ.
+    """
+
+    row: int
+    states: dict[str, Hashable]
+    nearest: int
+    nearest_states: dict[str, Hashable]
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BadKind:
+    """One kind of bad rows that was found.
+
+    Parameters
+    ----------
+    share : of all rows.
+    n_rows : expected number of such rows.
+    unusual : the cells that tell them from good rows, most telling first.
+    number : of the kind, from 1 for the largest; what `trust` takes.
+    cause : what may have made them; None if no single cause explains them.
+    nats : evidence a row: the mean over its rows of the log of how much likelier each is in this
+        kind than among good rows; 0 if it was not measured.
+    moved : what the tables would be with these rows left in, the largest difference first.
+    examples : a few typical rows.
+    """
+
+    share: float
+    n_rows: float
+    unusual: tuple[UnusualCell, ...]
+    number: int = 1
+    cause: Cause | None = None
+    nats: float = 0.0
+    moved: tuple[MovedCell, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {cell}" for cell in self.unusual)
+        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{lines}"
