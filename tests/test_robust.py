@@ -191,7 +191,7 @@ def test_filters_alone_help_too(scene):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         ours, counting, fit, _ = ratios(*scene, "network", polish=False)
-    assert not fit.kinds_
+    assert not fit._fit.model.n_kinds
     assert ours < counting / 5
     assert [r.removed for r in fit.history_] == sorted(r.removed for r in fit.history_)
 

@@ -166,6 +166,12 @@ kernels, verbose : as in `robustbn.RobustEstimator`.
         self.verbose = verbose
         super().__init__(state_names=state_names)
 
+    @property
+    def kinds_(self) -> list[BadKind]:
+        """The kinds of bad rows that were found, largest first."""
+        kinds: list[BadKind] = self.estimator_.kinds_
+        return kinds
+
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the rows of a pandas frame with a column for every node of the model."""
         network = _structure(model, data, self.state_names)
@@ -173,7 +179,6 @@ kernels, verbose : as in `robustbn.RobustEstimator`.
         self.estimator_ = fitted.fit(data, sample_weight=sample_weight)
         self.row_weights_: RowVector = fitted.row_weights_
         self.contamination_: float = fitted.contamination_
-        self.kinds_: list[BadKind] = fitted.kinds_
         _store(self, fitted.network_)
         return self
 

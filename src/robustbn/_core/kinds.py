@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,9 @@ class BadKind:
     cause: Cause | None = None
     nats: float = 0.0
     moved: tuple[MovedCell, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[Example, ...] = field(default=(), compare=False)  # a file holds no rows
 
     def __str__(self) -> str:
+        cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""
         lines = "".join(f"\n  {cell}" for cell in self.unusual)
-        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{lines}"
+        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{cause}{lines}"

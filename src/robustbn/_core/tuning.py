@@ -251,6 +251,35 @@ class Tuning:
         0.1, "share", "of an inferred count that a stretched step leaves: it must not end at zero"
     )
 
+    # --- causes by name ---------------------------------------------------------------------------
+    cause_explains: float = _number(
+        0.85, "share of nats", "between a kind and good rows that a cause must explain"
+    )
+    cause_noise: float = _number(
+        0.93, "share of nats", "the same of noise, which resembles much that is not"
+    )
+    cause_ahead: float = _number(0.05, "share of nats", "by which it must be ahead of any other")
+    cause_complete: float = _number(
+        0.97, "share of nats", "a cause that explains so much need not be far ahead"
+    )
+    cause_ahead_nats: float = _number(30.0, "nats", "by which it then must be ahead")
+    cause_special: float = _number(
+        0.03, "share of nats", "that a simpler cause may explain less than what it is a case of"
+    )
+    cause_together: float = _number(
+        0.9, "share of nats", "of all kinds together, for a cause that they have in common"
+    )
+    cause_covered: float = _number(0.5, "share of rows", "of a kind that are near few templates")
+    cause_copied: float = _number(
+        0.8, "nats of own tables", "that templates must bring: other causes bring up to 0.6"
+    )
+    cause_population: float = _number(
+        0.8, "share of nats", "that any other cause may explain of another population"
+    )
+    cause_breadth: float = _number(
+        0.4, "share of tables", "in which another population differs, and four at least"
+    )
+
     # --- any oracle -------------------------------------------------------------------------------
     oracle_allowance: float = _number(
         0.1, "eps ln(1/eps)", "raises the threshold; 0.5 only tied looking once, 0.1 saw more"

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.expansion import sum_over_rows
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
-from robustbn._core.row_model import SMALLEST_SHARE, RowModel
+from robustbn._core.row_model import NO_REPEATS, SMALLEST_SHARE, RowModel
 from robustbn._core.tuning import Tuning
 from robustbn._learn.proposals import Sample
 from robustbn._learn.status import say_misfit
@@ -166,7 +167,7 @@ def _explained(model: RowModel, which: NDArray[np.bool_], counts: Vector, n_rows
 # --- after a fit ----------------------------------------------------------------------------------
 
 
-def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int]) -> RobustFit:
+def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int], unheld: Vector) -> RobustFit:
     """Return a fit that takes some kinds of bad rows for classes of the good population.
 
     Nothing is learned again: the counts of a kind's rows are known, and join those of the good.
@@ -174,10 +175,17 @@ def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int]) -> RobustF
 
     Parameters
     ----------
-    kinds : columns of `kind_counts`.
+    kinds : columns of `kind_counts`; one more for the rows that no kind holds, which filters and
+        repetition speak against.
+    unheld : weight of those on each cell; shape (M,).
     """
-    is_chosen = np.zeros(fit.kind_counts.shape[1], bool)
-    is_chosen[list(kinds)] = True
+    n_kinds = fit.kind_counts.shape[1]
+    is_chosen = np.zeros(n_kinds, bool)
+    is_chosen[[k for k in kinds if k < n_kinds]] = True
+    if n_kinds in kinds:
+        fit = _trust_unheld(layout, fit, unheld)
+        if not is_chosen.any():
+            return fit
     joins = np.zeros(fit.model.n_others, bool)
     joins[np.flatnonzero(fit.model.is_bad)[is_chosen]] = True
     model, counts = fit.model, fit.kind_counts[:, is_chosen]
@@ -202,6 +210,25 @@ def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int]) -> RobustF
         misfit=misfit,
         converged=True,
         status=say_misfit(1 - n / fit.n_rows, misfit),
+    )
+
+
+def _trust_unheld(layout: Layout, fit: RobustFit, unheld: Vector) -> RobustFit:
+    """Return a fit without filters, in which a row may appear as often as it likes."""
+    size = np.atleast_1d(sum_over_rows(layout, unheld))
+    joining = unheld
+    if fit.inferred is not None:
+        joining = _as_if_complete(layout, unheld[:, None], size)[:, 0]
+    n = min(fit.n_trusted + float(size[0]), fit.n_rows)
+    return replace(
+        fit,
+        counts=np.minimum(fit.counts + joining, fit.plain_counts),
+        weights=None,
+        n_trusted=n,
+        model=replace(fit.model, filters=(), repeats=NO_REPEATS),
+        converged=True,
+        status=f"{1 - n / fit.n_rows:.2%} of the rows' weight is distrusted. Rows that are like no "
+        "kind, and those that appear too often, are trusted because you said so.",
     )
 
 

@@ -27,7 +27,8 @@ class Question:
     Parameters
     ----------
     place : among the rows that were offered.
-    column : of the kind of bad rows that it is an example of, among the model's; -1 for none.
+    column : of the kind of bad rows that it is an example of, among the model's; one more for rows
+        that no kind holds, -1 for none.
     change : share of the rows, on average over the nodes, whose state would be told otherwise if
         the answer is not the expected one.
     """
@@ -59,7 +60,7 @@ def choose_questions(
     stakes[~_is_distrusted(model)] *= tuning.ask_class
     prints = offered[0].fingerprints()
     asked, is_left = np.zeros(len(stakes)), np.ones(offered[0].n_rows, bool)
-    kind_of = np.cumsum(np.append(model.is_bad, False)) - 1
+    kind_of = np.cumsum(_is_distrusted(model)) - 1
     questions: list[Question] = []
     while len(questions) < n:
         worth = np.where(is_left, belongs @ (stakes / (1 + asked)), 0.0)
@@ -67,8 +68,7 @@ def choose_questions(
         if not len(worth) or worth[best] <= 0:
             break
         likely = int((belongs[best] * stakes).argmax())
-        is_kind = likely < model.n_others and model.is_bad[likely]
-        column = int(kind_of[likely]) if is_kind else -1
+        column = int(kind_of[likely]) if _is_distrusted(model)[likely] else -1
         questions.append(Question(best, column, float(belongs[best] @ stakes)))
         asked += belongs[best]
         is_left &= prints != prints[best]

@@ -47,7 +47,6 @@ class FittedEstimator(Protocol):
     contamination_: float
     converged_: bool
     status_: str
-    kinds_: list[BadKind]
     repeats_: list[RepeatedRow]
     history_: list[Round]
     misfit_: Misfit | None
@@ -65,6 +64,10 @@ class FittedEstimator(Protocol):
     @property
     def explainer_(self) -> Explainer:
         """What says why a row is distrusted."""
+
+    @property
+    def kinds_(self) -> list[BadKind]:
+        """The kinds of bad rows, largest first."""
 
     def diagnose(self) -> Diagnosis:
         """Return what the paper asks, measured."""

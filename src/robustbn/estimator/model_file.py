@@ -31,6 +31,7 @@ from robustbn._core.documents import (
     read_array,
     read_kind_counts,
 )
+from robustbn._core.kinds import Cause
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, RobustFit
 from robustbn._core.version import __version__
@@ -40,6 +41,7 @@ from robustbn._networks.json import read_parts, to_text
 from robustbn._networks.parts import build_network
 from robustbn._rows.memory import fingerprint_codes
 from robustbn._tables.coded import Reading
+from robustbn.estimator.kinds import FoundKinds, describe_found
 from robustbn.exceptions import ModelFileError
 from robustbn.network import BayesianNetwork
 
@@ -153,13 +155,15 @@ def build_reading(document: Any) -> Reading:
         )
 
 
-def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
+def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, Any]:
     """Return what a robust fit found as plain values.
 
     Parameters
     ----------
     plain : tables by counting; shape (M,).
+    found : the kinds of bad rows; their causes are stored, single rows are not.
     """
+    unheld = found.counts[:, -1]
     return {
         "counts": fit.counts.tolist(),
         "plain_counts": fit.plain_counts.tolist(),
@@ -168,6 +172,8 @@ def describe_fit(fit: RobustFit, plain: Vector) -> dict[str, Any]:
         "n_trusted": fit.n_trusted,
         **describe_model(fit.model),
         "kind_counts": fit.kind_counts.tolist(),
+        "unheld_counts": unheld.tolist() if unheld.any() else None,
+        "causes": [None if kind.cause is None else asdict(kind.cause) for kind in found.kinds],
         "rounds": describe_rounds(fit.rounds),
         "converged": fit.converged,
         "status": fit.status,
@@ -202,6 +208,30 @@ def build_fit(
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain
+
+
+def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit) -> FoundKinds:
+    """Return the kinds of bad rows, without examples; files of old tell no causes."""
+    given, m = document.get("unheld_counts"), network.n_cells
+    with explaining("fit"):
+        unheld = np.zeros(m) if given is None else read_array(given, (m,), "unheld_counts", low=0.0)
+        causes = [_build_cause(each, network) for each in document.get("causes", ())]
+    return describe_found(network, fit, np.hstack([fit.kind_counts, unheld[:, None]]), causes)
+
+
+def _build_cause(document: Any, network: BayesianNetwork) -> Cause | None:
+    if document is None:
+        return None
+    cause = Cause(
+        str(document["name"]),
+        tuple(str(column) for column in document["columns"]),
+        float(document["confidence"]),
+        str(document["text"]),
+    )
+    unknown = [column for column in cause.columns if column not in network.nodes]
+    if unknown or not 0 <= cause.confidence <= 1:
+        raise ValueError(f'"causes" holds {unknown or cause.confidence!r}, which cannot be')
+    return cause
 
 
 def read_inferred(document: Any, network: BayesianNetwork) -> Inferred | None:

@@ -32,7 +32,7 @@ from robustbn._learn.places import (
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_kinds, describe_repeats, find_vanishing, order_kinds
+from robustbn._show.words import describe_repeats, find_vanishing
 from robustbn._tables.coded import as_sides, as_weights
 from robustbn._tables.context import Aside
 from robustbn.estimator.settings import understand_earlier
@@ -373,7 +373,7 @@ class RobustEstimator(ShownEstimator):
             raise NotFittedError(
                 "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
             )
-        columns = order_kinds(network, self._fit.kind_counts)
+        columns = self._kinds().columns
         wrong = [
             k for k in kinds if not (isinstance(k, int | np.integer) and 0 < k <= len(columns))
         ]
@@ -384,7 +384,9 @@ class RobustEstimator(ShownEstimator):
                 if columns
                 else "There are no kinds of bad rows in this fit, so none can be trusted."
             )
-        fit = trust_kinds(network.layout, self._fit, [columns[k - 1] for k in kinds])
+        fit = trust_kinds(
+            network.layout, self._fit, [columns[k - 1] for k in kinds], self._kinds().counts[:, -1]
+        )
         new, model = copy(self), fit.model
         if X is not None:
             table = new._encode(X, has_context=True)
@@ -426,7 +428,7 @@ class RobustEstimator(ShownEstimator):
         )
         self.offset_ = float(np.log(0.5))
         self.contamination_ = fit.removed
-        self.kinds_ = describe_kinds(network, fit.kind_counts, q, fit.n_rows)
+        self._found = None
         self.repeats_ = describe_repeats(network, fit.model.repeats)
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
@@ -441,14 +443,15 @@ class RobustEstimator(ShownEstimator):
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
 
-        return describe_fit(self._fit, self.plain_network_.probabilities)
+        return describe_fit(self._fit, self.plain_network_.probabilities, self._kinds())
 
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn.estimator.model_file import build_fit
+        from robustbn.estimator.model_file import build_fit, build_kinds
 
         self._fit, plain = build_fit(document, network, self.kernels)
         super()._restore(network, document)
         self._describe(self._fit, plain)
+        self._found = build_kinds(document, self.network_, self._fit)
 
     def _warn_if_unsure(self) -> None:
         if not self.converged_:

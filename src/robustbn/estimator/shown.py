@@ -9,6 +9,7 @@ import numpy as np
 
 from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.kinds import BadKind
+from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
@@ -18,10 +19,10 @@ from robustbn._learn.origins import find_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
-from robustbn._show.words import order_kinds
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.kinds import FoundKinds, find_columns, find_kinds
 from robustbn.exceptions import NotFittedError
 from robustbn.network import BayesianNetwork
 
@@ -35,7 +36,6 @@ class ShownEstimator(TableEstimator):
     contamination: float | str
     contamination_: float
     row_weights_: RowVector
-    kinds_: list[BadKind]
     repeats_: list[RepeatedRow]
     plain_network_: BayesianNetwork
     shift_: Shift
@@ -51,6 +51,22 @@ class ShownEstimator(TableEstimator):
     _judged: JudgedRows
     _leftovers: tuple[JudgedRows, float, list[Leftover]]
     _aside: Aside = Aside()  # of a model from a file, whose rows are not at hand
+    _found: FoundKinds | None = None  # once it was asked for
+
+    @property
+    def kinds_(self) -> list[BadKind]:
+        """The kinds of bad rows that were found, largest first; looked into when first asked for.
+
+        Rows that filters or repetition speak against, and that are like no kind, are one too if
+        there are enough of them.
+        """
+        return list(self._kinds().kinds)
+
+    def _kinds(self) -> FoundKinds:
+        network = self._fitted()
+        if self._found is None:
+            self._found = find_kinds(network, self._fit, self._judged, self._load_codes)
+        return self._found
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
@@ -85,7 +101,12 @@ class ShownEstimator(TableEstimator):
             doubtful = is_bad if table.kept is None else table.kept[is_bad]
             names = table.aside.of()
         why = np.full(len(weights), "", object)
-        why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
+        why[doubtful] = [
+            f"{kind}{reason.text}"
+            for kind, reason in zip(
+                self._name_kinds(codes), self.explainer_.explain(codes), strict=True
+            )
+        ]
         why[np.isnan(weights)] = "left out: a value is missing or unknown"
         columns = {
             "row": np.arange(len(weights)),
@@ -94,6 +115,18 @@ class ShownEstimator(TableEstimator):
             "why": why,
         }
         return beside(names, columns), kind
+
+    def _name_kinds(self, codes: Codes) -> list[str]:
+        """Return the cause of the kind that each row is most like, to be put before its reason."""
+        found, model = self._kinds(), self._fit.model
+        named = {
+            column: f"{kind.cause.name}: "
+            for column, kind in zip(found.columns, found.kinds, strict=True)
+            if kind.cause
+        }
+        if not named or not len(codes):
+            return [""] * len(codes)
+        return [named.get(column, "") for column in find_columns(model, self._load_codes(codes))]
 
     def moved(self) -> Any:
         """Return a frame with a line a node: how far its table moved from counting, most first.
@@ -242,7 +275,7 @@ class ShownEstimator(TableEstimator):
         questions = choose_questions(
             network.layout, model, self._fit.counts, drawn, offered, n, TUNING
         )
-        columns = order_kinds(network, self._fit.kind_counts)
+        columns = self._kinds().columns
         places = np.array([q.place for q in questions], np.int64)
         reasons = self.explainer_.explain(codes[places])
         asked: dict[str, Any] = {

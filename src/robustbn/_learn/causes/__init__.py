@@ -1,0 +1,1 @@
+"""What may have made a kind of bad rows."""

@@ -1,0 +1,203 @@
+"""Name what may have made a kind of bad rows: the cause that explains it, if one clearly does.
+
+A cause explains a kind if good rows, spoilt as it would spoil them, have the kind's tables: the
+share of the nats between the kind and good rows that this brings. Tables of the kind's own bring
+all of them, with far more numbers. No cause is named that does not explain nearly all, or that
+another explains about as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.tuning import Tuning
+from robustbn._learn.causes.joins import find_joins
+from robustbn._learn.causes.labels import find_swapped_labels
+from robustbn._learn.causes.moves import find_moved
+from robustbn._learn.causes.sides import Sides
+from robustbn._learn.causes.suspects import Suspect, find_noise, find_stuck
+from robustbn._learn.causes.templates import Templates, find_templates, share_copied
+
+COPIES, POPULATION = "copies", "another population"
+SPECIAL = {"stuck columns": "defaults"}  # a default that every row shows
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A cause that was found.
+
+    Parameters
+    ----------
+    name : as in `robustbn.Cause`.
+    columns : that it spoils.
+    explained : share of what tells the kind from good rows that it explains.
+    details : what words are made of; depends on the name.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    explained: float
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Inquiry:
+    """What all supposed causes explain of a kind.
+
+    Parameters
+    ----------
+    suspects : the best of each name, the shortest description first.
+    explained : by each of them.
+    """
+
+    sides: Sides
+    suspects: tuple[Suspect, ...]
+    explained: tuple[float, ...]
+    templates: Templates | None
+
+    @classmethod
+    def of(cls, sides: Sides) -> Inquiry:
+        """Try every cause."""
+        tried = [
+            *find_stuck(sides),
+            *find_joins(sides),
+            *find_swapped_labels(sides),
+            *find_moved(sides),
+            *find_noise(sides),
+        ]
+        tried.sort(key=lambda s: s.trial.total - sides.price * s.n_parameters, reverse=True)
+        best: dict[str, Suspect] = {}
+        for suspect in tried:
+            best.setdefault(suspect.name, suspect)
+        whole = max(sides.unexplained, 1e-9)
+        suspects = tuple(best.values())
+        explained = tuple(s.trial.total / whole for s in suspects)
+        return cls(sides, suspects, explained, find_templates(sides))
+
+    def decide(self, tuning: Tuning) -> Named | None:
+        """Return the cause that explains the kind; None if none does, or two do."""
+        if self.sides.unexplained <= 0:
+            return None
+        return self._copies(tuning) or self._clearest(tuning) or self._population(tuning)
+
+    def _copies(self, tuning: Tuning) -> Named | None:
+        templates, sides = self.templates, self.sides
+        if templates is None or templates.covered < tuning.cause_covered:
+            return None
+        n = len(sides.network)
+        own = float(sides.paid[:n].sum()) / sides.n_rows
+        rival = max(
+            (float(s.trial.gain[:n].sum()) for s in self.suspects if _is_of_rows(s)), default=0.0
+        )
+        if templates.gain < max(tuning.cause_copied * own, 0.97 * rival / sides.n_rows):
+            return None
+        details = {"templates": templates.rows, "noise": templates.noise}
+        return Named(COPIES, tuple(range(sides.n_columns)), templates.covered, details)
+
+    def _clearest(self, tuning: Tuning) -> Named | None:
+        if not self.suspects:
+            return None
+        first, explained = self.suspects[0], self.explained[0]
+        for suspect, share in zip(self.suspects, self.explained, strict=True):
+            if SPECIAL.get(suspect.name) == first.name and share > explained - tuning.cause_special:
+                first, explained = suspect, share
+        akin = {first.name, SPECIAL.get(first.name)} | {
+            special for special, general in SPECIAL.items() if general == first.name
+        }
+        others = (
+            e for s, e in zip(self.suspects, self.explained, strict=True) if s.name not in akin
+        )
+        ahead = explained - max(others, default=0.0)
+        is_ahead = ahead >= tuning.cause_ahead or (
+            explained >= tuning.cause_complete
+            and ahead * self.sides.unexplained >= tuning.cause_ahead_nats
+        )
+        least = tuning.cause_noise if first.name == "noise" else tuning.cause_explains
+        if explained < least or not is_ahead or not self._is_enough(first):
+            return None
+        return Named(first.name, first.columns, min(explained, 1.0), first.details)
+
+    def _is_enough(self, suspect: Suspect) -> bool:
+        """Return whether a cause that draws columns by themselves is all that there is to say.
+
+        Where the kind's columns depend on one another, tables of its own say more for their price.
+        """
+        if _is_of_rows(suspect):
+            return True
+        worth = suspect.trial.total - self.sides.price * suspect.n_parameters
+        return worth >= float(np.maximum(self.sides.paid, 0).sum())
+
+    def _population(self, tuning: Tuning) -> Named | None:
+        """Return another population, or many copies, if tables of its own say far more."""
+        sides = self.sides
+        paid = sides.paid[: len(sides.network)]
+        n_broken = int(np.count_nonzero(paid > 0))
+        is_simple = any(
+            share > tuning.cause_population if _is_of_rows(suspect) else self._is_enough(suspect)
+            for suspect, share in zip(self.suspects, self.explained, strict=True)
+        )
+        if is_simple or n_broken < max(4, tuning.cause_breadth * sides.n_columns):
+            return None
+        copied = share_copied(sides)
+        if copied >= tuning.cause_covered:
+            details = {"templates": None, "noise": 0.0}
+            return Named(COPIES, tuple(range(sides.n_columns)), copied, details)
+        gain = 0.0 if self.templates is None else self.templates.gain * sides.n_rows
+        if gain > 0.5 * tuning.cause_copied * float(paid.sum()):
+            return None
+        columns = np.argsort(-paid, kind="stable")[:n_broken]
+        share = float(np.maximum(sides.paid, 0).sum()) / sides.unexplained
+        named = tuple(sides.network[i][-1] for i in columns.tolist())
+        return Named(POPULATION, named, min(share, 1.0), {})
+
+
+def _is_of_rows(suspect: Suspect) -> bool:
+    """Return whether a cause is made of good rows, not of columns drawn each by itself."""
+    return bool(suspect.details.get("is_uniform", True))
+
+
+def name_causes(
+    kinds: Sequence[Sides], unheld: Sides | None, tuning: Tuning
+) -> tuple[list[Named | None], Named | None]:
+    """Return the cause of each kind, and that of the bad rows that no kind holds.
+
+    One cause may make several kinds: those that it explains together have it in common.
+
+    Parameters
+    ----------
+    kinds, unheld : rows of each, all beside the same good rows.
+    """
+    found = [Inquiry.of(sides).decide(tuning) for sides in kinds]
+    if len(kinds) > 1:
+        together = Inquiry.of(join_sides(kinds)).decide(tuning)
+        if together is not None and together.name != POPULATION:
+            agree = all(named is not None and named.name == together.name for named in found)
+            if agree or together.explained >= tuning.cause_together:
+                found = [together] * len(kinds)
+    if unheld is None:
+        return found, None
+    names = {None if named is None else named.name for named in found}
+    if len(names) == 1 and names != {None}:
+        together = Inquiry.of(join_sides([*kinds, unheld])).decide(tuning)
+        if together is not None and {together.name} == names:
+            return found, together
+    return found, Inquiry.of(unheld).decide(tuning)
+
+
+def join_sides(kinds: Sequence[Sides]) -> Sides:
+    """Return the rows of several kinds as those of one."""
+    first = kinds[0]
+    return Sides(
+        first.cards,
+        first.network,
+        np.concatenate([sides.codes for sides in kinds]),
+        np.concatenate([sides.weights for sides in kinds]),
+        first.good_codes,
+        first.good_weights,
+        first.of_good,
+        first.rng,
+    )

@@ -1,0 +1,276 @@
+"""The kinds of bad rows of a fit: what they are, what made them, what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import normalise_counts, sum_over_rows
+from robustbn._core.judged import DOUBT, JudgedRows
+from robustbn._core.kinds import BadKind, Cause, Example, MovedCell
+from robustbn._core.layout import Codes, Layout
+from robustbn._core.protocols import Rows, Vector
+from robustbn._core.result import RobustFit
+from robustbn._core.row_model import RowModel
+from robustbn._core.tuning import TUNING
+from robustbn._learn.causes.naming import Named, name_causes
+from robustbn._learn.causes.pairs import Pairs
+from robustbn._learn.causes.sides import Sides
+from robustbn._show.causes import tell_cause
+from robustbn._show.words import describe_kinds, order_kinds
+from robustbn.network import BayesianNetwork
+
+LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
+COMPARED = (4_000, 400_000, 20_000)  # good rows a cause is tried on: least, cells, most
+MOST_OF_KIND = 4_000  # rows of a kind that are compared
+MOST_MOVED = 3  # cells that a kind moves, to be told
+TYPICAL = (0.5, 0.35, 0.65)  # quantiles of the evidence among a kind's rows: those shown
+
+Load = Callable[[Codes], Rows]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundKinds:
+    """The kinds of bad rows of a fit.
+
+    Parameters
+    ----------
+    counts : weight of their rows on each cell; those that no kind of the model holds come last.
+        Shape (M, K + 1).
+    columns : of `counts`, in the order of the kinds' numbers.
+    kinds : in the same order.
+    """
+
+    counts: Vector
+    columns: list[int]
+    kinds: list[BadKind]
+
+
+@dataclass(frozen=True, eq=False)
+class AtHand:
+    """Rows of a fit that are at hand, and what each is an example of.
+
+    Parameters
+    ----------
+    numbers, codes : of the rows.
+    stands_for : rows that each stands for.
+    belongs : how surely each is of each kind; what no kind holds comes last. Shape (n, K + 1).
+    trust : in each.
+    """
+
+    numbers: NDArray[np.int64]
+    codes: Codes
+    stands_for: Vector
+    belongs: Vector
+    trust: Vector
+
+    @classmethod
+    def of(cls, fit: RobustFit, judged: JudgedRows, load: Load) -> AtHand:
+        """Gather the distrusted rows, and the trusted among those drawn from all."""
+        is_trusted = judged.drawn_trust >= DOUBT
+        n_drawn, n_distrusted = len(judged.drawn_trust), judged.trust.n_distrusted
+        codes = np.concatenate([judged.codes, judged.drawn_codes[is_trusted]])
+        stands_for = np.concatenate(
+            [
+                np.full(len(judged.codes), n_distrusted / max(len(judged.codes), 1)),
+                np.full(int(is_trusted.sum()), judged.trust.counts.sum() / max(n_drawn, 1)),
+            ]
+        )
+        rows, model = load(codes), fit.model
+        trust = model.weigh(rows).astype(np.float64)
+        of_kind = np.empty((len(codes), 0))
+        if model.n_kinds:
+            of_kind = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
+        unheld = np.clip(1 - trust - of_kind.sum(axis=1), 0, 1) * (trust < DOUBT)
+        return cls(
+            np.concatenate([judged.numbers, judged.drawn[is_trusted]]),
+            codes,
+            stands_for,
+            np.hstack([of_kind, unheld[:, None]]),
+            trust,
+        )
+
+
+def find_kinds(
+    network: BayesianNetwork, fit: RobustFit, judged: JudgedRows, load: Load
+) -> FoundKinds:
+    """Return the kinds of bad rows, with their causes.
+
+    Parameters
+    ----------
+    network : with the learned tables.
+    load : makes rows of codes.
+    """
+    at_hand = AtHand.of(fit, judged, load)
+    unheld = at_hand.belongs[:, -1] * at_hand.stands_for
+    counts = load(at_hand.codes).count(unheld)
+    if unheld.sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows):
+        counts = np.zeros_like(counts)
+    found = describe_found(network, fit, np.hstack([fit.kind_counts, counts[:, None]]))
+    causes = _find_causes(network, fit, at_hand, found.columns)
+    kinds = [
+        replace(kind, cause=cause, examples=_find_examples(network, fit, at_hand, column))
+        for kind, cause, column in zip(found.kinds, causes, found.columns, strict=True)
+    ]
+    return replace(found, kinds=kinds)
+
+
+def describe_found(
+    network: BayesianNetwork,
+    fit: RobustFit,
+    counts: Vector,
+    causes: Sequence[Cause | None] | None = None,
+) -> FoundKinds:
+    """Return the kinds of bad rows as far as sums tell.
+
+    Parameters
+    ----------
+    counts : as in `FoundKinds`.
+    causes : if they are known.
+    """
+    columns = order_kinds(network, counts)
+    plain = describe_kinds(network, counts, network.probabilities, fit.n_rows)
+    if causes is None or len(causes) != len(plain):
+        causes = [None] * len(plain)
+    kinds = [
+        replace(
+            kind,
+            cause=cause,
+            nats=_measure_evidence(network.layout, counts[:, column], network.probabilities),
+            moved=_find_moved(network, fit, counts[:, column]),
+        )
+        for kind, column, cause in zip(plain, columns, causes, strict=True)
+    ]
+    return FoundKinds(counts, columns, kinds)
+
+
+def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
+    """Return the nats a row by which the rows of a kind are likelier in it than among good ones."""
+    own = normalise_counts(layout, counts, good)
+    seen = np.flatnonzero(counts)
+    told = float(counts[seen] @ np.log(own[seen] / np.maximum(good[seen], 1e-12)))
+    return max(0.0, told / max(float(sum_over_rows(layout, counts)), 1.0))
+
+
+def _find_moved(network: BayesianNetwork, fit: RobustFit, counts: Vector) -> tuple[MovedCell, ...]:
+    """Return the cells that the rows of a kind would move most, by the rows that show them."""
+    layout = network.layout
+    without = normalise_counts(layout, fit.counts)
+    with_kind = normalise_counts(layout, fit.counts + counts)
+    shown = layout.sum_configurations(fit.counts)[layout.config_of_cell]
+    moved = np.abs(with_kind - without) * shown
+    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
+    order = np.argsort(-moved, kind="stable")
+    _, first = np.unique(node_of_cell[order], return_index=True)
+    cells = order[np.sort(first)][:MOST_MOVED].tolist()
+    return tuple(
+        MovedCell(*network.describe_cell(j), float(with_kind[j]), float(without[j]))
+        for j in cells
+        if abs(with_kind[j] - without[j]) >= 0.001
+    )
+
+
+def find_columns(model: RowModel, rows: Rows) -> list[int]:
+    """Return the column of `FoundKinds.counts` that each distrusted row is most like."""
+    belongs = np.empty((rows.n_rows, 0))
+    if model.n_kinds:
+        belongs = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
+    unheld = 1 - model.weigh(rows) - belongs.sum(axis=1)
+    columns: list[int] = np.hstack([belongs, unheld[:, None]]).argmax(axis=1).tolist()
+    return columns
+
+
+# --- causes ---------------------------------------------------------------------------------------
+
+
+def _find_causes(
+    network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, columns: Sequence[int]
+) -> list[Cause | None]:
+    """Return the cause of each kind; what no kind holds is judged by itself."""
+    least, cells, most = COMPARED
+    good = _spread(
+        np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
+    )
+    layout, codes, trust = network.layout, _by_column(at_hand.codes[good]), at_hand.trust[good]
+    of_good, rng = Pairs(layout.cards, codes, trust), np.random.default_rng(0)
+    sides = {}
+    for column in columns:
+        belongs = at_hand.belongs[:, column] * at_hand.stands_for
+        some = _spread(np.flatnonzero(belongs > 1e-3), MOST_OF_KIND)
+        of_kind = _by_column(at_hand.codes[some])
+        sides[column] = Sides(
+            layout.cards, layout.families, of_kind, belongs[some], codes, trust, of_good, rng
+        )
+    last = sides.pop(fit.model.n_kinds, None)
+    named, of_last = name_causes(list(sides.values()), last, TUNING)
+    found: dict[int, Named | None] = dict(zip(sides, named, strict=True))
+    found[fit.model.n_kinds] = of_last
+    return [
+        None
+        if each is None
+        else tell_cause(network, each.name, each.columns, each.explained, each.details)
+        for each in (found[column] for column in columns)
+    ]
+
+
+def _by_column(codes: Codes) -> Codes:
+    """Return codes whose columns are each in one piece: they are read column by column."""
+    return np.asfortranarray(codes)
+
+
+def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return at most so many of some places, evenly."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
+
+
+# --- examples -------------------------------------------------------------------------------------
+
+
+def _find_examples(
+    network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, column: int
+) -> tuple[Example, ...]:
+    """Return typical rows of a kind, each beside the good row that differs least from it."""
+    belongs = at_hand.belongs[:, column]
+    sure = np.flatnonzero(belongs >= min(0.9, float(belongs.max(initial=0.0))))
+    if not len(sure) or not belongs[sure].any():
+        return ()
+    good = np.flatnonzero(at_hand.trust >= DOUBT)
+    order = sure[np.argsort(at_hand.trust[sure], kind="stable")]
+    examples: dict[bytes, Example] = {}
+    for share in TYPICAL:
+        place = int(order[int(share * (len(order) - 1))])
+        examples.setdefault(
+            at_hand.codes[place].tobytes(), _set_beside(network, at_hand, place, good)
+        )
+    return tuple(examples.values())
+
+
+def _set_beside(
+    network: BayesianNetwork, at_hand: AtHand, place: int, good: NDArray[np.int64]
+) -> Example:
+    row = at_hand.codes[place]
+    differs = np.count_nonzero(at_hand.codes[good] != row, axis=1)
+    nearest = int(good[differs.argmin()]) if len(good) else place
+    states, others = (_label(network, at_hand.codes[p]) for p in (place, nearest))
+    return Example(
+        int(at_hand.numbers[place]),
+        states,
+        int(at_hand.numbers[nearest]),
+        others,
+        tuple(node for node in network.nodes if states.get(node) != others.get(node)),
+    )
+
+
+def _label(network: BayesianNetwork, codes: Codes) -> dict[str, Any]:
+    """Return the state of a row at every node that it shows."""
+    return {
+        node: network.states[node][code]
+        for node, code in zip(network.nodes, codes.tolist(), strict=True)
+        if code < len(network.states[node])
+    }
