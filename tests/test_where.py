@@ -17,7 +17,8 @@ from robustbn._core.origins import ContextColumn, Origin
 from robustbn._core.protocols import Column
 from robustbn._learn.origins import find_origins, log_tail
 from robustbn._show.page import render_page
-from robustbn._tables.context import ContextCoder
+from robustbn._tables.context import ContextCoder, ContextGatherer
+from robustbn._tables.groups import group_rows
 from robustbn.cli import main
 from robustbn.exceptions import DataError
 from tests.reports import HOSTILE, quick_report
@@ -114,7 +115,7 @@ def test_counting_reads_the_columns_of_the_network_only(feeds, monkeypatch):
     def refuse(*_):
         raise AssertionError("context was read")
 
-    monkeypatch.setattr(ContextCoder, "add", refuse)
+    monkeypatch.setattr(ContextCoder, "code", refuse)
     MaximumLikelihoodEstimator(network).fit(frame)
     with pytest.raises(AssertionError):
         RobustEstimator(network).fit(frame)
@@ -217,17 +218,17 @@ def test_nothing_distrusted_is_nowhere():
 
 
 def read(values, is_text=False):
-    coder = ContextCoder("c", is_text)
+    gatherer = ContextGatherer(ContextCoder("c", is_text))
     array = np.asarray(values)
     for start in range(0, len(array), 500):
         part = array[start : start + 500]
         if is_text:
             labels = list(dict.fromkeys(part.tolist()))
             part_codes = np.array([labels.index(v) for v in part.tolist()])
-            coder.add(Column(part_codes, labels))
+            gatherer.add(Column(part_codes, labels))
         else:
-            coder.add(Column(part))
-    return coder.finish()
+            gatherer.add(Column(part))
+    return group_rows(gatherer.finish())
 
 
 @pytest.mark.parametrize(

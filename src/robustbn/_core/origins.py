@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from robustbn._core.tuning import TUNING, Tuning
+
+ROW_NUMBER = "row number"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +32,102 @@ class ContextColumn:
     codes: NDArray[np.signedinteger[Any]]
     ends: tuple[str, ...] = ()
     is_ordered: bool = False
+
+
+def say_row_numbers(starts: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the first and the last row of each stretch."""
+    firsts, lasts = ([f"{v:,}" for v in values] for values in (starts[:-1], starts[1:] - 1))
+    return tuple(firsts), tuple(lasts)
+
+
+def cut_row_numbers(n_rows: int, tuning: Tuning = TUNING) -> NDArray[np.int64]:
+    """Return where the equal stretches of the row number begin, and the last of them ends."""
+    return np.linspace(0, n_rows, min(tuning.where_stretches, n_rows) + 1).astype(np.int64)
+
+
+def row_numbers(n_rows: int, tuning: Tuning = TUNING) -> ContextColumn:
+    """Return the number of each row in equal stretches."""
+    starts = cut_row_numbers(n_rows, tuning)
+    codes = np.repeat(np.arange(len(starts) - 1, dtype=np.int16), np.diff(starts))
+    labels, ends = say_row_numbers(starts)
+    return ContextColumn(ROW_NUMBER, labels, codes, ends, is_ordered=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ContextTally:
+    """How many rows each group of a column has, and how many of them are distrusted.
+
+    Parameters
+    ----------
+    name, labels, ends, is_ordered : as of a `ContextColumn`.
+    rows, bad : rows that were judged, and those that are distrusted; shape (groups + 1,), rows
+        whose value is missing first.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    ends: tuple[str, ...]
+    is_ordered: bool
+    rows: NDArray[np.int64]
+    bad: NDArray[np.int64]
+
+
+class GroupRun(NamedTuple):
+    """Neighbouring groups of a column, from `first` up to `last`; -1 is for missing values."""
+
+    column: int
+    first: int
+    last: int
+
+    def holds(self, codes: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
+        """Return which of these groups of the column belong to it."""
+        return (codes >= self.first) & (codes <= self.last)
+
+
+def count_together(
+    runs: Sequence[GroupRun],
+    codes: Mapping[int, NDArray[np.signedinteger[Any]]],
+    is_judged: NDArray[np.bool_],
+    is_bad: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r).
+
+    Parameters
+    ----------
+    codes : for each column, the group of each row.
+    is_judged, is_bad : which rows were judged, and which are distrusted; shape (n,).
+    """
+    inside = np.array([run.holds(codes[run.column]) & is_judged for run in runs], np.float32)
+    of_bad = inside[:, is_bad]
+    return (inside @ inside.T).astype(np.int64), (of_bad @ of_bad.T).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedContext:
+    """Columns outside the network, counted where nobody holds the group of each row.
+
+    Parameters
+    ----------
+    tallies : of the columns; that of the row number is the last.
+    runs : groups that were counted two by two.
+    rows, bad : rows that belong to both of two runs, and those that are distrusted; shape (r, r).
+    """
+
+    tallies: tuple[ContextTally, ...]
+    runs: tuple[GroupRun, ...]
+    rows: NDArray[np.int64]
+    bad: NDArray[np.int64]
+
+    def together(self, runs: Sequence[GroupRun]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the counts of some runs two by two; 0 where they were not counted."""
+        known = {run: k for k, run in enumerate(self.runs)}
+        places = [(k, known[run]) for k, run in enumerate(runs) if run in known]
+        rows, bad = np.zeros((2, len(runs), len(runs)), np.int64)
+        if places:
+            here, there = np.array(places).T
+            rows[np.ix_(here, here)] = self.rows[np.ix_(there, there)]
+            bad[np.ix_(here, here)] = self.bad[np.ix_(there, there)]
+        return rows, bad
 
 
 @dataclass(frozen=True)

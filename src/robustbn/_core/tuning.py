@@ -19,7 +19,8 @@ class Tuning:
     """The numbers, each with its unit and its reason: see `describe`.
 
     A name says the stage that it belongs to: `spectrum_`, `sample_`, `kind_`, `split_`, `settle_`,
-    `filter_`, `copies_` are of the default method, the others of the named oracles.
+    `filter_`, `copies_` are of the default method, `where_` and `states_` of what is said and read,
+    the others of the named oracles.
     """
 
     # --- the spectrum -----------------------------------------------------------------------------
@@ -278,6 +279,34 @@ class Tuning:
     )
     cause_breadth: float = _number(
         0.4, "share of tables", "in which another population differs, and four at least"
+    # --- what is said: not swept, no table depends on it ------------------------------------------
+    where_p_value: float = _number(
+        0.01, "probability", "of naming any group of a table whose bad rows gather nowhere"
+    )
+    where_rows: int = _number(10, "rows", "of a group that is named: fewer are single cases")
+    where_ratio: float = _number(
+        1.2, "times the overall share", "among many rows less is certain, and of no interest"
+    )
+    where_paired: int = _number(12, "groups", "most telling ones, that are looked at two by two")
+    where_stretches: int = _number(100, "stretches", "of the row number: one is 1 % of the rows")
+    where_values: int = _number(
+        1_000, "values", "of words and whole numbers: with more they are names, or are cut"
+    )
+    where_periods: int = _number(
+        400, "periods", "of a time: the shortest with no more of them, so a year goes by days"
+    )
+    where_intervals: int = _number(10, "intervals", "of numbers, with equally many rows each")
+    states_few_labels: int = _number(
+        12, "labels", "so few are states even if no row repeats one: a small table"
+    )
+    states_names: float = _number(
+        0.9, "different labels a row", "above it labels are the names of rows, and no states"
+    )
+    states_few_periods: int = _number(
+        4, "periods", "of a date at least: the longest period that still tells rows apart"
+    )
+    states_rounding: float = _number(
+        0.1, "share of an interval's rows", "that a readable end may move to the next interval"
     )
 
     # --- any oracle -------------------------------------------------------------------------------

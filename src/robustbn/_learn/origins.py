@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,20 +11,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.judged import DOUBT
-from robustbn._core.origins import ContextColumn, Origin
+from robustbn._core.origins import (
+    ContextColumn,
+    ContextTally,
+    GroupRun,
+    Origin,
+    count_together,
+    row_numbers,
+)
 from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.tuning import TUNING, Tuning
 
-ROW_NUMBER = "row number"
-MOST_STRETCHES = 100  # of the row number
-LEAST_NAMED = 10  # of a group that is named
-LEAST_RATIO = 1.2  # to the overall share; among many rows less is certain and of no interest
-MOST_PAIRED = 12  # groups that are looked at two by two
+Counts = NDArray[np.int64]
+Together = Callable[[Sequence[GroupRun]], tuple[Counts, Counts]]
 COUNTED_AT_ONCE = 2**20
 MISSING_LABEL = "(missing)"
 
 
 def find_origins(
-    context: Sequence[ContextColumn], weights: RowVector, p_value: float = 0.01
+    context: Sequence[ContextColumn],
+    weights: RowVector,
+    p_value: float = TUNING.where_p_value,
+    tuning: Tuning = TUNING,
+) -> list[Origin]:
+    """Return the groups of rows that hold more distrusted rows than chance, most telling first.
+
+    O(N) time for each column; memory O(1) beside the columns. See `name_origins`.
+
+    Parameters
+    ----------
+    weights : trust in each row that was read, NaN for those left out; shape (n,).
+    p_value : largest to be named.
+    """
+    columns = [*context, row_numbers(len(weights), tuning)]  # of equals, the first is named first
+    is_judged, is_bad = ~np.isnan(weights), weights < DOUBT
+    tallies = [tally_column(column, is_judged, is_bad) for column in columns]
+
+    def together(runs: Sequence[GroupRun]) -> tuple[Counts, Counts]:
+        rows, bad = np.zeros((2, len(runs), len(runs)), np.int64)
+        for start in range(0, len(is_bad), COUNTED_AT_ONCE):
+            some = slice(start, start + COUNTED_AT_ONCE)
+            codes = {run.column: columns[run.column].codes[some] for run in runs}
+            counted = count_together(runs, codes, is_judged[some], is_bad[some])
+            rows, bad = rows + counted[0], bad + counted[1]
+        return rows, bad
+
+    return name_origins(tallies, together, p_value, tuning)
+
+
+def name_origins(
+    tallies: Sequence[ContextTally],
+    together: Together,
+    p_value: float = TUNING.where_p_value,
+    tuning: Tuning = TUNING,
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
@@ -37,143 +76,125 @@ def find_origins(
     T is the number of groups tested in all columns together (Bonferroni's correction): each value
     of a column; of times, numbers and the row number each run of neighbouring groups, k (k + 1) / 2
     of them. Of runs that overlap the one with most gain is kept. Then the best pair of groups of
-    two columns is looked for: both together must hold more than the better one alone. O(N) time
-    for each column; memory O(1) beside the columns.
+    two columns is looked for: both together must hold more than the better one alone.
 
     Parameters
     ----------
-    weights : trust in each row that was read, NaN for those left out; shape (n,).
+    tallies : of the columns; that of the row number, which every row has, is the last.
+    together : returns how many rows belong to both of two runs of groups, and how many of those
+        are distrusted.
     p_value : largest to be named.
     """
-    columns = [*context, _row_numbers(len(weights))]  # of equals, the first is named first
-    is_judged = ~np.isnan(weights)
-    n, is_bad = int(is_judged.sum()), weights < DOUBT
-    n_bad = int(is_bad.sum())
-    if not n_bad or n_bad == n:
-        return []
-    tallies = [_Tally.of(column, is_judged, is_bad) for column in columns]
-    n_tests = sum(tally.n_tests for tally in tallies)
-    found = [
-        group
-        for tally in tallies
-        for group in tally.find(n_bad / n, math.log(p_value / n_tests), n_tests)
-    ]
-    found.sort(key=lambda group: -group.origin.gain)
-    pair = _best_pair(found[:MOST_PAIRED], is_judged, is_bad, n_bad / n, p_value)
+    found = _find_groups(tallies, p_value, tuning)
+    pair = _best_pair(found[: tuning.where_paired], together, p_value, tuning)
     origins = [group.origin for group in found] + ([] if pair is None else [pair])
     return sorted(origins, key=lambda origin: -origin.gain)
 
 
-def _row_numbers(n_rows: int) -> ContextColumn:
-    """Return the number of each row in equal stretches."""
-    n = min(MOST_STRETCHES, n_rows)
-    starts = np.linspace(0, n_rows, n + 1).astype(np.int64)
-    codes = np.repeat(np.arange(n, dtype=np.int8), np.diff(starts))
-    labels, ends = ([f"{v:,}" for v in values] for values in (starts[:-1], starts[1:] - 1))
-    return ContextColumn(ROW_NUMBER, tuple(labels), codes, tuple(ends), is_ordered=True)
+def choose_runs(tallies: Sequence[ContextTally], tuning: Tuning = TUNING) -> list[GroupRun]:
+    """Return the groups to count two by two, before it is known which p-value will be asked for."""
+    found = _find_groups(tallies, 1.0, tuning)[: 2 * tuning.where_paired]
+    runs = [group.run for group in found]
+    return runs if len({run.column for run in runs}) > 1 else []
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Group:
-    """Neighbouring groups of a column, from `first` up to `last`, and what is known of them."""
+    """A run of groups that holds too many distrusted rows, and what is known of it."""
 
-    column: ContextColumn
-    first: int
-    last: int
+    run: GroupRun
     origin: Origin
 
-    def holds(self, rows: slice) -> NDArray[np.bool_]:
-        """Return which rows of a stretch belong to it."""
-        codes = self.column.codes[rows]
-        return (codes >= self.first) & (codes <= self.last)
+
+def _find_groups(tallies: Sequence[ContextTally], p_value: float, tuning: Tuning) -> list[_Group]:
+    """Return the groups that hold too many, most gain first."""
+    n, n_bad = int(tallies[-1].rows.sum()), int(tallies[-1].bad.sum())
+    if not n_bad or n_bad == n:
+        return []
+    n_tests = sum(map(_n_tests, tallies))
+    level = math.log(p_value / n_tests)
+    found = [
+        group
+        for k, tally in enumerate(tallies)
+        for group in _find_in_column(k, tally, n_bad / n, level, n_tests, tuning)
+    ]
+    return sorted(found, key=lambda group: -group.origin.gain)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tally:
-    """How many rows each group of a column has, and how many of them are distrusted."""
+def tally_column(
+    column: ContextColumn, is_judged: NDArray[np.bool_], is_bad: NDArray[np.bool_]
+) -> ContextTally:
+    """Return how many rows each group has, and how many of them are distrusted; O(N)."""
+    size = len(column.labels) + 1  # the first is for missing values
+    rows, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for start in range(0, len(column.codes), COUNTED_AT_ONCE):
+        some = slice(start, start + COUNTED_AT_ONCE)
+        codes = column.codes[some].astype(np.int16) + 1
+        rows += np.bincount(codes[is_judged[some]], minlength=size)
+        bad += np.bincount(codes[is_bad[some]], minlength=size)
+    return ContextTally(column.name, column.labels, column.ends, column.is_ordered, rows, bad)
 
-    column: ContextColumn
-    rows: NDArray[np.int64]
-    bad: NDArray[np.int64]
 
-    @classmethod
-    def of(
-        cls, column: ContextColumn, is_judged: NDArray[np.bool_], is_bad: NDArray[np.bool_]
-    ) -> _Tally:
-        size = len(column.labels) + 1  # the first is for missing values
-        rows, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for start in range(0, len(column.codes), COUNTED_AT_ONCE):
-            some = slice(start, start + COUNTED_AT_ONCE)
-            codes = column.codes[some].astype(np.int16) + 1
-            rows += np.bincount(codes[is_judged[some]], minlength=size)
-            bad += np.bincount(codes[is_bad[some]], minlength=size)
-        return cls(column, rows, bad)
+def _n_tests(tally: ContextTally) -> int:
+    n = len(tally.labels)
+    return 1 + (n * (n + 1) // 2 if tally.is_ordered else n)
 
-    @property
-    def n_tests(self) -> int:
-        n = len(self.column.labels)
-        return 1 + (n * (n + 1) // 2 if self.column.is_ordered else n)
 
-    def find(self, overall: float, log_level: float, n_tests: int) -> list[_Group]:
-        """Return the groups, or runs of them, that hold too many; none overlaps another."""
-        firsts, lasts = self._runs()
-        sums = (np.concatenate([[0], np.cumsum(v)]) for v in (self.rows, self.bad))
-        rows, bad = (upto[lasts + 1] - upto[firsts] for upto in sums)
-        gains = gain_of(bad, rows, overall)
-        gains[(rows < LEAST_NAMED) | (bad < LEAST_RATIO * overall * rows)] = 0
-        found = []
-        while (place := int(np.argmax(gains))) >= 0 and gains[place] > 0:
-            log_p = log_tail(int(bad[place]), int(rows[place]), overall)
-            if log_p > log_level:
-                break
-            first, last = int(firsts[place]), int(lasts[place])
-            p = math.exp(min(0.0, log_p + math.log(n_tests)))
-            numbers = int(rows[place]), int(bad[place])
-            origin = Origin((self._say(first, last),), *numbers, overall, p, float(gains[place]))
-            found.append(_Group(self.column, first - 1, last - 1, origin))
-            gains[(firsts <= last) & (lasts >= first)] = 0
-        return found
+def _find_in_column(
+    column: int, tally: ContextTally, overall: float, level: float, n_tests: int, tuning: Tuning
+) -> list[_Group]:
+    """Return the groups of a column, or runs of them, that hold too many; none overlaps another."""
+    firsts, lasts = _runs(tally)
+    sums = (np.concatenate([[0], np.cumsum(v)]) for v in (tally.rows, tally.bad))
+    rows, bad = (upto[lasts + 1] - upto[firsts] for upto in sums)
+    gains = gain_of(bad, rows, overall)
+    gains[(rows < tuning.where_rows) | (bad < tuning.where_ratio * overall * rows)] = 0
+    found = []
+    while (place := int(np.argmax(gains))) >= 0 and gains[place] > 0:
+        log_p = log_tail(int(bad[place]), int(rows[place]), overall)
+        if log_p > level:
+            break
+        first, last = int(firsts[place]), int(lasts[place])
+        p = math.exp(min(0.0, log_p + math.log(n_tests)))
+        numbers = int(rows[place]), int(bad[place])
+        said = _say(tally, first, last)
+        origin = Origin((said,), *numbers, overall, p, float(gains[place]))
+        found.append(_Group(GroupRun(column, first - 1, last - 1), origin))
+        gains[(firsts <= last) & (lasts >= first)] = 0
+    return found
 
-    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where each group, or each run of neighbours, starts and ends; 0 is for missing."""
-        if not self.column.is_ordered:
-            each = np.arange(len(self.rows))
-            return each, each
-        firsts, lasts = np.triu_indices(len(self.column.labels))
-        return np.append(firsts + 1, 0), np.append(lasts + 1, 0)
 
-    def _say(self, first: int, last: int) -> tuple[str, str, str]:
-        if last == 0:
-            return self.column.name, MISSING_LABEL, MISSING_LABEL
-        ends = self.column.ends or self.column.labels
-        return self.column.name, self.column.labels[first - 1], ends[last - 1]
+def _runs(tally: ContextTally) -> tuple[Counts, Counts]:
+    """Return where each group, or each run of neighbours, starts and ends; 0 is for missing."""
+    if not tally.is_ordered:
+        each = np.arange(len(tally.rows))
+        return each, each
+    firsts, lasts = np.triu_indices(len(tally.labels))
+    return np.append(firsts + 1, 0), np.append(lasts + 1, 0)
+
+
+def _say(tally: ContextTally, first: int, last: int) -> tuple[str, str, str]:
+    if last == 0:
+        return tally.name, MISSING_LABEL, MISSING_LABEL
+    ends = tally.ends or tally.labels
+    return tally.name, tally.labels[first - 1], ends[last - 1]
 
 
 def _best_pair(
-    groups: Sequence[_Group],
-    is_judged: NDArray[np.bool_],
-    is_bad: NDArray[np.bool_],
-    overall: float,
-    p_value: float,
+    groups: Sequence[_Group], together: Together, p_value: float, tuning: Tuning
 ) -> Origin | None:
     """Return the two groups that together hold most beyond the better of them; None if none do."""
     pairs = [(a, b) for a, b in combinations(range(len(groups)), 2)
-             if groups[a].column is not groups[b].column]  # fmt: skip
+             if groups[a].run.column != groups[b].run.column]  # fmt: skip
     if not pairs:
         return None
-    rows, bad = np.zeros((len(groups),) * 2), np.zeros((len(groups),) * 2)
-    for start in range(0, len(is_bad), COUNTED_AT_ONCE):
-        some = slice(start, start + COUNTED_AT_ONCE)
-        inside = np.array([g.holds(some) & is_judged[some] for g in groups], np.float32)
-        rows += inside @ inside.T
-        of_bad = inside[:, is_bad[some]]
-        bad += of_bad @ of_bad.T
+    rows, bad = together([group.run for group in groups])
     best: Origin | None = None
-    best_gain = 0.0
+    best_gain, overall = 0.0, groups[0].origin.overall
     for a, b in pairs:
-        n, k = round(rows[a, b]), round(bad[a, b])
+        n, k = int(rows[a, b]), int(bad[a, b])
         base = max(groups[a].origin.rate, groups[b].origin.rate)
-        if n < LEAST_NAMED or base >= 1 or k < LEAST_RATIO * base * n:
+        if n < tuning.where_rows or base >= 1 or k < tuning.where_ratio * base * n:
             continue
         gain = float(gain_of(np.array([k]), np.array([n]), base)[0])
         log_p = log_tail(k, n, base) + math.log(len(pairs))
@@ -185,7 +206,7 @@ def _best_pair(
     return best
 
 
-def gain_of(k: NDArray[np.int64], r: NDArray[np.int64], q: float) -> Vector:
+def gain_of(k: Counts, r: Counts, q: float) -> Vector:
     """Return `k log(k / r q) + (r - k) log((r - k) / r (1 - q))`; 0 where k is below `r q`."""
     bad, good = k.astype(np.float64), (r - k).astype(np.float64)
     n = np.maximum(r, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ import numpy as np
 from robustbn._core.config import TableConfig
 from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import Column
-from robustbn._tables.context import MOST_CONTEXT_VALUES, Aside, ContextCoder
+from robustbn._core.tuning import TUNING
+from robustbn._tables.context import Aside, ContextCoder, ContextGatherer
 from robustbn._tables.encode import moments_of
-from robustbn._tables.sources import Source
+from robustbn._tables.groups import group_rows
+from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -30,14 +32,15 @@ class AsideReader:
 
     Parameters
     ----------
-    source : the table.
+    source : the table, or its first part.
     used : positions of the network's columns.
     config : which columns are wanted.
     is_later : whether columns that are wanted may be missing.
 
     Attributes
     ----------
-    positions : of the columns to read.
+    positions : of the columns to read, None where a part of the table lacks one.
+    damaged : columns of context that cannot be read, and why.
     """
 
     def __init__(
@@ -46,30 +49,86 @@ class AsideReader:
         places = {name: k for k, name in enumerate(source.names or ())}
         if is_later:
             config = _as_far_as_there(config, places)
-        kept = _positions("id and keep", config.named, places, source, set(used))
-        context = _find_context(source, set(used), config, places)
+        self.names = tuple(_positions("id and keep", config.named, places, source, set(used)))
+        self.damaged: dict[str, str] = {}
+        context = _find_context(source, set(used), config, places, self.damaged)
+        self.context = {(source.names or ())[k]: kind for k, kind in context.items()}
         self._source = source
-        self.positions = list(dict.fromkeys([*kept.values(), *context]))
-        self._names: dict[str, list[pa.Array]] = {name: [] for name in kept}
-        self._place = {k: i for i, k in enumerate(self.positions)}
-        self._kept = kept
-        named = source.names or ()
-        self._coders = {k: ContextCoder(named[k], source.is_text, kind=context[k]) for k in context}
+        self._begin()
+
+    def _begin(self) -> None:
+        is_text = self._source.is_text
+        self._gatherers = {
+            name: ContextGatherer(ContextCoder(name, is_text, kind))
+            for name, kind in self.context.items()
+        }
+        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in self.names}
+        self.columns = tuple(dict.fromkeys([*self.names, *self.context]))
+        self.move_to(self._source)
+
+    def move_to(self, source: Source) -> None:
+        """Go on with another part of the table."""
+        places = {name: k for k, name in enumerate(source.names or ())}
+        self.positions = [places.get(name) for name in self.columns]
 
     def add(self, columns: Sequence[Column]) -> None:
         """Take the columns at `positions`, of one stretch."""
-        for position, coder in self._coders.items():
-            coder.add(columns[self._place[position]])
-        for name, position in self._kept.items():
-            self._names[name].append(to_arrow(columns[self._place[position]]))
+        for name, column in zip(self.columns, columns, strict=True):
+            if name in self._gatherers:
+                self._gatherers[name].add(column)
+            if name in self._chunks:
+                self._chunks[name].append(to_arrow(column))
 
-    def finish(self) -> Aside:
-        """Return what was gathered."""
-        found = [coder.finish() for coder in self._coders.values()]
-        of_files = _file_column(self._source)
-        context = tuple(column for column in (of_files, *found) if column is not None)
-        names = {name: _join(chunks) for name, chunks in self._names.items()}
-        return Aside(context, names)
+    def leave_out_damaged(self, error: Exception) -> None:
+        """Begin anew without the columns of context that cannot be read; raise if all can be."""
+        source, context = self._source, list(self.context)
+        is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
+        if is_other or isinstance(error, MemoryError) or source.is_once or not context:
+            raise error
+        places = {name: k for k, name in enumerate(source.names or ())}
+
+        def read_all(chosen: list[int]) -> None:
+            for _ in source.read(chosen):
+                pass
+
+        damaged = find_damaged({name: places[name] for name in context}, read_all)
+        if not damaged:
+            raise error
+        self.damaged |= damaged
+        self.context = {n: kind for n, kind in self.context.items() if n not in damaged}
+        self._begin()
+
+    def finish(self, *, is_part: bool = False) -> Aside:
+        """Return what was gathered; of a part of a table, context as it was read."""
+        raw = tuple(gatherer.finish() for gatherer in self._gatherers.values())
+        names = {name: _join(chunks) for name, chunks in self._chunks.items()}
+        if is_part:
+            return Aside((), names, raw, self.damaged)
+        files = self._source.file_rows() if self._source.file_rows is not None else ()
+        found = [_file_column(files), *map(group_rows, raw)]
+        context = tuple(column for column in found if column is not None)
+        return Aside(context, names, (), self.damaged)
+
+
+def find_damaged(places: Mapping[str, int], read: Callable[[list[int]], None]) -> dict[str, str]:
+    """Return the columns that cannot be read, and why; a few readings for each of them.
+
+    Parameters
+    ----------
+    places : of the columns in question, by their names.
+    read : reads columns at some places.
+    """
+    try:
+        read(list(places.values()))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a reader makes of damaged bytes
+        if len(places) == 1:
+            return {name: str(error) or type(error).__name__ for name in places}
+        half, names = len(places) // 2, list(places)
+        first, second = ({n: places[n] for n in part} for part in (names[:half], names[half:]))
+        return find_damaged(first, read) | find_damaged(second, read)
+    return {}
 
 
 def _as_far_as_there(config: TableConfig, places: Mapping[str, int]) -> TableConfig:
@@ -103,15 +162,23 @@ def _positions(
 
 
 def _find_context(
-    source: Source, used: set[int], config: TableConfig, places: Mapping[str, int]
+    source: Source,
+    used: set[int],
+    config: TableConfig,
+    places: Mapping[str, int],
+    damaged: dict[str, str],
 ) -> dict[int, str]:
     """Return the columns of context, those asked for or all that seem to be some; and their kinds.
 
-    Whether a column is taken without being asked for is decided by its first stretch.
+    Whether a column is taken without being asked for is decided by its first stretch. Those that
+    cannot be read are put into `damaged`.
     """
     if config.context is not None:
-        chosen = _positions("context", config.context, places, source, used)
+        asked = [name for name in config.context if name not in source.damaged]
+        damaged |= {n: why for n, why in source.damaged.items() if n in config.context}
+        chosen = _positions("context", asked, places, source, used)
         return dict.fromkeys(chosen.values(), "values")
+    damaged |= source.damaged
     if source.names is None or not source.can_be_tried:
         return {}
     often = Counter(source.names)  # a file of Arrow cannot be asked for one of two alike
@@ -125,25 +192,42 @@ def _find_context(
     ]
     if not free:
         return {}
-    coders = [ContextCoder(source.names[k], source.is_text) for k in free]
-    for columns in source.read(free):
-        for coder, column in zip(coders, columns, strict=True):
-            coder.add(column)
-        break
-    seem = {k: coder.kind for k, coder in zip(free, coders, strict=True) if coder.kind != "none"}
+    coders = {k: ContextCoder(source.names[k], source.is_text) for k in free}
+    firsts: dict[int, Column] = {}
+
+    def read_first(chosen: list[int]) -> None:
+        for columns in source.read(chosen):
+            firsts.update(zip(chosen, columns, strict=True))
+            break
+
+    damaged |= find_damaged({source.names[k]: k for k in free}, read_first)
+    for k, column in firsts.items():
+        coders[k].code(column)
+    given_up = {k for k in free if coders[k].kind == "none" or source.names[k] in damaged}
+    seem = {k: coders[k].kind for k in free if k not in given_up}
     return dict(list(seem.items())[:MOST_CONTEXT])
 
 
-def _file_column(source: Source) -> ContextColumn | None:
+def _file_column(files: Sequence[tuple[str, int]]) -> ContextColumn | None:
     """Return the file of each row, where there are several."""
-    files = source.file_rows() if source.file_rows is not None else ()
-    if not 1 < len(files) <= MOST_CONTEXT_VALUES:
+    labels = say_files([path for path, _ in files])
+    if not labels:
         return None
-    paths = [path for path, _ in files]
-    folder = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
-    labels = [os.path.relpath(path, folder) if folder else path for path in paths]
     codes = np.repeat(np.arange(len(files), dtype=np.int16), [n for _, n in files])
-    return ContextColumn(FILE_NAME, tuple(labels), codes)
+    return ContextColumn(FILE_NAME, labels, codes)
+
+
+def say_files(paths: Sequence[str]) -> tuple[str, ...]:
+    """Return what to call each of several files; nothing if there is one, or too many."""
+    if not 1 < len(paths) <= TUNING.where_values:
+        return ()
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
+    return tuple(os.path.relpath(path, folder) if folder else path for path in paths)
+
+
+def nothing_in(n_rows: int) -> Column:
+    """Return the column that a part of a table lacks: every value is missing."""
+    return Column(np.full(n_rows, -1), [])
 
 
 def to_arrow(column: Column) -> pa.Array:

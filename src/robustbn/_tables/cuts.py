@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDING = 0.1  # share of an interval's rows that a readable end may move
+from robustbn._core.tuning import TUNING
 
 
 def cut_evenly(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
@@ -34,8 +34,8 @@ def cut_evenly(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
         end = _nearest_change(numbers, start + size, start)
         if end >= n:
             break
-        low = max(start + 1, math.ceil(end - ROUNDING * size))
-        high = min(n - 1, math.floor(end + ROUNDING * size))
+        low = max(start + 1, math.ceil(end - TUNING.states_rounding * size))
+        high = min(n - 1, math.floor(end + TUNING.states_rounding * size))
         is_one_value = numbers[start] == numbers[end - 1]
         if is_one_value or not numbers[low - 1] < numbers[high]:
             low = high = end
@@ -62,7 +62,8 @@ def cut_equally(low: float, high: float, n_intervals: int) -> list[float]:
     """
     width = (high - low) / n_intervals if high > low else 1.0
     middles = [low + k * width for k in range(1, n_intervals)]
-    return [find_readable(m - ROUNDING * width, m + ROUNDING * width, m) for m in middles]
+    slack = TUNING.states_rounding * width
+    return [find_readable(m - slack, m + slack, m) for m in middles]
 
 
 def find_readable(low: float, high: float, wanted: float) -> float:

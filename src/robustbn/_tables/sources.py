@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Source:
         before they are read; None if it is not.
     file_rows : returns, of several files, the name of each and how many rows it has, once they
         have been read.
+    damaged : columns that are there and cannot be read, and why; they are not among `names`.
     """
 
     names: tuple[str, ...] | None
@@ -53,6 +54,7 @@ class Source:
     may_be_labels: bool = False
     plain: frozenset[int] | None = None
     file_rows: Callable[[], Sequence[tuple[str, int]]] | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def can_be_tried(self) -> bool:

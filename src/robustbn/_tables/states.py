@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import PERIODS, NodeReading
+from robustbn._core.tuning import TUNING
 from robustbn._tables.cuts import cut_equally, cut_evenly, name_intervals
 from robustbn._tables.encode import count_intervals
 from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, period_of
@@ -20,8 +21,6 @@ from robustbn.exceptions import DataError
 
 IDENTIFIER = "identifier"
 OTHER = "other"
-FEW_LABELS = 12  # so few different labels are states even if no row repeats one
-FEWEST_PERIODS = 4
 GIVEN = "given"
 
 
@@ -185,7 +184,7 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     found: dict[str, list[str]] = {}
     for period in PERIODS:
         found[period] = sorted({period_of(value, period) for value in survey.counts})
-    chosen = next((p for p in PERIODS[:2] if len(found[p]) >= FEWEST_PERIODS), None)
+    chosen = next((p for p in PERIODS[:2] if len(found[p]) >= TUNING.states_few_periods), None)
     if chosen is None:
         chosen = "month" if len(found["month"]) > 1 else "day"
     n_merged, others, states = 0, None, found[chosen]
@@ -217,7 +216,7 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         notes.append("'None' is a state")
     counts = _join_equal(counts, rules.labels.get(survey.name, {}), rules.ignore_case)
     n_present = survey.n_rows - n_missing
-    is_new_in_each = len(counts) > FEW_LABELS and len(counts) > 0.9 * n_present
+    is_new_in_each = len(counts) > max(TUNING.states_few_labels, TUNING.states_names * n_present)
     if survey.is_mostly_distinct or is_new_in_each:
         return ColumnStates(survey.name, IDENTIFIER, (), None, survey.n_distinct, n_missing)
     others, n_merged = None, 0

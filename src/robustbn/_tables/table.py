@@ -27,7 +27,7 @@ from robustbn._tables.encode import (
     with_moments,
 )
 from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
-from robustbn._tables.sources import Source, open_table
+from robustbn._tables.sources import Source, UnreadableError, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -138,21 +138,50 @@ def encode_table(
 
 
 def encode_source(
-    source: Source, network: BayesianNetwork, config: TableConfig, *, is_later: bool = False
+    source: Source,
+    network: BayesianNetwork,
+    config: TableConfig,
+    *,
+    is_later: bool = False,
+    is_part: bool = False,
 ) -> Table:
-    """Return the codes of a source, and what was found in it; `is_later` as in `encode_table`."""
+    """Return the codes of a source, and what was found in it.
+
+    A column of context that cannot be read is left out, and told in `aside`.
+
+    Parameters
+    ----------
+    is_later : as in `encode_table`.
+    is_part : whether it is a part of a table: context stays as it was read.
+    """
     positions = find_columns(source, network, config)
     if not source.is_codes or config.codes is False:
         config = follow_network(network, config)
     aside = AsideReader(source, positions, config, is_later=is_later)
     config = fix_edges(source, network, positions, config)
+    try:
+        table = _encode_columns(source, network, config, positions, aside)
+    except Exception as error:
+        aside.leave_out_damaged(error)
+        table = _encode_columns(source, network, config, positions, aside)
+    return replace(table, aside=aside.finish(is_part=is_part))
+
+
+def _encode_columns(
+    source: Source,
+    network: BayesianNetwork,
+    config: TableConfig,
+    positions: Sequence[int],
+    aside: AsideReader,
+) -> Table:
+    """Return the codes of a source; what is beside them is handed to `aside`."""
     coders = make_coders(source, network, config)
     dtype, holed = dtype_of_codes(network, config), set[int]()
     out: Codes = allocate((source.n_rows or 0, network.n_nodes), dtype, "Reading the table")
     dropped: list[NDArray[np.int64]] = []
     tally, n_read, n_kept = Tally(), 0, 0
     space = np.empty((network.n_nodes, 0), dtype)
-    for columns in source.read([*positions, *aside.positions]):
+    for columns in source.read([*positions, *(k for k in aside.positions if k is not None)]):
         n = len(columns[0].values)
         aside.add(columns[network.n_nodes :])
         columns = columns[: network.n_nodes]
@@ -185,7 +214,7 @@ def encode_source(
         config=config,
         n_incomplete=tally.incomplete,
     )
-    return Table(out, network.states, kept, reading, tuple(sorted(holed)), aside.finish())
+    return Table(out, network.states, kept, reading, tuple(sorted(holed)))
 
 
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:
@@ -251,6 +280,9 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
         if column not in source.names or node not in network.nodes:
             what = f"no column {column!r}" if column not in source.names else f"no node {node!r}"
             raise DataError(f"rename={{{column!r}: {node!r}}}: there is {what}.")
+    for name, why in source.damaged.items():
+        if config.rename.get(name, name) in network.nodes:
+            raise UnreadableError(why)
     renamed = [config.rename.get(name, name) for name in source.names]
     return place_columns(source.where, renamed, network.nodes)
 
