@@ -145,17 +145,6 @@ def test_rows_that_were_left_out_are_not_counted(feeds):
     assert line_of(fit.where(), "feed")["rows"] == is_there[100:].sum()
 
 
-def test_a_table_in_stretches_is_told_by_row_number(feeds, tmp_path):
-    network, frame = feeds
-    path = tmp_path / "rows.parquet"
-    frame.to_parquet(path)
-    fit = robustbn.fit(network, path, place="stream", random_state=0)
-    assert set(fit.where()["column"]) == {"row number"}
-    for setting in ({"context": ["feed"]}, {"id": "uid"}, {"keep": ["feed"]}):
-        with pytest.raises(ValueError, match="for rows in memory"):
-            robustbn.fit(network, path, place="stream", **setting)
-
-
 def test_a_model_from_a_file_does_not_know_where(fitted, tmp_path):
     fitted.save(tmp_path / "model.json")
     loaded = RobustEstimator.load(tmp_path / "model.json")

@@ -104,5 +104,9 @@ class SmallSampleWarning(UserWarning):
     """There are too few rows for this network to tell good from bad."""
 
 
+class ContextWarning(UserWarning):
+    """A column beside the network cannot be read; it is left out of where bad rows come from."""
+
+
 class StandInWarning(UserWarning):
     """A format cannot hold a name or label; other programs will see another one in its place."""

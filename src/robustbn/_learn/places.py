@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
-from robustbn._core.judged import JudgedRows
+from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import RobustFit, Round
@@ -22,6 +22,7 @@ from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, override_known
+from robustbn._learn.origins import choose_runs
 from robustbn._networks.json import to_text
 from robustbn._rows.memory import (
     RowsInMemory,
@@ -30,6 +31,7 @@ from robustbn._rows.memory import (
     gather_holes,
     load_rows,
 )
+from robustbn._rows.stream.aside import AsidePass, read_some
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.data import RowsInStream
@@ -37,6 +39,7 @@ from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import CodeStream, open_stream
 from robustbn._rows.stream.weights import WeightFiles, refuse_among_rows
 from robustbn._tables.coded import Reading, Table, as_weights
+from robustbn._tables.context import Aside
 from robustbn._tables.encode import Tally
 from robustbn.exceptions import CheckpointError, DataError, ModelFileError
 from robustbn.network import BayesianNetwork
@@ -60,11 +63,12 @@ class Watch:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A robust fit, how its table was read, and what is known of its rows."""
+    """A robust fit, how its table was read, what is known of its rows, and what is beside them."""
 
     fit: RobustFit
     reading: Reading
     judged: JudgedRows
+    aside: Aside = field(default_factory=Aside)
 
 
 def fit_in_memory(
@@ -111,7 +115,7 @@ def fit_in_memory(
         fit = fit.with_numbers(has_weight[fit.model.repeats.first])
     number = np.arange(len(table)) if table.kept is None else table.kept
     fit = fit.with_numbers(number[fit.model.repeats.first])
-    return Fitted(fit, table.reading, judge_table(table, fit.weights))
+    return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
 
 
 def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
@@ -155,7 +159,8 @@ def fit_stream(
 ) -> Fitted:
     """Fit robustly to rows that are read in stretches: the same answer as in memory.
 
-    Two passes over the files, one with a cache; memory O(sample).
+    Two passes over the files, one with a cache, and one over the columns beside the network's;
+    memory O(sample).
 
     Parameters
     ----------
@@ -163,13 +168,19 @@ def fit_stream(
     """
     stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
     data, config = _prepare(stream, table, config, streaming, watch, is_seeded)
+    files, plan = data.weight_files, stream.aside
+    if plan.names:
+        data.weight_files = None  # they are written with the names
     try:
         fit, survey = fit_robustly(network, data, None, config, watch.round, None, complete)
-        if data.weight_files:
-            data.weight_files.finish()
+        judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
+        shown = np.union1d(judged.numbers, judged.drawn)
+        aside = _look_aside(AsidePass(data, plan, fit.weights, fit.model.weigh, shown, files))
+        if files:
+            files.finish()
     finally:
-        if data.weight_files:
-            data.weight_files.discard()
+        if files:
+            files.discard()
         data.cache.clear()
     if data.checkpoint:
         data.checkpoint.clear()
@@ -185,8 +196,23 @@ def fit_stream(
         skipped=dict(stream.skipped),
         n_incomplete=data.surveyed.incomplete,
     )
-    rows = survey.rows
-    return Fitted(fit, found, _judge_sample(fit, survey, fit.model.weigh(rows)))
+    return Fitted(fit, found, judged, aside)
+
+
+def _look_aside(reading: AsidePass) -> Aside:
+    """Return names and context of a stream; columns of context that cannot be read are left out."""
+    if reading.trust is not None and not (reading.trust < DOUBT).any():
+        nowhere = replace(reading.plan, context={})  # there is nothing to be found anywhere
+        reading = replace(reading, plan=nowhere)
+    if not reading.plan.names:
+        reading = replace(reading, weight_files=None)
+    try:
+        return reading.read(choose_runs)
+    except Exception as error:
+        plan = reading.plan.without_damaged(error, lambda names: read_some(reading.data, names))
+    if reading.weight_files is not None:
+        reading.weight_files.discard()
+    return replace(reading, plan=plan).read(choose_runs)
 
 
 def _judge_sample(fit: RobustFit, survey: Survey, trust: RowVector) -> JudgedRows:

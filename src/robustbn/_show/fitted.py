@@ -137,7 +137,7 @@ def build_report(
         vanishing=tuple(str(group) for group in fit.vanishing_),
         edges=say_edges(fit) if edges else (),
         row_names=tuple(fit._aside.names) if rows else (),
-        origins=fit._find_origins() if hasattr(fit, "row_weights_") else (),
+        origins=fit._find_origins(),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,66 @@ from robustbn.exceptions import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 MOST_CONTEXT = 64  # columns that are taken without being asked for
 FILE_NAME = "file name"
 
 
-class AsideReader:
-    """Gathers names and context, stretch by stretch.
+@dataclass(frozen=True)
+class AsidePlan:
+    """Which columns of a table are read beside the network's.
+
+    Parameters
+    ----------
+    names : columns that rows keep, the one that names them first.
+    context : columns of context, each with the kind it is first taken for.
+    is_text : whether a missing value is a word.
+    damaged : columns of context that cannot be read, and why.
+    """
+
+    names: tuple[str, ...] = ()
+    context: Mapping[str, str] = field(default_factory=dict)
+    is_text: bool = False
+    damaged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them, none twice."""
+        return tuple(dict.fromkeys([*self.names, *self.context]))
+
+    def coders(self) -> dict[str, ContextCoder]:
+        """Return what reads each column of context."""
+        return {n: ContextCoder(n, self.is_text, kind) for n, kind in self.context.items()}
+
+    def without_names(self) -> AsidePlan:
+        """Return the plan of the context alone."""
+        return replace(self, names=())
+
+    def without(self, damaged: Mapping[str, str]) -> AsidePlan:
+        """Return the plan without columns that cannot be read."""
+        left = {name: kind for name, kind in self.context.items() if name not in damaged}
+        return replace(self, context=left, damaged={**self.damaged, **damaged})
+
+    def without_damaged(self, error: Exception, read: Callable[[list[str]], None]) -> AsidePlan:
+        """Return the plan without the columns at which an error was raised; raise it if at none.
+
+        Parameters
+        ----------
+        read : reads some columns, all rows of them.
+        """
+        is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
+        if is_other or isinstance(error, MemoryError) or not self.context:
+            raise error
+        damaged = find_damaged({name: name for name in self.context}, read)
+        if not damaged:
+            raise error
+        return self.without(damaged)
+
+
+def plan_aside(
+    source: Source, used: Sequence[int], config: TableConfig, *, is_later: bool = False
+) -> AsidePlan:
+    """Return which columns of a table to read beside the network's.
 
     Parameters
     ----------
@@ -36,81 +90,56 @@ class AsideReader:
     used : positions of the network's columns.
     config : which columns are wanted.
     is_later : whether columns that are wanted may be missing.
+    """
+    places = {name: k for k, name in enumerate(source.names or ())}
+    if is_later:
+        config = _as_far_as_there(config, places)
+    names = tuple(_positions("id and keep", config.named, places, source, set(used)))
+    damaged: dict[str, str] = {}
+    found = _find_context(source, set(used), config, places, damaged)
+    context = {(source.names or ())[k]: kind for k, kind in found.items()}
+    return AsidePlan(names, context, source.is_text, damaged)
 
-    Attributes
+
+class AsideReader:
+    """Gathers names and context, stretch by stretch.
+
+    Parameters
     ----------
-    positions : of the columns to read, None where a part of the table lacks one.
-    damaged : columns of context that cannot be read, and why.
+    plan : which columns.
     """
 
-    def __init__(
-        self, source: Source, used: Sequence[int], config: TableConfig, *, is_later: bool = False
-    ) -> None:
-        places = {name: k for k, name in enumerate(source.names or ())}
-        if is_later:
-            config = _as_far_as_there(config, places)
-        self.names = tuple(_positions("id and keep", config.named, places, source, set(used)))
-        self.damaged: dict[str, str] = {}
-        context = _find_context(source, set(used), config, places, self.damaged)
-        self.context = {(source.names or ())[k]: kind for k, kind in context.items()}
-        self._source = source
-        self._begin()
-
-    def _begin(self) -> None:
-        is_text = self._source.is_text
-        self._gatherers = {
-            name: ContextGatherer(ContextCoder(name, is_text, kind))
-            for name, kind in self.context.items()
-        }
-        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in self.names}
-        self.columns = tuple(dict.fromkeys([*self.names, *self.context]))
-        self.move_to(self._source)
-
-    def move_to(self, source: Source) -> None:
-        """Go on with another part of the table."""
-        places = {name: k for k, name in enumerate(source.names or ())}
-        self.positions = [places.get(name) for name in self.columns]
+    def __init__(self, plan: AsidePlan) -> None:
+        self.plan = plan
+        self._gatherers = {name: ContextGatherer(coder) for name, coder in plan.coders().items()}
+        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in plan.names}
 
     def add(self, columns: Sequence[Column]) -> None:
-        """Take the columns at `positions`, of one stretch."""
-        for name, column in zip(self.columns, columns, strict=True):
+        """Take the columns of the plan, of one stretch."""
+        for name, column in zip(self.plan.columns, columns, strict=True):
             if name in self._gatherers:
                 self._gatherers[name].add(column)
             if name in self._chunks:
                 self._chunks[name].append(to_arrow(column))
 
-    def leave_out_damaged(self, error: Exception) -> None:
-        """Begin anew without the columns of context that cannot be read; raise if all can be."""
-        source, context = self._source, list(self.context)
-        is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
-        if is_other or isinstance(error, MemoryError) or source.is_once or not context:
-            raise error
-        places = {name: k for k, name in enumerate(source.names or ())}
+    def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
+        """Return what was gathered.
 
-        def read_all(chosen: list[int]) -> None:
-            for _ in source.read(chosen):
-                pass
-
-        damaged = find_damaged({name: places[name] for name in context}, read_all)
-        if not damaged:
-            raise error
-        self.damaged |= damaged
-        self.context = {n: kind for n, kind in self.context.items() if n not in damaged}
-        self._begin()
-
-    def finish(self, *, is_part: bool = False) -> Aside:
-        """Return what was gathered; of a part of a table, context as it was read."""
+        Parameters
+        ----------
+        files : of several, the name of each and how many rows it has.
+        is_part : whether it is of a part of a table: context stays as it was read.
+        """
         raw = tuple(gatherer.finish() for gatherer in self._gatherers.values())
-        names = {name: _join(chunks) for name, chunks in self._chunks.items()}
+        names = {name: join_arrow(chunks) for name, chunks in self._chunks.items()}
         if is_part:
-            return Aside((), names, raw, self.damaged)
-        files = self._source.file_rows() if self._source.file_rows is not None else ()
+            return Aside((), names, raw, self.plan.damaged)
         found = [_file_column(files), *map(group_rows, raw)]
         context = tuple(column for column in found if column is not None)
-        return Aside(context, names, (), self.damaged)
+        return Aside(context, names, (), self.plan.damaged)
 
 
-def find_damaged(places: Mapping[str, int], read: Callable[[list[int]], None]) -> dict[str, str]:
+def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:
     """Return the columns that cannot be read, and why; a few readings for each of them.
 
     Parameters
@@ -256,7 +285,7 @@ def _array(values: list[object]) -> pa.Array:
         return pa.array([None if v is None else str(v) for v in values])
 
 
-def _join(chunks: list[pa.Array]) -> pa.ChunkedArray:
+def join_arrow(chunks: list[pa.Array]) -> pa.ChunkedArray:
     """Return stretches as one column; as text where their kinds differ."""
     import pyarrow as pa
 

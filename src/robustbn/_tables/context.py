@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,7 @@ class Aside:
     counted : context that is counted, where nobody holds the group of each row.
     numbers : of the rows whose names are there, in order; None if all are.
     n_rows : that were read, if not all have their names here.
+    is_forgotten : whether context was counted for other verdicts than those of today.
     """
 
     context: tuple[ContextColumn, ...] = ()
@@ -189,6 +190,11 @@ class Aside:
     counted: CountedContext | None = None
     numbers: NDArray[np.int64] | None = None
     n_rows: int = 0
+    is_forgotten: bool = False
+
+    def without_counts(self) -> Aside:
+        """Return what is left once rows are judged otherwise: counts of context are not."""
+        return self if self.counted is None else replace(self, counted=None, is_forgotten=True)
 
     def of(self, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
         """Return the names of some rows, by their numbers, or of all of them; None if missing."""

@@ -16,7 +16,6 @@ from robustbn._tables.units import NEITHER, floats_of, hours_of, narrow
 
 Counts = NDArray[np.int64]  # of rows that were read, that were judged, that are distrusted
 Mask = NDArray[np.bool_] | None
-KINDS = ("values", "hours", "numbers", "none")
 NUMPY_PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
 WIDEST_SPAN = 2**22  # of whole numbers that are counted without being sorted

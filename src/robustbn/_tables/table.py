@@ -14,7 +14,7 @@ from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.protocols import Column
-from robustbn._tables.aside import AsideReader
+from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
 from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
 from robustbn._tables.encode import (
     ColumnCoder,
@@ -157,14 +157,24 @@ def encode_source(
     positions = find_columns(source, network, config)
     if not source.is_codes or config.codes is False:
         config = follow_network(network, config)
-    aside = AsideReader(source, positions, config, is_later=is_later)
+    plan = plan_aside(source, positions, config, is_later=is_later)
     config = fix_edges(source, network, positions, config)
     try:
-        table = _encode_columns(source, network, config, positions, aside)
+        table, aside = _encode_columns(source, network, config, positions, plan)
     except Exception as error:
-        aside.leave_out_damaged(error)
-        table = _encode_columns(source, network, config, positions, aside)
-    return replace(table, aside=aside.finish(is_part=is_part))
+        if source.is_once:
+            raise
+        plan = plan.without_damaged(error, lambda names: _read_all(source, names))
+        table, aside = _encode_columns(source, network, config, positions, plan)
+    files = source.file_rows() if source.file_rows is not None else ()
+    return replace(table, aside=aside.finish(files, is_part=is_part))
+
+
+def _read_all(source: Source, names: Sequence[str]) -> None:
+    """Read some columns, and forget them."""
+    places = {name: k for k, name in enumerate(source.names or ())}
+    for _ in source.read([places[name] for name in names]):
+        pass
 
 
 def _encode_columns(
@@ -172,16 +182,18 @@ def _encode_columns(
     network: BayesianNetwork,
     config: TableConfig,
     positions: Sequence[int],
-    aside: AsideReader,
-) -> Table:
-    """Return the codes of a source; what is beside them is handed to `aside`."""
+    plan: AsidePlan,
+) -> tuple[Table, AsideReader]:
+    """Return the codes of a source, and what has read the columns beside them."""
+    places = {name: k for k, name in enumerate(source.names or ())}
+    chosen, aside = [*positions, *(places[name] for name in plan.columns)], AsideReader(plan)
     coders = make_coders(source, network, config)
     dtype, holed = dtype_of_codes(network, config), set[int]()
     out: Codes = allocate((source.n_rows or 0, network.n_nodes), dtype, "Reading the table")
     dropped: list[NDArray[np.int64]] = []
     tally, n_read, n_kept = Tally(), 0, 0
     space = np.empty((network.n_nodes, 0), dtype)
-    for columns in source.read([*positions, *(k for k in aside.positions if k is not None)]):
+    for columns in source.read(chosen):
         n = len(columns[0].values)
         aside.add(columns[network.n_nodes :])
         columns = columns[: network.n_nodes]
@@ -214,7 +226,7 @@ def _encode_columns(
         config=config,
         n_incomplete=tally.incomplete,
     )
-    return Table(out, network.states, kept, reading, tuple(sorted(holed)))
+    return Table(out, network.states, kept, reading, tuple(sorted(holed))), aside
 
 
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:

@@ -34,7 +34,6 @@ from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_repeats, find_vanishing
 from robustbn._tables.coded import as_sides, as_weights
-from robustbn._tables.context import Aside
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
 from robustbn.exceptions import (
@@ -232,11 +231,10 @@ class RobustEstimator(ShownEstimator):
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
             )
         watch = watch or (Watch(_tell_round, _tell_part) if self.verbose else Watch())
-        start, aside = time.perf_counter(), Aside()
+        start = time.perf_counter()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if place == "memory":
                 network, table = self._read(X)
-                aside = table.aside
                 weights = as_weights(sample_weight, table)
                 method = None if is_default else fit_with_oracle
                 complete = self._completing(network, table.reading.config)
@@ -249,7 +247,7 @@ class RobustEstimator(ShownEstimator):
                 found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
         self.fit_seconds_ = time.perf_counter() - start
         self._note_table(X, network, found.reading)
-        self._aside = aside
+        self._aside = found.aside
         self._store(network, found)
         self._warn_if_unsure()
         return self
@@ -307,11 +305,6 @@ class RobustEstimator(ShownEstimator):
             )
         if self.missing_is_evidence:
             raise ValueError("missing_is_evidence is for rows in memory.")
-        if reading.context or reading.named:
-            raise ValueError(
-                "context, id and keep are for rows in memory: give place='memory', or fit to a "
-                "part that fits."
-            )
         complete = self._completing(network, reading)
         if place == "dask":
             return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
@@ -399,6 +392,7 @@ class RobustEstimator(ShownEstimator):
                 fit = complete_fit(fit, data, found.holes, None, complete)
             judged = judge_table(table, found.trust)
         else:
+            new._aside = self._aside.without_counts()
             judged = self._judged.judged_again(lambda codes: model.weigh(new._load_codes(codes)))
         new._store(network.with_cpts(None), Fitted(fit, self.reading_, judged))
         return new
@@ -454,6 +448,7 @@ class RobustEstimator(ShownEstimator):
         self._found = build_kinds(document, self.network_, self._fit)
 
     def _warn_if_unsure(self) -> None:
+        self._warn_of_damaged()
         if not self.converged_:
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
         n, n_free = self.reading_.n_rows, self.network_.layout.n_free

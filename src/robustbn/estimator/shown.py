@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,16 @@ from robustbn._core.protocols import RowVector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
-from robustbn._learn.origins import find_origins
+from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
+from robustbn._tables.coded import some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.kinds import FoundKinds, find_columns, find_kinds
-from robustbn.exceptions import NotFittedError
+from robustbn.exceptions import ContextWarning, NotFittedError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -71,10 +73,11 @@ class ShownEstimator(TableEstimator):
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.
 
-        Before them come the columns of `id` and `keep`, if rows keep any. The frame is of the kind
-        that the table was. `why` names the cells that speak most against a row; it is empty for
-        rows that are trusted, and of a table read in stretches for those that were not drawn. Rows
-        that were left out have weight NaN.
+        Before them come the columns of `id` and `keep`, if rows keep any; where those of all rows
+        would take more than 256 MiB of a table read in stretches or on a cluster, of the rows that
+        were drawn. The frame is of the kind that the table was. `why` names the cells that speak
+        most against a row; it is empty for rows that are trusted, and of a table read in stretches
+        for those that were not drawn. Rows that were left out have weight NaN.
 
         Parameters
         ----------
@@ -202,7 +205,7 @@ class ShownEstimator(TableEstimator):
             self._leftovers = known = judged, p_value, found
         return known[2]
 
-    def where(self, p_value: float = 0.01) -> Any:
+    def where(self, p_value: float = TUNING.where_p_value) -> Any:
         """Return a frame with a line a group of rows that holds more distrusted ones than chance.
 
         The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
@@ -213,13 +216,19 @@ class ShownEstimator(TableEstimator):
         the shortest period of which there are at most 400, from hours to years; numbers by tenths,
         whole numbers of at most 1,000 values each by itself. Neighbouring stretches are taken
         together. One line may be about two columns: then its p_value is against the better of the
-        two alone. Of a table that was read in stretches, or that came as an array, the row number
-        alone is looked at.
+        two alone. Of a table that came as an array, the row number alone is looked at.
 
         Parameters
         ----------
         p_value : largest to be named.
         """
+        self._fitted()
+        is_counted = self._aside.counted is not None
+        if self._aside.is_forgotten or not (is_counted or hasattr(self, "row_weights_")):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to, nor does one of many "
+                "rows once kinds were trusted: fit again, or call trust(kinds, X)."
+            )
         found = self._find_origins(p_value)
         return build_frame(
             {
@@ -234,17 +243,30 @@ class ShownEstimator(TableEstimator):
             self.reading_.kind,
         )
 
-    def _find_origins(self, p_value: float = 0.01) -> list[Origin]:
-        """Return where bad rows come from; nothing where nobody holds the trust in each row."""
-        self._fitted()
-        if not hasattr(self, "row_weights_"):
-            raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to, nor does one of too "
-                "many rows: fit to rows in memory, and ask where the bad ones are."
-            )
+    def _find_origins(self, p_value: float = TUNING.where_p_value) -> list[Origin]:
+        """Return where bad rows come from; nothing where that is not known."""
         if not 0 < p_value < 1:
             raise ValueError(f"p_value is a number between 0 and 1; found {p_value!r}.")
-        return find_origins(self._aside.context, self.row_weights_, p_value)
+        aside = self._aside
+        if aside.counted is not None:
+            return name_origins(aside.counted.tallies, aside.counted.together, p_value)
+        if aside.is_forgotten or not hasattr(self, "row_weights_"):
+            return []
+        return find_origins(aside.context, self.row_weights_, p_value)
+
+    def _warn_of_damaged(self) -> None:
+        """Warn of columns beside the network that could not be read."""
+        damaged = self._aside.damaged
+        if damaged:
+            many = len(damaged) > 1
+            warnings.warn(
+                f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
+                f"{'are' if many else 'is'} left out of where bad rows come from; the network's "
+                f"columns are not touched by it. {next(iter(damaged.values())).rstrip('.')}. Say "
+                "which columns to look at with context=[...], or context=() for none.",
+                ContextWarning,
+                stacklevel=4,
+            )
 
     def ask(self, n: int = 20) -> Any:
         """Return a frame with the rows that a person should look at, the most telling first.

@@ -208,7 +208,7 @@ class RowsInStream:
             stream.skipped.update(found.restore(stored))
             self._n_saved = found.n_done
         n_parts, chosen = len(stream.parts), self._choose(n_most, seed)
-        wanted = [k for k in range(found.n_done, n_parts) if not self._is_skipped(k)]
+        wanted = [k for k in range(found.n_done, n_parts) if not self.is_skipped(k)]
         of_part, mine, n_kept, n_read = np.zeros_like(counts), _Picked(found, chosen, seed), 0, 0
         with closing(make_ahead(self._coded(wanted), BLOCKS_AHEAD)) as messages:
             for message in messages:
@@ -233,7 +233,7 @@ class RowsInStream:
 
     def _choose(self, n_most: int, seed: int) -> NDArray[np.int64] | None:
         """Return the numbers of the rows to draw, if all are kept and how many is known."""
-        sizes = [n for k, n in enumerate(self.stream.sizes) if not self._is_skipped(k)]
+        sizes = [n for k, n in enumerate(self.stream.sizes) if not self.is_skipped(k)]
         known = [n for n in sizes if n is not None]
         if not self.stream.config.drops_nothing or len(known) < len(sizes):
             return None
@@ -243,7 +243,7 @@ class RowsInStream:
     def _coded(self, parts: Sequence[int]) -> Iterator[_Message]:
         """Yield the stretches of some parts, and the end of each."""
         for k in parts:
-            if self._is_skipped(k):
+            if self.is_skipped(k):
                 continue
             tally = Tally()
             try:
@@ -267,7 +267,8 @@ class RowsInStream:
             raise _SurveyAgain
         self.surveyed.skip()
 
-    def _is_skipped(self, part: int) -> bool:
+    def is_skipped(self, part: int) -> bool:
+        """Whether the file of a part is left out."""
         return self.stream.parts[part].name in self.stream.skipped
 
     def _pass_over_skipped(self, part: int) -> None:
@@ -291,7 +292,7 @@ class RowsInStream:
         Parts that are in the cache come from there; in the meantime others are read.
         """
         n_parts = len(self.stream.parts)
-        parts = [k for k in range(begin, n_parts) if not self._is_skipped(k)]
+        parts = [k for k in range(begin, n_parts) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
         with closing(make_ahead(self._coded(uncached), BLOCKS_AHEAD)) as messages:
             for k in parts:
@@ -352,7 +353,7 @@ class RowsInStream:
         """Whether the files of the first parts have their weights already."""
         assert self.weight_files is not None  # noqa: S101 - for the type checker
         for file, parts in enumerate(self.stream.files.values()):
-            if parts[-1] < n_parts and not self._is_skipped(parts[0]):
+            if parts[-1] < n_parts and not self.is_skipped(parts[0]):
                 n_rows = sum(self.surveyed.reads[k] for k in parts)
                 if not self.weight_files.has_whole(file, n_rows):
                     return False
@@ -387,6 +388,10 @@ class RowsInStream:
     @property
     def _few_threads(self) -> int:
         return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
+
+    def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:
+        """Return the trust in the rows of a stretch, NaN for those left out."""
+        return _spread(weigh(self._load_block(block)), block.span)
 
     def _load_block(self, block: Block) -> Rows:
         network, n_threads = self.stream.network, self._few_threads

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
+from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
 from robustbn._tables.table import (
@@ -72,11 +73,15 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A stretch of rows of one part: their codes, shape (n, d), and where values are missing."""
+    """A stretch of rows of one part: their codes, shape (n, d), and where values are missing.
+
+    `beside` are columns that are no nodes, of all rows that were read, if they were asked for.
+    """
 
     span: Span
     codes: Codes
     holed: tuple[int, ...] = ()
+    beside: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,7 @@ class CodeStream:
     config : how values are read; all cuts are spelled out.
     kind, ignored : of the table, as in `Reading`.
     skipped : name of each file that cannot be read, and why.
+    aside : which columns are read beside the network's.
     """
 
     network: BayesianNetwork
@@ -100,6 +106,7 @@ class CodeStream:
     kind: str = "file"
     ignored: tuple[str, ...] = ()
     skipped: dict[str, str] = field(default_factory=dict)
+    aside: AsidePlan = field(default_factory=AsidePlan)
 
     @cached_property
     def files(self) -> dict[str, list[int]]:
@@ -114,7 +121,9 @@ class CodeStream:
         """Where each file stands among all."""
         return {name: k for k, name in enumerate(self.files)}
 
-    def read(self, part: int, tally: Tally) -> Generator[Block, None, None]:
+    def read(
+        self, part: int, tally: Tally, beside: Sequence[str] = ()
+    ) -> Generator[Block, None, None]:
         """Yield the stretches of a part in order; what is odd is counted in `tally`.
 
         An unknown or missing value that is to be an error is one at the end of its stretch.
@@ -123,7 +132,7 @@ class CodeStream:
         positions = find_columns(source, self.network, self.config)
         coders = make_coders(source, self.network, self.config)
         start, dtype = 0, dtype_of_codes(self.network, self.config)
-        for columns in source.read(positions):
+        for columns, others in _read_beside(source, positions, beside):
             n = len(columns[0].values)
             codes = np.empty((self.network.n_nodes, n), dtype)
             bad, holed = code_block(coders, columns, codes, tally, first + start, self.config)
@@ -131,8 +140,33 @@ class CodeStream:
                 n_read = first + start + n
                 tally.complain(self.network, source.where, n_read, self.config, coders)
             kept = np.delete(codes.T, bad, axis=0) if len(bad) else codes.T
-            yield Block(Span(start, n, bad), kept, tuple(holed))
+            yield Block(Span(start, n, bad), kept, tuple(holed), others)
             start += n
+
+    def has_any(self, part: int, names: Sequence[str]) -> bool:
+        """Whether a part has one of these columns."""
+        return not set(names).isdisjoint(self.parts[part].open().names or ())
+
+    def read_beside(self, part: int, names: Sequence[str]) -> Iterator[tuple[Column, ...]]:
+        """Yield columns that are no nodes, of all rows of a part, in stretches."""
+        source = self.parts[part].open()
+        for _, others in _read_beside(source, (), names):
+            yield others
+
+
+def _read_beside(
+    source: Source, positions: Sequence[int], names: Sequence[str]
+) -> Iterator[tuple[list[Column], tuple[Column, ...]]]:
+    """Yield columns by their positions, and others by their names; one that is not there is empty.
+
+    None of them may be there: then there is nothing to yield.
+    """
+    places = {name: k for k, name in enumerate(source.names or ())}
+    there = [places[name] for name in names if name in places]
+    for columns in source.read([*positions, *there]) if positions or there else ():
+        found, rest = columns[: len(positions)], iter(columns[len(positions) :])
+        nothing = nothing_in(len(columns[0].values))
+        yield found, tuple(next(rest) if name in places else nothing for name in names)
 
 
 def open_stream(
@@ -150,8 +184,12 @@ def open_stream(
     if not parts:
         raise DataError(f"No file can be read; the first: {next(iter(skipped.values()))}")
     sources = {part.name: part.open() for part in parts if part.first_row == 0}
+    plans: list[AsidePlan] = []
     for source in sources.values():
         positions = find_columns(source, network, config)
+        if not plans or plans[-1].damaged:  # by a file that can be read, if there is one
+            plans.append(plan_aside(source, positions, config))
+    plan = plans[0] if plans[-1].damaged else plans[-1]
     first = next(iter(sources.values()))
     config = follow_network(network, config)
     if config.bins is not None:
@@ -164,7 +202,8 @@ def open_stream(
         config = fix_edges(together, network, range(network.n_nodes), config)
     sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
     ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
-    return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, dict(skipped))
+    left_out = dict(skipped)
+    return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, left_out, plan)
 
 
 def _read_nodes(

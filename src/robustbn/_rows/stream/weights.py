@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.protocols import RowVector
+from robustbn._tables.context import beside
 from robustbn.exceptions import DataError
 
 PARQUET = (".parquet", ".pq")
 
 
 class WeightFiles:
-    """Parquet files with a line a row: row, weight, is_suspicious.
+    """Parquet files with a line a row: row, weight, is_suspicious; before them its names, if any.
 
     One table file gives one file; several give a folder with files of the same names, in the same
     folders. They are written under a temporary name and moved into place by `finish`; `discard`
@@ -42,14 +43,19 @@ class WeightFiles:
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
 
-    def begin(self, file: int) -> None:
-        """Begin the weights of a file of the table."""
+    def begin(self, file: int, names: Mapping[str, Any] | None = None) -> None:
+        """Begin the weights of a file of the table.
+
+        Parameters
+        ----------
+        names : columns that rows keep, and what Arrow calls their kind.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema(
-            [("row", pa.int64()), ("weight", pa.float32()), ("is_suspicious", pa.bool_())]
-        )
+        own = {"row": pa.int64(), "weight": pa.float32(), "is_suspicious": pa.bool_()}
+        kinds = {name: _lasting(kind) for name, kind in (names or {}).items()}
+        schema = pa.schema(list(beside(kinds, own).items()))
         try:
             place = self._place(file)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -64,11 +70,15 @@ class WeightFiles:
         except OSError as error:
             raise self._not_written(error) from None
 
-    def add(self, first_row: int, weights: RowVector) -> None:
+    def add(
+        self, first_row: int, weights: RowVector, names: Mapping[str, Any] | None = None
+    ) -> None:
         """Write the weights of the next rows of the file; those of rows left out are NaN."""
         import pyarrow as pa
 
+        kinds = self._writer.schema.types
         columns = [
+            *(array.cast(kind) for array, kind in zip((names or {}).values(), kinds, strict=False)),
             pa.array(np.arange(first_row, first_row + len(weights))),
             pa.array(weights.astype(np.float32, copy=False)),
             pa.array(weights < 0.5),
@@ -122,6 +132,14 @@ class WeightFiles:
     def _not_written(self, error: OSError) -> DataError:
         self.discard()
         return DataError(f"{self.path} cannot be written: {error}. Nothing was left behind.")
+
+
+def _lasting(kind: Any) -> Any:
+    """Return the kind of a column by which all its stretches can be written."""
+    import pyarrow as pa
+
+    is_open = pa.types.is_null(kind) or pa.types.is_decimal(kind)
+    return pa.string() if is_open else kind
 
 
 def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:

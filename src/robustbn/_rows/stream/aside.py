@@ -1,0 +1,323 @@
+"""Names and context of rows that are read in stretches: one more pass, once they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.judged import DOUBT
+from robustbn._core.origins import (
+    ROW_NUMBER,
+    ContextTally,
+    CountedContext,
+    GroupRun,
+    count_together,
+    cut_row_numbers,
+    say_row_numbers,
+)
+from robustbn._core.protocols import Column, Rows, RowVector
+from robustbn._rows.stream.ahead import make_ahead
+from robustbn._rows.stream.data import BLOCKS_AHEAD, RowsInStream
+from robustbn._rows.stream.parts import Block
+from robustbn._rows.stream.weights import WeightFiles
+from robustbn._tables.aside import (
+    FILE_NAME,
+    AsidePlan,
+    AsideReader,
+    nothing_in,
+    say_files,
+    to_arrow,
+)
+from robustbn._tables.context import Aside
+from robustbn._tables.encode import Tally
+from robustbn._tables.groups import ContextSummary, Groups
+from robustbn._tables.names import NameGatherer
+from robustbn.exceptions import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_HELD = 2**28  # bytes of context; with more, rows are counted and not held
+BYTES_A_VALUE = 4  # of context, at the most
+
+ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A stretch of columns beside the network's.
+
+    Parameters
+    ----------
+    part : that it belongs to.
+    start : number of its first row among all that were read.
+    columns : those of the plan.
+    trust : in its rows, NaN for those left out.
+    """
+
+    part: int
+    start: int
+    columns: tuple[Column, ...]
+    trust: RowVector
+
+    @property
+    def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows were judged, and which are distrusted."""
+        return ~np.isnan(self.trust), self.trust < DOUBT
+
+
+@dataclass(frozen=True, eq=False)
+class AsidePass:
+    """Reads names and context of a stream whose rows were judged.
+
+    Parameters
+    ----------
+    data : the stream.
+    plan : which columns.
+    trust : in each row that was read, if it is held; otherwise rows are judged again.
+    weigh : judges rows.
+    shown : numbers of the rows that may be shown, in order.
+    weight_files : where names are written with the trust in each row, if anywhere.
+    """
+
+    data: RowsInStream
+    plan: AsidePlan
+    trust: RowVector | None
+    weigh: Callable[[Rows], RowVector]
+    shown: NDArray[np.int64]
+    weight_files: WeightFiles | None = None
+
+    def read(self, choose_runs: ChooseRuns) -> Aside:
+        """Return names and context.
+
+        Context of many rows is counted, in memory that does not grow with them; then a second look
+        is needed if groups of two columns may belong together.
+
+        Parameters
+        ----------
+        choose_runs : returns the groups to count two by two.
+        """
+        n_read, n_columns = self.data.surveyed.n_read, len(self.plan.context)
+        if self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD:
+            return self._hold()
+        counter = _Counter.of(self.data, self.plan)
+        names = self._gather_names()
+        for stretch in self._stretches(self.plan.columns):
+            counter.count(stretch)
+            self._keep(names, stretch)
+        names_found, numbers = names.finish()
+        self._write_empty()
+        groups, tallies = counter.finish()
+        runs = tuple(choose_runs(tallies))
+        rows, bad = np.zeros((2, len(runs), len(runs)), np.int64)
+        if runs:
+            wanted = _columns_of(runs, tallies, self.plan)
+            for stretch in self._stretches(wanted):
+                codes = counter.place(stretch, wanted, groups, runs)
+                more = count_together(runs, codes, *stretch.masks)
+                rows, bad = rows + more[0], bad + more[1]
+        counted = CountedContext(tuple(tallies), runs, rows, bad)
+        return Aside(
+            names=names_found,
+            damaged=self.plan.damaged,
+            counted=counted,
+            numbers=numbers,
+            n_rows=n_read,
+        )
+
+    def _hold(self) -> Aside:
+        """Return names and context, the group of each row held."""
+        surveyed, names = self.data.surveyed, self._gather_names()
+        reader = AsideReader(self.plan.without_names())
+        here = [self.plan.columns.index(name) for name in self.plan.context]
+        if self.plan.columns:
+            for stretch in self._stretches(self.plan.columns):
+                reader.add([stretch.columns[k] for k in here])
+                self._keep(names, stretch)
+        files = [
+            (name, sum(surveyed.reads[k] for k in parts))
+            for name, parts in self.data.stream.files.items()
+        ]
+        self._write_empty()
+        aside = reader.finish(files)
+        found, numbers = names.finish()
+        return Aside(aside.context, found, (), self.plan.damaged, None, numbers, surveyed.n_read)
+
+    def _gather_names(self) -> NameGatherer:
+        return NameGatherer(self.plan.names, self.shown)
+
+    def _keep(self, names: NameGatherer, stretch: Beside) -> None:
+        """Take in the names of a stretch; write them with the trust in its rows."""
+        if not self.plan.names:
+            return
+        arrays = {
+            name: to_arrow(column)
+            for name, column in zip(self.plan.columns, stretch.columns, strict=True)
+            if name in self.plan.names
+        }
+        names.add(stretch.start, arrays)
+        if self.weight_files is not None:
+            self._write(self.weight_files, stretch, arrays)
+
+    def _write(self, files: WeightFiles, stretch: Beside, arrays: dict[str, pa.Array]) -> None:
+        stream, part = self.data.stream, stretch.part
+        name, of_file = stream.parts[part].name, stream.files[stream.parts[part].name]
+        first_of_file = sum(self.data.surveyed.reads[: of_file[0]])
+        first = stretch.start - first_of_file
+        if not first:
+            files.end()
+            files.begin(stream.file_numbers[name], {n: a.type for n, a in arrays.items()})
+        files.add(first, stretch.trust, arrays)
+
+    def _write_empty(self) -> None:
+        """Write the weights of files that have no rows."""
+        if self.weight_files is None:
+            return
+        import pyarrow as pa
+
+        stream, reads = self.data.stream, self.data.surveyed.reads
+        for name, parts in stream.files.items():
+            if not sum(reads[k] for k in parts) and not self.data.is_skipped(parts[0]):
+                self.weight_files.end()
+                kinds = dict.fromkeys(self.plan.names, pa.null())
+                self.weight_files.begin(stream.file_numbers[name], kinds)
+
+    def _stretches(self, names: Sequence[str]) -> Iterator[Beside]:
+        """Yield columns of all rows, with the trust in them."""
+        with closing(make_ahead(self._blocks(names), BLOCKS_AHEAD)) as blocks:
+            for part, start, columns, block in blocks:
+                if block is not None:
+                    trust = self.data.judge_block(block, self.weigh)
+                elif self.trust is not None:
+                    trust = self.trust[start : start + len(columns[0].values)]
+                yield Beside(part, start, columns, trust)
+
+    def _blocks(
+        self, names: Sequence[str]
+    ) -> Iterator[tuple[int, int, tuple[Column, ...], Block | None]]:
+        """Yield columns of every part, and what is to be judged where the trust is not held."""
+        stream, start = self.data.stream, 0
+        for k, n_rows in enumerate(self.data.surveyed.reads):
+            end = start + n_rows
+            if self.data.is_skipped(k):
+                continue
+            if self.trust is None:
+                for block in stream.read(k, Tally(), names):
+                    yield k, start, block.beside, block
+                    start += block.span.n_read
+            elif stream.has_any(k, names):
+                for columns in stream.read_beside(k, names):
+                    yield k, start, columns, None
+                    start += len(columns[0].values)
+            elif n_rows:
+                yield k, start, tuple(nothing_in(n_rows) for _ in names), None
+                start = end
+            if start != end:
+                raise DataError(
+                    f"{stream.parts[k].name} has changed while it was read: the first pass found "
+                    f"{n_rows:,} rows, this one {n_rows + start - end:,}. It has to give the same "
+                    "rows at every pass."
+                )
+
+
+def read_some(data: RowsInStream, names: Sequence[str]) -> None:
+    """Read some columns of every part, and forget them."""
+    for k in range(len(data.stream.parts)):
+        if not data.is_skipped(k):
+            for _ in data.stream.read_beside(k, names):
+                pass
+
+
+def _columns_of(
+    runs: Sequence[GroupRun], tallies: Sequence[ContextTally], plan: AsidePlan
+) -> tuple[str, ...]:
+    """Return the names of the columns that runs are of; any, if they are of files and numbers."""
+    named = {tallies[run.column].name for run in runs}
+    return tuple(name for name in plan.context if name in named) or plan.columns[:1]
+
+
+class _Counter:
+    """Counts rows by file, by context and by row number.
+
+    Parameters
+    ----------
+    plan : which columns.
+    files : what to call each file; empty if there is one.
+    file_of_part : where the file of each part stands among them.
+    n_read : rows that were read.
+    """
+
+    def __init__(
+        self, plan: AsidePlan, files: tuple[str, ...], file_of_part: Sequence[int], n_read: int
+    ) -> None:
+        self._plan, self._files, self._file_of_part = plan, files, file_of_part
+        self._coders = plan.coders()
+        self._summaries = {name: ContextSummary(name) for name in plan.context}
+        self._starts = cut_row_numbers(n_read)
+        self._of_files = np.zeros((2, len(files) + 1), np.int64)
+        self._of_numbers = np.zeros((2, len(self._starts)), np.int64)
+
+    @classmethod
+    def of(cls, data: RowsInStream, plan: AsidePlan) -> _Counter:
+        stream = data.stream
+        files = [stream.file_numbers[part.name] for part in stream.parts]
+        return cls(plan, say_files(list(stream.files)), files, data.surveyed.n_read)
+
+    def count(self, stretch: Beside) -> None:
+        """Count a stretch of rows."""
+        masks = stretch.masks
+        for name, column in zip(self._plan.columns, stretch.columns, strict=True):
+            if name in self._coders:
+                self._summaries[name].add(self._coders[name].code(column), *masks)
+        for k, mask in enumerate(masks):
+            if self._files:
+                self._of_files[k, 1 + self._file_of_part[stretch.part]] += np.count_nonzero(mask)
+            numbers = 1 + self._stretch_numbers(stretch)[mask]
+            self._of_numbers[k] += np.bincount(numbers, minlength=len(self._starts))
+
+    def _stretch_numbers(self, stretch: Beside) -> NDArray[np.int64]:
+        numbers = stretch.start + np.arange(len(stretch.trust))
+        return np.searchsorted(self._starts[1:], numbers, side="right")
+
+    def finish(self) -> tuple[dict[int, Groups], list[ContextTally]]:
+        """Return the groups of the columns of context, by their places; and how many rows."""
+        tallies, groups = [], {}
+        if self._files:
+            tallies.append(ContextTally(FILE_NAME, self._files, (), False, *self._of_files))
+        for summary in self._summaries.values():
+            found = summary.tally()
+            if found is not None:
+                groups[len(tallies)] = found[0]
+                tallies.append(found[1])
+        labels, ends = say_row_numbers(self._starts)
+        tallies.append(ContextTally(ROW_NUMBER, labels, ends, True, *self._of_numbers))
+        self._coders = self._plan.coders()  # for the next pass
+        return groups, tallies
+
+    def place(
+        self,
+        stretch: Beside,
+        columns: Sequence[str],
+        groups: dict[int, Groups],
+        runs: Sequence[GroupRun],
+    ) -> dict[int, NDArray[Any]]:
+        """Return the group of each row in the columns that runs are of."""
+        raws = {
+            name: self._coders[name].code(column)
+            for name, column in zip(columns, stretch.columns, strict=True)
+            if name in self._coders
+        }
+        codes: dict[int, NDArray[Any]] = {}
+        for k in {run.column for run in runs}:
+            if k in groups:
+                codes[k] = groups[k].place(raws[groups[k].name])
+            elif k == 0 and self._files:
+                codes[k] = np.full(len(stretch.trust), self._file_of_part[stretch.part])
+            else:
+                codes[k] = self._stretch_numbers(stretch)
+        return codes

@@ -1,0 +1,266 @@
+"""Promises of names and context wherever rows are: the same in stretches as in memory."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import robustbn
+from robustbn._rows.stream import aside as stream_aside
+from robustbn._rows.stream import data as stream_data
+from robustbn._tables import groups as grouping
+from robustbn._tables import names as naming
+from robustbn._tables.context import ContextCoder
+from robustbn._tables.groups import ContextSummary, group_rows
+from robustbn.cli import main
+from robustbn.exceptions import DataError, NotFittedError
+
+N_ROWS = 12_000
+
+
+@pytest.fixture(scope="module")
+def feeds():
+    """Rows of a random tree; those of feed-3 are noise from 7 March on."""
+    network = robustbn.random_network("tree", 20, random_state=0)
+    rng = np.random.default_rng(0)
+    rows = robustbn.sample(network, N_ROWS, random_state=0)
+    feed = rng.choice(["feed-1", "feed-2", "feed-3", "feed-4"], N_ROWS)
+    day = pd.Timestamp("2024-02-01") + pd.to_timedelta(np.arange(N_ROWS) * 60 // N_ROWS, "D")
+    is_bad = (feed == "feed-3") & (day >= pd.Timestamp("2024-03-07"))
+    noise = np.column_stack([rng.permutation(column) for column in rows.T])
+    rows = np.where(is_bad[:, None], noise, rows)
+    frame = pd.DataFrame(
+        {n: np.array(network.states[n], object)[rows[:, k]] for k, n in enumerate(network.nodes)}
+    )
+    frame["feed"], frame["day"] = feed, day
+    frame["uid"] = [f"u{k:05d}" for k in range(N_ROWS)]
+    frame["sensor"] = rng.integers(0, 200, N_ROWS)
+    frame["heat"] = rng.normal(20, 5, N_ROWS) + 8 * is_bad
+    frame.loc[frame.index[::17], "heat"] = np.nan
+    frame["seen"] = day + pd.to_timedelta(rng.integers(0, 24 * 60, N_ROWS), "min")
+    return network, frame
+
+
+@pytest.fixture(scope="module")
+def many_files(feeds, tmp_path_factory):
+    """The same rows in Parquet files, and as one file of text."""
+    _, frame = feeds
+    folder = tmp_path_factory.mktemp("rows")
+    for k, piece in enumerate(np.array_split(np.arange(N_ROWS), 5)):
+        part = frame.iloc[piece]
+        pq.write_table(
+            pa.Table.from_pandas(part, preserve_index=False),
+            folder / f"{k}.parquet",
+            row_group_size=1_000,
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text_file(feeds, tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "rows.csv"
+    feeds[1].to_csv(path, index=False)
+    return path
+
+
+SETTINGS = {"id": "uid", "keep": ["sensor"], "random_state": 0}
+
+
+def assert_same(found, expected):
+    pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
+    few, many = found.where(p_value=1e-9), found.where(p_value=0.9)
+    pd.testing.assert_frame_equal(few, expected.where(p_value=1e-9), check_exact=True)
+    pd.testing.assert_frame_equal(many, expected.where(p_value=0.9), check_exact=True)
+    pd.testing.assert_frame_equal(found.rows(), expected.rows())
+    pd.testing.assert_frame_equal(found.ask(5), expected.ask(5))
+
+
+def limits(monkeypatch, *, is_counted=False, judges_again=False, names_few=False):
+    """Set limits so low that the rows of a test exceed them."""
+    if is_counted:
+        monkeypatch.setattr(stream_aside, "MOST_HELD", 0)
+    if judges_again:
+        monkeypatch.setattr(stream_data, "MOST_WEIGHTS_HELD", 0)
+    if names_few:
+        monkeypatch.setattr(naming, "MOST_NAME_BYTES", 10_000)
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+@pytest.mark.parametrize("kind", ["many_files", "text_file"])
+def test_a_table_in_stretches_tells_what_rows_in_memory_tell(
+    feeds, kind, is_counted, monkeypatch, request
+):
+    network, table = feeds[0], request.getfixturevalue(kind)
+    expected = robustbn.fit(network, table, **SETTINGS)
+    assert {"feed and day", "heat", "seen", "row number"} <= set(expected.where()["column"])
+    limits(monkeypatch, is_counted=is_counted)
+    found = robustbn.fit(network, table, place="stream", **SETTINGS)
+    assert (found._aside.counted is not None) == is_counted
+    assert_same(found, expected)
+    assert (found.row_weights_ == expected.row_weights_).all()
+
+
+def test_context_needs_no_trust_in_memory(feeds, many_files, monkeypatch):
+    network, _ = feeds
+    expected = robustbn.fit(network, many_files, **SETTINGS)
+    limits(monkeypatch, judges_again=True)
+    found = robustbn.fit(network, many_files, place="stream", **SETTINGS)
+    assert not hasattr(found, "row_weights_")
+    pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
+    pd.testing.assert_frame_equal(found.ask(5), expected.ask(5))
+    assert 'id="where"' in found.report()
+    assert found.ask(1)["uid"][0] in found.report()
+
+
+def test_rows_that_are_left_out_are_not_counted(feeds, tmp_path, monkeypatch):
+    network, frame = feeds
+    frame = frame.copy()
+    frame.loc[frame.index[::7], network.nodes[0]] = None
+    frame.to_parquet(tmp_path / "rows.parquet")
+    settings = {**SETTINGS, "on_missing": "drop", "sample_rows": 100_000}
+    expected = robustbn.fit(network, tmp_path / "rows.parquet", **settings)
+    for is_counted, judges_again in ((False, False), (True, False), (True, True)):
+        limits(monkeypatch, is_counted=is_counted, judges_again=judges_again)
+        found = robustbn.fit(network, tmp_path / "rows.parquet", place="stream", **settings)
+        pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
+
+
+def test_names_of_many_rows_are_those_of_rows_that_are_shown(feeds, many_files, monkeypatch):
+    network, frame = feeds
+    limits(monkeypatch, names_few=True)
+    found = robustbn.fit(network, many_files, place="stream", **SETTINGS)
+    asked = found.ask(5)
+    assert asked["uid"].tolist() == frame["uid"][asked["row"]].tolist()
+    rows = found.rows()
+    shown = rows[rows["why"] != ""]
+    assert len(shown) > 100
+    assert shown["uid"].tolist() == frame["uid"][shown["row"]].tolist()
+
+
+def test_weights_are_written_with_names(feeds, many_files, tmp_path, monkeypatch):
+    network, frame = feeds
+    for judges_again in (False, True):
+        limits(monkeypatch, judges_again=judges_again)
+        target = tmp_path / f"weights-{judges_again}"
+        robustbn.fit(network, many_files, weights_to=target, **SETTINGS)
+        written = [pq.read_table(file) for file in sorted(target.iterdir())]
+        names = ["uid", "sensor", "row", "weight", "is_suspicious"]
+        assert all(table.column_names == names for table in written)
+        whole = pa.concat_tables(written)
+        assert whole["uid"].to_pylist() == frame["uid"].tolist()
+        assert whole["sensor"].to_pylist() == frame["sensor"].tolist()
+        assert written[1]["row"].to_pylist() == list(range(len(written[1])))
+    plain = tmp_path / "plain"
+    robustbn.fit(network, many_files, weights_to=plain, random_state=0)
+    again = pa.concat_tables([pq.read_table(file) for file in sorted(plain.iterdir())])
+    assert again["weight"].equals(whole["weight"])
+
+
+def test_the_command_line_names_rows_of_a_stream(feeds, text_file, tmp_path):
+    network, frame = feeds
+    network.write(tmp_path / "net.json")
+    arguments = [
+        "fit", tmp_path / "net.json", text_file, "--place", "stream", "--id", "uid", "--context",
+        "feed,day", "--ask", 3, "--weights", tmp_path / "rows.parquet", "--json",
+    ]  # fmt: skip
+    told = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert told.exit_code == 0, told.output
+    facts = json.loads(told.stdout)
+    assert facts["where"][0]["column"] == "feed and day"
+    assert all(line["uid"] == f"u{line['row']:05d}" for line in facts["ask"])
+    rows = pq.read_table(tmp_path / "rows.parquet")
+    assert rows.column_names[0] == "uid"
+    assert rows["uid"].to_pylist() == frame["uid"].tolist()
+
+
+def test_columns_that_are_not_there_are_refused_before_the_fit(feeds, many_files, monkeypatch):
+    network, _ = feeds
+
+    def refuse(*_, **__):
+        raise AssertionError("the fit has begun")
+
+    monkeypatch.setattr("robustbn._learn.places.fit_robustly", refuse)
+    for wrong in ({"id": "name"}, {"context": ["name"]}):
+        with pytest.raises(DataError, match="no column 'name'"):
+            robustbn.fit(network, many_files, place="stream", **wrong)
+
+
+def test_a_file_that_lacks_a_column_of_context_misses_its_values(feeds, tmp_path):
+    network, frame = feeds
+    for k, piece in enumerate(np.array_split(np.arange(N_ROWS), 3)):
+        part = frame.iloc[piece].drop(columns=["feed", "heat", "uid"] if k == 1 else [])
+        part.to_parquet(tmp_path / f"{k}.parquet")
+    settings = {"id": "uid", "context": ["feed", "heat"], "random_state": 0}
+    expected = robustbn.fit(network, tmp_path, **settings)
+    found = robustbn.fit(network, tmp_path, place="stream", **settings)
+    assert_same(found, expected)
+    assert found.rows()["uid"].isna().sum() == N_ROWS // 3
+
+
+def test_kinds_that_are_trusted_change_where(feeds, many_files, monkeypatch):
+    network, _ = feeds
+    expected = robustbn.fit(network, many_files, random_state=0).trust([1])
+    found = robustbn.fit(network, many_files, place="stream", random_state=0).trust([1])
+    pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
+    limits(monkeypatch, is_counted=True)
+    counted = robustbn.fit(network, many_files, place="stream", random_state=0).trust([1])
+    with pytest.raises(NotFittedError, match=r"trust\(kinds, X\)"):
+        counted.where()
+    assert 'id="where"' not in counted.report()
+
+
+def test_nothing_distrusted_takes_no_pass(feeds, tmp_path, monkeypatch):
+    network, frame = feeds
+    frame[frame["feed"] != "feed-3"].to_parquet(tmp_path / "good.parquet")
+    looks = []
+    monkeypatch.setattr(
+        stream_aside.AsidePass, "_stretches", lambda *given: looks.append(given) or ()
+    )
+    fit = robustbn.fit(network, tmp_path / "good.parquet", place="stream", random_state=0)
+    assert fit.contamination_ == 0
+    assert not looks
+    assert not len(fit.where())
+
+
+# --- summaries add up -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["feed", "day", "uid", "sensor", "heat", "seen", "mixed"])
+@pytest.mark.parametrize("most_buckets", [2**14, 64])
+def test_summaries_of_parts_add_up_in_any_order(feeds, name, most_buckets, monkeypatch):
+    monkeypatch.setattr(grouping, "MOST_BUCKETS", most_buckets)
+    _, frame = feeds
+    frame = frame.assign(mixed=np.where(np.arange(N_ROWS) % 3, frame["heat"], frame["sensor"]))
+    values, rng = frame[name].to_numpy(), np.random.default_rng(3)
+    is_bad = rng.random(N_ROWS) < 0.1
+    whole = ContextSummary("c")
+    raw = ContextCoder("c").code(robustbn._core.protocols.Column(values))
+    whole.add(raw, None, is_bad)
+    expected, cuts = whole.group(), np.sort(rng.integers(0, N_ROWS, 40))
+    pieces = []
+    for rows in np.split(np.arange(N_ROWS), cuts):
+        piece = ContextSummary("c")
+        part = robustbn._core.protocols.Column(values[rows])
+        piece.add(ContextCoder("c").code(part), None, is_bad[rows])
+        pieces.append(piece)
+    for order in (range(41), rng.permutation(41)):
+        total = ContextSummary("c")
+        for k in order:
+            total.merge(pieces[k])
+        found = total.group()
+        assert (found is None) == (expected is None) == (name == "uid")
+        if found is not None:
+            assert found[0].labels == expected[0].labels
+            assert found[0].ends == expected[0].ends
+            assert (found[1] == expected[1]).all()
+            column = group_rows(raw)
+            seen = np.bincount(column.codes.astype(int) + 1, minlength=len(found[1]))
+            assert (seen == found[1][:, 0]).all()
+            bad = np.bincount(column.codes[is_bad].astype(int) + 1, minlength=len(found[1]))
+            assert (bad == found[1][:, 2]).all()
