@@ -19,7 +19,7 @@ from robustbn._tables import names as naming
 from robustbn._tables.context import ContextCoder
 from robustbn._tables.groups import ContextSummary, group_rows
 from robustbn.cli import main
-from robustbn.exceptions import DataError, NotFittedError
+from robustbn.exceptions import ContextWarning, DataError, NotFittedError
 
 N_ROWS = 12_000
 
@@ -264,3 +264,90 @@ def test_summaries_of_parts_add_up_in_any_order(feeds, name, most_buckets, monke
             assert (seen == found[1][:, 0]).all()
             bad = np.bincount(column.codes[is_bad].astype(int) + 1, minlength=len(found[1]))
             assert (bad == found[1][:, 2]).all()
+
+
+# --- columns that cannot be read ------------------------------------------------------------------
+
+
+def write_json_lines(frame, path, note):
+    records = frame.drop(columns=["day", "seen", "heat"]).to_dict("records")
+    lines = [json.dumps({**record, "note": note(k)}) for k, record in enumerate(records)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_text(frame, path, note):
+    lines = frame.drop(columns=["day", "seen", "heat"]).to_csv(index=False).encode().splitlines()
+    ends = [b"note", *(note(k) for k in range(len(frame)))]
+    path.write_bytes(b"\n".join(b"%s,%s" % pair for pair in zip(lines, ends, strict=True)) + b"\n")
+
+
+def write_parquet(frame, path, note):
+    """Write a file with the bytes of a column damaged, which its checksum tells."""
+    table = pa.Table.from_pandas(frame.assign(note=note(0)), preserve_index=False)
+    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(table.column_names.index("note"))
+    data = bytearray(path.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 8] = b"\xff" * 8
+    path.write_bytes(data)
+
+
+DAMAGED = {
+    "kinds.jsonl": (write_json_lines, lambda k: k if k < 1_000 else "word"),
+    "late.jsonl": (write_json_lines, lambda k: k if k < N_ROWS - 5 else "word"),
+    "first.csv": (write_text, lambda k: b"\xff\xfe" if k == 0 else b"ok"),
+    "late.csv": (write_text, lambda k: b"\xff\xfe" if k == N_ROWS - 5 else b"ok"),
+    "bytes.parquet": (write_parquet, lambda _: np.arange(N_ROWS) * 0.5),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_column_beside_the_network_stops_no_fit(feeds, name, tmp_path):
+    network, frame = feeds
+    write, note = DAMAGED[name]
+    write(frame, tmp_path / name, note)
+    settings = {"id": "uid", "random_state": 0}
+    with_note = {"match": r"'note'.*cannot be read.*context=\(\)"}
+    with pytest.warns(ContextWarning, **with_note) as told:
+        found = robustbn.fit(network, tmp_path / name, **settings)
+    assert len([w for w in told if issubclass(w.category, ContextWarning)]) == 1
+    assert {"feed", "row number"} <= set(found.where()["column"])
+    with pytest.warns(ContextWarning, **with_note):
+        again = robustbn.fit(network, tmp_path / name, place="stream", **settings)
+    assert_same(again, found)
+    with pytest.warns(ContextWarning, **with_note):
+        robustbn.fit(network, tmp_path / name, context=["note", "feed"], random_state=0)
+    quiet = robustbn.fit(network, tmp_path / name, context=["feed"], random_state=0)
+    assert (quiet.network_.probabilities == found.network_.probabilities).all()
+
+
+def test_the_command_line_says_which_option_leaves_a_damaged_column_out(feeds, tmp_path):
+    network, frame = feeds
+    network.write(tmp_path / "net.json")
+    write_text(frame, tmp_path / "rows.csv", DAMAGED["late.csv"][1])
+    arguments = ["fit", tmp_path / "net.json", tmp_path / "rows.csv"]
+    told = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert told.exit_code == 0, told.output
+    said = " ".join(told.output.split())
+    assert "'note' cannot be read" in said
+    assert "--context none" in said
+
+
+def test_a_damaged_column_of_the_network_is_still_an_error(feeds, tmp_path):
+    network, frame = feeds
+    node = network.nodes[0]
+    frame = frame.drop(columns=["day", "seen", "heat"])
+    records = frame.to_dict("records")
+    lines = [json.dumps({**r, node: 1 if k < 9 else "x"}) for k, r in enumerate(records)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    for place in ("memory", "stream"):
+        with pytest.raises(DataError, match=f"Column.*{node}.* changed from number to string"):
+            robustbn.fit(network, tmp_path / "rows.jsonl", place=place)
+
+
+def test_values_of_many_kinds_stop_no_fit(feeds):
+    network, frame = feeds
+    odd = np.empty(N_ROWS, object)
+    odd[:] = [[1], {"a": 2}, "text", 3, None, 2.5] * (N_ROWS // 6)
+    fit = robustbn.fit(network, frame.assign(odd=odd), random_state=0)
+    assert "odd" not in set(fit.where()["column"])

@@ -141,4 +141,6 @@ _ADVICE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"`?\bformat=`?", "--format"),
     (r'read_network\("edges\.csv", states="states\.json"\)', "--states states.json"),
     (r"`states=`", "--states"),
+    (r"\bcontext=\[\.\.\.\]", "--context A,B"),
+    (r"\bcontext=\(\)", "--context none"),
 )

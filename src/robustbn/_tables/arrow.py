@@ -79,22 +79,24 @@ def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
 
     kind = getattr(getattr(dataset, "format", None), "default_extname", "")
     n_rows = None if kind in ("csv", "json") else dataset.count_rows()  # text would be parsed
-    return Source(names, len(names), n_rows, "file", where, read, plain=_plain(dataset.schema))
+    return Source(
+        names, len(names), n_rows, "file", where, read, plain=plain_columns(dataset.schema)
+    )
 
 
-def _plain(schema: pa.Schema) -> frozenset[int]:
+def plain_columns(schema: pa.Schema) -> frozenset[int]:
     """Return the columns whose values are numbers, words or times: no lists, no images."""
     types = pa.types
 
-    def is_plain(kind: pa.DataType) -> bool:
+    def isplain_columns(kind: pa.DataType) -> bool:
         if types.is_dictionary(kind):
-            return is_plain(kind.value_type)
+            return isplain_columns(kind.value_type)
         is_word = types.is_string(kind) or types.is_large_string(kind)
         is_word = is_word or types.is_string_view(kind) or types.is_boolean(kind)
         is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         return bool(is_word or is_number or types.is_timestamp(kind) or types.is_date(kind))
 
-    return frozenset(k for k, field in enumerate(schema) if is_plain(field.type))
+    return frozenset(k for k, field in enumerate(schema) if isplain_columns(field.type))
 
 
 def _open_whole(table: pa.Table, kind: str) -> Source:
@@ -104,7 +106,7 @@ def _open_whole(table: pa.Table, kind: str) -> Source:
         for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
             yield from columns_of(batch)
 
-    plain = _plain(table.schema)
+    plain = plain_columns(table.schema)
     return Source(names, len(names), table.num_rows, kind, "The table", read, plain=plain)
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
+from robustbn._tables.json_lines import open_without_changed
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
@@ -57,7 +58,12 @@ def open_files(
     try:
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
-        dataset = _make_dataset(files, root, DATASETS[suffix])
+        try:
+            dataset = _make_dataset(files, root, DATASETS[suffix])
+        except pa.ArrowInvalid as error:
+            if DATASETS[suffix] != "json":
+                raise
+            return naming_file(open_without_changed(files, where, error))
         source = naming_file(open_dataset(dataset, where))
         if len(files) > 1 and is_packed(files):
             source = replace(source, file_rows=lambda: _rows_of_fragments(dataset))
@@ -297,12 +303,13 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
 
     with (
         pa.input_stream(str(file), compression="detect") as stream,
-        io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
+        io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text,
     ):
         lines = csv.reader(text, delimiter=sep, strict=True)
         try:
             for n_blank, values in enumerate(lines):
                 if values:
+                    "".join(values).encode(encoding)  # refuses what could not be decoded
                     names = tuple(name.removeprefix("\ufeff").strip() for name in values)
                     return _Header(names, n_blank, next(lines, None) is None)
         except csv.Error as error:

@@ -190,6 +190,8 @@ def open_stream(
         if not plans or plans[-1].damaged:  # by a file that can be read, if there is one
             plans.append(plan_aside(source, positions, config))
     plan = plans[0] if plans[-1].damaged else plans[-1]
+    anywhere = {name: why for each in sources.values() for name, why in each.damaged.items()}
+    plan = plan.without({name: anywhere[name] for name in plan.context if name in anywhere})
     first = next(iter(sources.values()))
     config = follow_network(network, config)
     if config.bins is not None:
