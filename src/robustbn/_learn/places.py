@@ -236,7 +236,7 @@ def fit_on_dask(
     complete: Complete | None = None,
 ) -> Fitted:
     """Fit robustly to rows that live on a Dask cluster: the same answer as in memory."""
-    from robustbn._rows.dask import load_on_dask
+    from robustbn._rows.dask import load_on_dask, read_aside
 
     data = load_on_dask(
         network,
@@ -259,16 +259,19 @@ def fit_on_dask(
             numbers=data.numbers_read(judged.numbers),
             drawn=data.numbers_read(judged.drawn),
         )
-        return Fitted(fit, data.reading, judged)
-    judged = JudgedRows.of(
-        fit.weights,
-        survey.n_rows,
-        data.numbers_read,
-        data.fetch,
-        weights=data.spread(fit.weights),
-        most=MOST_DOUBTFUL,
-    )
-    return Fitted(fit, data.reading, judged)
+    else:
+        judged = JudgedRows.of(
+            fit.weights,
+            survey.n_rows,
+            data.numbers_read,
+            data.fetch,
+            weights=data.spread(fit.weights),
+            most=MOST_DOUBTFUL,
+        )
+    shown = np.union1d(judged.numbers, judged.drawn)
+    is_anywhere = fit.weights is None or bool((fit.weights < DOUBT).any())
+    aside = read_aside(data, fit.model.weigh, shown, choose_runs, is_anywhere=is_anywhere)
+    return Fitted(fit, data.reading, judged, aside)
 
 
 # --- streams --------------------------------------------------------------------------------------

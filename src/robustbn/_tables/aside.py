@@ -38,12 +38,14 @@ class AsidePlan:
     context : columns of context, each with the kind it is first taken for.
     is_text : whether a missing value is a word.
     damaged : columns of context that cannot be read, and why.
+    given_up : columns that a look at the first rows showed to be no context.
     """
 
     names: tuple[str, ...] = ()
     context: Mapping[str, str] = field(default_factory=dict)
     is_text: bool = False
     damaged: Mapping[str, str] = field(default_factory=dict)
+    given_up: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,8 +99,10 @@ def plan_aside(
     names = tuple(_positions("id and keep", config.named, places, source, set(used)))
     damaged: dict[str, str] = {}
     found = _find_context(source, set(used), config, places, damaged)
-    context = {(source.names or ())[k]: kind for k, kind in found.items()}
-    return AsidePlan(names, context, source.is_text, damaged)
+    context = {(source.names or ())[k]: kind for k, kind in found.items() if kind != "none"}
+    given_up = tuple((source.names or ())[k] for k, kind in found.items() if kind == "none")
+    taken = dict(list(context.items())[: None if config.context is not None else MOST_CONTEXT])
+    return AsidePlan(names, taken, source.is_text, damaged, given_up)
 
 
 class AsideReader:
@@ -133,7 +137,9 @@ class AsideReader:
         raw = tuple(gatherer.finish() for gatherer in self._gatherers.values())
         names = {name: join_arrow(chunks) for name, chunks in self._chunks.items()}
         if is_part:
-            return Aside((), names, raw, self.plan.damaged)
+            kept = tuple(each for each in raw if each.kind != "none")
+            given_up = (*self.plan.given_up, *(r.name for r in raw if r.kind == "none"))
+            return Aside((), names, kept, self.plan.damaged, given_up=given_up)
         found = [_file_column(files), *map(group_rows, raw)]
         context = tuple(column for column in found if column is not None)
         return Aside(context, names, (), self.plan.damaged)
@@ -232,9 +238,7 @@ def _find_context(
     damaged |= find_damaged({source.names[k]: k for k in free}, read_first)
     for k, column in firsts.items():
         coders[k].code(column)
-    given_up = {k for k in free if coders[k].kind == "none" or source.names[k] in damaged}
-    seem = {k: coders[k].kind for k in free if k not in given_up}
-    return dict(list(seem.items())[:MOST_CONTEXT])
+    return {k: coders[k].kind for k in free if source.names[k] not in damaged}
 
 
 def _file_column(files: Sequence[tuple[str, int]]) -> ContextColumn | None:

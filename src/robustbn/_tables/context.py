@@ -180,6 +180,7 @@ class Aside:
     counted : context that is counted, where nobody holds the group of each row.
     numbers : of the rows whose names are there, in order; None if all are.
     n_rows : that were read, if not all have their names here.
+    given_up : of a part of a table, columns that turned out to be no context.
     is_forgotten : whether context was counted for other verdicts than those of today.
     """
 
@@ -190,6 +191,7 @@ class Aside:
     counted: CountedContext | None = None
     numbers: NDArray[np.int64] | None = None
     n_rows: int = 0
+    given_up: tuple[str, ...] = ()
     is_forgotten: bool = False
 
     def without_counts(self) -> Aside:

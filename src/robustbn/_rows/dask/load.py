@@ -23,6 +23,7 @@ from robustbn._rows.dask.partition import (
 from robustbn._rows.dask.questions import describe
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.kernels import load_kernels
+from robustbn._tables.aside import plan_aside
 from robustbn._tables.coded import Reading
 from robustbn._tables.encode import require_rows
 from robustbn._tables.sources import Source
@@ -68,7 +69,7 @@ def load_on_dask(
     name = load_kernels(kernels).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
     tell = progress or (lambda done, n, what: None)
     reader = Reader(network.with_cpts(None), config, name)
-    tasks, reading = _plan(network, table, reader)
+    tasks, reading, files = _plan(network, table, reader)
     futures = client.compute(tasks)
     for _ in as_they_come(futures, "encoding partitions", tell):
         pass  # they stay where they are
@@ -88,7 +89,8 @@ def load_on_dask(
         n_incomplete=sum(f.n_incomplete for f in founds),
         ignored=tuple(dict.fromkeys([*reading.ignored, *(i for f in founds for i in f.ignored)])),
     )
-    return RowsOnDask(network, partitions, reading, np.concatenate(dropped), name, n_threads)
+    gone = np.concatenate(dropped)
+    return RowsOnDask(network, partitions, reading, gone, name, n_threads, tuple(founds), files)
 
 
 def _find_client() -> Any:
@@ -116,23 +118,29 @@ def _require_edges(config: TableConfig) -> None:
             )
 
 
-def _plan(network: BayesianNetwork, table: Any, reader: Reader) -> tuple[list[Any], Reading]:
-    """Return what makes each partition, not run yet, and what is known of the table so far."""
+def _plan(
+    network: BayesianNetwork, table: Any, reader: Reader
+) -> tuple[list[Any], Reading, tuple[str, ...]]:
+    """Return what makes each partition, not run yet; what is known of the table so far; files."""
     from dask.delayed import delayed
 
     how = delayed(reader, traverse=False)
     encode: Callable[[Any, int, Reader], Partition] = encode_batches
-    kind, where, ignored = "python", "The Dask bag", tuple[str, ...]()
+    kind, where, ignored, files = "python", "The Dask bag", tuple[str, ...](), tuple[str, ...]()
     if isinstance(table, str | os.PathLike):
         root = os.fspath(table)
         encode, kind, where = encode_file, "file", root
-        pieces: list[Any] = [delayed(part, traverse=False) for part in _split_files(root)]
+        parts = _split_files(root)
+        files = tuple(part.file for part in parts)
+        pieces: list[Any] = [delayed(part, traverse=False) for part in parts]
     elif is_on_dask(table) and hasattr(table, "columns") and hasattr(table, "to_delayed"):
         encode, kind, where = encode_frame, "pandas", "The Dask frame"
         names = tuple(str(name) for name in table.columns)
         source = Source(names, len(names), None, kind, where, lambda positions: iter(()))
         wanted = {names[k] for k in find_columns(source, network, reader.config)}
         ignored = tuple(name for name in names if name not in wanted)
+        plan = plan_aside(source, [k for k, n in enumerate(names) if n in wanted], reader.config)
+        wanted |= set(plan.columns) if reader.config.context is not None else set(names)
         pieces = table[[c for c in table.columns if str(c) in wanted]].to_delayed()
     elif is_on_dask(table) and type(table).__name__ == "Bag":
         pieces = table.to_delayed()
@@ -144,7 +152,7 @@ def _plan(network: BayesianNetwork, table: Any, reader: Reader) -> tuple[list[An
         )
     encode_one = delayed(encode, pure=False, traverse=False)
     tasks = [encode_one(piece, number, how) for number, piece in enumerate(pieces)]
-    return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config)
+    return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config), files
 
 
 def _split_files(root: str) -> list[FilePart]:

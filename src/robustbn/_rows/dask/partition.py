@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.coded import Table
+from robustbn._tables.groups import RawContext
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.table import encode_source, encode_table
 from robustbn.exceptions import DataError
@@ -33,7 +34,16 @@ class Reader:
 
 @dataclass(frozen=True)
 class FoundInPartition:
-    """What was found in a partition; `dropped` are the numbers of the rows that were left out."""
+    """What was found in a partition.
+
+    Parameters
+    ----------
+    n_read, n_missing, n_unknown, ignored, n_incomplete : as in `Reading`.
+    dropped : numbers of the rows that were left out.
+    context, given_up, damaged : columns of context, those that turned out to be none, and those
+        that cannot be read.
+    name_bytes : that the columns take which rows keep.
+    """
 
     n_read: int
     n_missing: Mapping[str, int]
@@ -41,6 +51,19 @@ class FoundInPartition:
     ignored: tuple[str, ...]
     dropped: NDArray[np.int64]
     n_incomplete: int = 0
+    context: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    name_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionPiece:
+    """What the rows of a partition, or of a batch in it, have beside the network's columns."""
+
+    n_read: int
+    context: tuple[RawContext, ...]
+    names: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +77,7 @@ class Partition:
     kernels: str
     codes: Codes
     found: FoundInPartition
+    pieces: tuple[PartitionPiece, ...] = ()
 
     @cached_property
     def rows(self) -> Rows:
@@ -67,6 +91,8 @@ class Partition:
         """Tell Dask what it holds, the packed rows included."""
         packed = getattr(self.__dict__.get("rows"), "packed", None)
         own = 0 if packed is None else packed.nbytes
+        own += self.found.name_bytes
+        own += sum(raw.codes.nbytes for piece in self.pieces for raw in piece.context)
         return self.codes.nbytes + self.found.dropped.nbytes + own + 1000
 
 
@@ -97,7 +123,7 @@ def _n_threads() -> int:
 def encode_frame(frame: Any, number: int, reader: Reader) -> Partition:
     """Encode a partition of a Dask frame."""
     source = replace(open_table(frame), where=f"Partition {number}")
-    return _hold([encode_source(source, reader.network, reader.config)], number, reader)
+    return _hold([_encode(source, reader)], number, reader)
 
 
 def encode_batches(batches: Any, number: int, reader: Reader) -> Partition:
@@ -115,14 +141,18 @@ def encode_batches(batches: Any, number: int, reader: Reader) -> Partition:
                 raise DataError(f"{where}: {error}") from None
         else:
             source = replace(open_table(item), where=where)
-            tables.append(encode_source(source, reader.network, reader.config))
+            tables.append(_encode(source, reader))
     return _hold(tables, number, reader)
 
 
 def encode_file(part: FilePart, number: int, reader: Reader) -> Partition:
     """Encode a file, or a part of one."""
     source = _open_part(part, f"Partition {number} ({part})", reader.config)
-    return _hold([encode_source(source, reader.network, reader.config)], number, reader)
+    return _hold([_encode(source, reader)], number, reader)
+
+
+def _encode(source: Source, reader: Reader) -> Table:
+    return encode_source(source, reader.network, reader.config, is_part=True)
 
 
 def _open_part(part: FilePart, where: str, config: TableConfig) -> Source:
@@ -165,10 +195,17 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
             unknown[node] = unknown.get(node, 0) + n
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
     incomplete = sum(t.reading.n_incomplete for t in tables)
-    found_here = FoundInPartition(
-        n_read, missing, unknown, ignored, np.concatenate(dropped), incomplete
+    pieces = tuple(
+        PartitionPiece(t.reading.n_read, t.aside.raw, dict(t.aside.names)) for t in tables
     )
-    partition = Partition(layout, reader.kernels, codes, found_here)
+    found_here = FoundInPartition(
+        n_read, missing, unknown, ignored, np.concatenate(dropped), incomplete,
+        tuple(dict.fromkeys(raw.name for piece in pieces for raw in piece.context)),
+        tuple(dict.fromkeys(name for t in tables for name in t.aside.given_up)),
+        {name: why for t in tables for name, why in t.aside.damaged.items()},
+        sum(column.nbytes for piece in pieces for column in piece.names.values()),
+    )  # fmt: skip
+    partition = Partition(layout, reader.kernels, codes, found_here, pieces)
     try:
         partition.rows  # noqa: B018 - packs them
     except DataError as error:  # a plain one, because it has to travel

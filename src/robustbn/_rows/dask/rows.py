@@ -16,6 +16,7 @@ from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
+from robustbn._rows.dask.partition import FoundInPartition
 from robustbn._rows.dask.questions import (
     Question,
     all_codes,
@@ -131,6 +132,8 @@ class RowsOnDask:
     dropped : numbers of the rows that were left out, among all that were read.
     kernels : that the workers use, and the host has to use too: "native" or "numpy".
     n_threads : of the host.
+    founds : what was found in each partition.
+    files : of each partition, if the table is a path.
     """
 
     network: BayesianNetwork
@@ -139,6 +142,8 @@ class RowsOnDask:
     dropped: NDArray[np.int64]
     kernels: str
     n_threads: int | None = None
+    founds: tuple[FoundInPartition, ...] = ()
+    files: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.partitions.n_rows
