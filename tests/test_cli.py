@@ -22,9 +22,9 @@ from click.testing import CliRunner
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, read_network, write_network
 from robustbn._cli.corrupt import ADVERSARIES
-from robustbn._cli.exits import say_as_options
 from robustbn._cli.fit import METHOD_NAMES
 from robustbn._cli.fit_files import hash_files
+from robustbn._cli.wording import say_as_options
 from robustbn._means import ORACLES
 from robustbn.adversary import KINDS
 from robustbn.cli import COMMANDS, main

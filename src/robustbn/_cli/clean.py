@@ -32,14 +32,15 @@ TRUST_COLUMN = "robustbn_trust"
 
 def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
     """Note the output; it has the format of the table."""
-    from robustbn._tables.files import find_files, suffix_of
+    from robustbn._core.nearby import inner_suffix
+    from robustbn._tables.files import find_files
 
     if options["clean"] is None:
         if options["drop_distrusted"]:
             raise click.UsageError("--drop-distrusted goes with --clean FILE.")
         return
     files = find_files(table_path)
-    outputs.plan("clean", options["clean"], (suffix_of(files[0]),))
+    outputs.plan("clean", options["clean"], (inner_suffix(files[0]),))
     target = Path(options["clean"]).resolve()
     if target in [file.resolve() for file in files] or Path(table_path).resolve() in target.parents:
         raise click.UsageError(f"{options['clean']} is among the files that are read.")
@@ -47,10 +48,11 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
-    from robustbn._tables.files import DATASETS, TEXT, find_files, suffix_of
+    from robustbn._core.nearby import inner_suffix
+    from robustbn._tables.files import DATASETS, TEXT, find_files
 
     files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
-    suffix = suffix_of(files[0])
+    suffix = inner_suffix(files[0])
     if suffix in TEXT:
         sep = job.config.sep or TEXT[suffix] or ","
         lines = _add_to_records(files, sep, job.config.encoding, weights, is_dropping)

@@ -9,6 +9,7 @@ import click
 
 from robustbn._cli.files import TABLES, Outputs, write_codes, write_columns
 from robustbn._cli.networks import load_network, network_options, some
+from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
@@ -51,6 +52,7 @@ def command(network: str, table: str, screen: Screen, **options: Any) -> None:
     """  # noqa: D301
     from robustbn.simulate import corrupt
 
+    refuse_swapped(network, table)
     eps, output = options["eps"], Path(options["output"])
     if not 0 <= eps < 1:
         raise click.BadParameter(f"a share of rows, from 0 to below 1; found {eps:g}.")

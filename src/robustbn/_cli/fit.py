@@ -13,6 +13,7 @@ from robustbn._cli import COMMAND_LINE, exits
 from robustbn._cli.clean import plan_clean, write_clean
 from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
 from robustbn._cli.networks import EXAMPLE, load_network, network_options
+from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
@@ -25,6 +26,7 @@ from robustbn._cli.tables import (
     take_options,
     with_aside,
 )
+from robustbn._cli.wording import say_as_options
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
@@ -210,6 +212,7 @@ def plan_job(
     network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
+    refuse_swapped(network_path, table_path)
     outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -362,7 +365,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         except RobustBNError:
             raise
         except ValueError as error:  # settings that do not go together
-            raise click.UsageError(exits.say_as_options(str(error))) from None
+            raise click.UsageError(say_as_options(str(error))) from None
 
 
 def _title(job: Job, fit: RobustEstimator) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,6 @@ import click
 from robustbn._cli import exits
 from robustbn._cli.columns import describe_table, show_table, survey_table
 from robustbn._cli.networks import (
-    EXAMPLE,
     describe,
     is_model,
     load_model,
@@ -19,10 +17,12 @@ from robustbn._cli.networks import (
     network_options,
     some,
 )
+from robustbn._cli.order import has_more_columns, is_table
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import draft_network, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._cli.wording import say_as_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,26 +76,14 @@ def command(
 def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
     """Return which argument is the network, and which the table."""
     if len(paths) == 1:
-        return (None, paths[0]) if _is_table(paths[0], states) else (paths[0], None)
+        return (None, paths[0]) if is_table(paths[0], states) else (paths[0], None)
     first, second = paths
-    surely = [_is_table(path, "") for path in paths]
+    surely = [is_table(path, "") for path in paths]
     if not any(surely) and is_edge_list(first) and is_edge_list(second):
-        return (second, first) if _has_more_columns(first, second) else (first, second)
+        return (second, first) if has_more_columns(first, second) else (first, second)
     if surely[0] or (is_edge_list(first) and not is_edge_list(second) and not surely[1]):
         return second, first
     return first, second
-
-
-def _has_more_columns(first: str, second: str) -> bool:
-    """Whether the first of two text files has other than two columns, and the second has two."""
-    from robustbn._tables.sources import open_table
-    from robustbn.exceptions import DataError
-
-    try:
-        counts = [open_table(path).n_columns for path in (first, second)]
-    except DataError:
-        return False
-    return counts[0] != 2 and counts[1] == 2
 
 
 def _look(
@@ -179,20 +167,7 @@ def _match(
         "ignored": [name for name in names if name not in of_node],
         "lacking": [node for node in nodes if node not in of_node],
     }
-    return columns, [{**asdict(p), "remedy": exits.say_as_options(p.remedy)} for p in problems]
-
-
-def _is_table(text: str, states: str | None) -> bool:
-    """Whether a single argument is a table and not a network."""
-    from robustbn._networks import FORMATS
-
-    if text.startswith(EXAMPLE):
-        return False
-    path = Path(text)
-    suffixes = [s.lower() for s in path.suffixes]
-    suffix = next((s for s in reversed(suffixes) if s not in (".gz", ".zst", ".bz2")), "")
-    kind = FORMATS.get(suffix)
-    return states is None if kind == "edges" else kind is None
+    return columns, [{**asdict(p), "remedy": say_as_options(p.remedy)} for p in problems]
 
 
 def _describe_model(path: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from robustbn._cli import exits
 from robustbn._cli.files import TABLES, Outputs, write_columns
 from robustbn._cli.networks import is_model, load_model, load_network, require_tables
+from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import build_config, read_rows, table_options, take_options
 
@@ -56,6 +57,7 @@ def command(
       robustbn score model.json tomorrow.csv -o judged.parquet --fail-over 5
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
+    refuse_swapped(network, table)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
     reading = take_options(options)

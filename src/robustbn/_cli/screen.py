@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.exits import plain, say_as_options
+from robustbn._cli.exits import plain
+from robustbn._cli.wording import say_as_options
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,6 +10,7 @@ import click
 
 from robustbn._cli.files import Outputs, network_suffixes
 from robustbn._cli.networks import EXAMPLE, is_model
+from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import build_config, table_options, take_options
 
@@ -66,6 +67,7 @@ def command(
       robustbn states edges.csv rows.csv -o network.json --bins age:18,65 --most-states 20
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
+    refuse_swapped(edges, table)
     inputs = [edges, table] if states is None else [edges, table, states]
     outputs = Outputs(force, inputs)
     outputs.plan("network", output, network_suffixes())

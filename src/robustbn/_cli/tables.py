@@ -196,7 +196,7 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
 
 
 def _usage(message: str) -> click.UsageError:
-    from robustbn._cli.exits import say_as_options
+    from robustbn._cli.wording import say_as_options
 
     return click.UsageError(say_as_options(message))
 

@@ -91,7 +91,7 @@ def _read_parts(
         if states is None:
             raise NetworkError(
                 f"{source}: an edge list does not say which states the nodes have. Give them: "
-                'read_network("edges.csv", states="states.json"). Or let a table say: '
+                'read_network("edges.csv", states="states.json"). A table can give them, too: '
                 'robustbn.states_from("rows.csv", "edges.csv").'
             )
         from robustbn._networks.edges import read_states
@@ -186,5 +186,9 @@ def choose_format(path: Path, format: str | None = None) -> str:
             raise NetworkError(f"There is no network format {format!r}; there are {names}.")
         return format
     if suffix not in FORMATS:
-        raise NetworkError(f"{path}: {known}. Give `format=` if the file is one of these.")
+        from robustbn._core.nearby import did_you_mean
+
+        gone = "" if path.exists() else "there is no such file; "
+        hint = did_you_mean(path, FORMATS) or " Give `format=` if the file is one of these."
+        raise NetworkError(f"{path}: {gone}{known}.{hint}")
     return FORMATS[suffix]

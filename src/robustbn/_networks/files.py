@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from robustbn._core.nearby import did_you_mean
 from robustbn.exceptions import (
     NetworkError,
     NetworkFileError,
@@ -115,17 +116,21 @@ def write_bytes(data: bytes, path: Path) -> None:
 
 def _refusal(error: OSError, path: Path, done: str) -> NetworkFileError:
     """Return the error that says, in a sentence, why the file cannot be read or written."""
+    from robustbn._networks import FORMATS
+
     kind: type[NetworkFileError]
+    hint = ""
     if isinstance(error, IsADirectoryError) or path.is_dir():
         kind, why = NetworkIsADirectoryError, "it is a folder. Give the name of a file"
     elif isinstance(error, FileNotFoundError) and done == "written":
         kind, why = NetworkFileNotFoundError, f"there is no folder {path.parent}"
     elif isinstance(error, FileNotFoundError):
         kind, why = NetworkFileNotFoundError, f"there is no such file (looked in {Path.cwd()})"
+        hint = did_you_mean(path, FORMATS)
     elif isinstance(error, PermissionError):
         kind, why = NetworkPermissionError, "permission is denied"
     else:
         kind, why = NetworkFileError, error.strerror or str(error)
-    refusal = kind(f"{path} cannot be {done}: {why}.")
+    refusal = kind(f"{path} cannot be {done}: {why}.{hint}")
     refusal.errno = error.errno
     return refusal

@@ -40,12 +40,13 @@ def is_large(table: Any, network: BayesianNetwork) -> bool:
     """Whether the codes of a table in files or a database would take much of the memory."""
     limit = HELD_SHARE * physical_bytes()
     if isinstance(table, str | os.PathLike):
-        from robustbn._tables.files import COMPRESSED, find_files, is_packed, open_file
+        from robustbn._core.nearby import COMPRESSIONS
+        from robustbn._tables.files import find_files, is_packed, open_file
 
         files = find_files(os.fspath(table))
         if not is_packed(files):  # text: a value takes two bytes or more
             sizes = [
-                f.stat().st_size * (COMPRESSION if f.suffix in COMPRESSED else 1) for f in files
+                f.stat().st_size * (COMPRESSION if f.suffix in COMPRESSIONS else 1) for f in files
             ]
             return sum(sizes) / 2 > limit
         source = open_file(os.fspath(table), sep=None, encoding="utf-8")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
 from robustbn._tables.json_lines import open_without_changed
@@ -20,7 +21,6 @@ from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
-COMPRESSED = (".gz", ".zst", ".bz2")
 DATASETS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -54,7 +54,7 @@ def open_files(
     root : the path they were found by: folders below it may hold columns, such as `year=2024`.
     where : what to call them in messages.
     """
-    suffix = suffix_of(files[0])
+    suffix = inner_suffix(files[0])
     try:
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
@@ -79,7 +79,7 @@ def _rows_of_fragments(dataset: Any) -> list[tuple[str, int]]:
 
 def is_packed(files: list[Path]) -> bool:
     """Whether files say how many rows they have without being read, unlike text."""
-    return suffix_of(files[0]) not in TEXT and DATASETS[suffix_of(files[0])] != "json"
+    return inner_suffix(files[0]) not in TEXT and DATASETS[inner_suffix(files[0])] != "json"
 
 
 def unreadable(path: str, error: Exception) -> UnreadableError:
@@ -135,9 +135,9 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     """Refuse files of unknown or several kinds, and empty ones."""
     for file in files:
-        if suffix_of(file) not in (*TEXT, *DATASETS):
+        if inner_suffix(file) not in (*TEXT, *DATASETS):
             raise _not_a_table(file)
-    kinds = sorted({suffix_of(file) for file in files})
+    kinds = sorted({inner_suffix(file) for file in files})
     if len(kinds) > 1:
         raise DataError(
             f"{path}: files of several kinds ({', '.join(kinds)}). Name one, such as "
@@ -149,13 +149,7 @@ def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
 
 
 def _not_there(path: Path) -> DataError:
-    hint = _query_hint(str(path))
-    if not hint and path.parent.is_dir():
-        import difflib  # seldom needed
-
-        names = [f.name for f in path.parent.iterdir()]
-        near = difflib.get_close_matches(path.name, names, 1)
-        hint = f" Did you mean {path.parent / near[0]}?" if near else ""
+    hint = _query_hint(str(path)) or did_you_mean(path, (*TEXT, *DATASETS))
     return DataError(f"{path}: no such file or folder.{hint}")
 
 
@@ -165,20 +159,13 @@ def _query_hint(text: str) -> str:
 
 
 def _not_a_table(path: Path) -> DataError:
-    if suffix_of(path) in UNSAFE:
+    if inner_suffix(path) in UNSAFE:
         return DataError(
             f"{path} is refused: files of this kind may run code when they are opened. Load it "
             "yourself if you trust it, and pass the table."
         )
-    return DataError(f"{path} is not a table that can be read; known are {KNOWN}.")
-
-
-def suffix_of(path: Path) -> str:
-    """Return what says the kind of a file, in small letters: that before `.gz`."""
-    suffixes = [s.lower() for s in path.suffixes]
-    if len(suffixes) > 1 and suffixes[-1] in COMPRESSED:
-        return suffixes[-2]
-    return suffixes[-1] if suffixes else ""
+    hint = did_you_mean(path, (*TEXT, *DATASETS))
+    return DataError(f"{path} is not a table that can be read; known are {KNOWN}.{hint}")
 
 
 def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:
@@ -191,7 +178,7 @@ def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = T
     by_words : whether text is read by its distinct values.
     """
     try:
-        return _make_dataset(files, root, DATASETS[suffix_of(files[0])], by_words=by_words)
+        return _make_dataset(files, root, DATASETS[inner_suffix(files[0])], by_words=by_words)
     except UNREADABLE as error:
         raise unreadable(where, error) from None
 
