@@ -178,7 +178,7 @@ def test_few_rows_and_constant_columns_are_told():
         ),
         ("t.pkl", b"anything", "t.pkl is refused: files of this kind may run code"),
         ("t.joblib", b"anything", "t.joblib is refused"),
-        ("t.xlsx", b"anything", r"t.xlsx is not a table that can be read; known are .csv"),
+        ("t.xls", b"anything", r"t.xls is not a table that can be read; known are .csv"),
         ("t", b"anything", "is not a table that can be read; known are"),
     ],
 )

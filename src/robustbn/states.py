@@ -10,6 +10,7 @@ from typing import Any
 
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
+from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import GIVEN, ColumnStates, StateRules, decide_states
 from robustbn._tables.survey import survey_columns
@@ -79,6 +80,8 @@ def states_from(
     sep: str | None = None,
     encoding: str = "utf-8",
     connection: Any = None,
+    format: str | None = None,
+    sheet: str | int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> FoundStates:
     """Find the states of the nodes of an edge list in a table: one pass, bounded memory.
@@ -98,7 +101,7 @@ def states_from(
         rows. A node that is named here is cut however few different values it has.
     most_states : states that a node may have, "other" among them.
     most_numbers : different numbers that stay as they are.
-    rename, labels, ignore_case, sep, encoding, connection : as in `read_table`.
+    rename, labels, ignore_case, sep, encoding, connection, format, sheet : as in `read_table`.
     watch : is told the number of rows of each stretch that was read.
 
     Examples
@@ -110,7 +113,7 @@ def states_from(
     (('low', 'medium', 'high'), ('< 1250', '[1250, 1500)', '[1500, 1750)', '>= 1750'))
     >>> fitted = robustbn.fit(found.network, rows, random_state=0)
     """
-    source = _open(table, sep, encoding, connection)
+    source = _open(localize(table, format=format, sheet=sheet), sep, encoding, connection)
     given = {} if states is None else read_states(states)
     rename = rename or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
@@ -146,7 +149,7 @@ def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:
     if isinstance(edges, BayesianNetwork):
         return {node: list(of) for node, of in edges.parents.items()}
     if isinstance(edges, str | os.PathLike):
-        return read_parents(Path(edges), names)
+        return read_parents(os.fspath(edges), names)
     if isinstance(edges, Mapping):
         parents: dict[str, list[str]] = {node: list(of) for node, of in edges.items()}
         for of in list(parents.values()):

@@ -42,7 +42,8 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
     files = find_files(table_path)
     outputs.plan("clean", options["clean"], (inner_suffix(files[0]),))
     target = Path(options["clean"]).resolve()
-    if target in [file.resolve() for file in files] or Path(table_path).resolve() in target.parents:
+    read = [file.resolve() for file in files]
+    if target in read or Path(table_path).resolve() in target.parents:
         raise click.UsageError(f"{options['clean']} is among the files that are read.")
 
 

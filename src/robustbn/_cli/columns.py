@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._cli.screen import Steps, print_facts
 from robustbn._cli.states import describe_column
+from robustbn._core.elsewhere import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,7 @@ def survey_table(
 
     n_rows = 0
     surveys: list[ColumnSurvey] = []
-    with steps.step("read", f"reading {path}"):
+    with steps.step("read", f"reading {name_of(path)}"):
         source = open_table(path, sep=config.sep, encoding=config.encoding)
         steps.expect(source.n_rows)
         for surveys in survey_columns(source, range(source.n_columns)):
@@ -43,7 +44,7 @@ def survey_table(
 def describe_table(path: str, surveys: Sequence[ColumnSurvey], n_rows: int) -> dict[str, Any]:
     """Return the columns of a table as plain values."""
     columns = [_describe(survey) for survey in surveys]
-    return {"path": path, "rows": n_rows, "columns": columns}
+    return {"path": name_of(path), "rows": n_rows, "columns": columns}
 
 
 def _describe(survey: ColumnSurvey) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from robustbn._cli.files import TABLES, Outputs, write_codes, write_columns
-from robustbn._cli.networks import load_network, network_options, some
+from robustbn._cli.networks import bring_network, load_network, network_options, some
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._cli.share import Share
-from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._cli.tables import bring_table, build_config, read_rows, table_options, take_options
 
 ADVERSARIES = (
     "product", "network", "repeated", "flipped", "shift", "rowflip", "comonotone", "misjoined",
@@ -57,10 +57,11 @@ def command(network: str, table: str, screen: Screen, **options: Any) -> None:
     if not 0 <= eps < 1:
         raise click.BadParameter(f"a share of rows, from 0 to below 1; found {eps:g}.")
     bad_path = options["bad"] or output.with_suffix(".bad.csv")
+    reading = take_options(options)
+    network, table = bring_network(network), bring_table(table, reading)
     outputs = Outputs(options["force"], [network, table])
     outputs.plan("rows", output, TABLES)
     outputs.plan("bad rows", bad_path, TABLES)
-    reading = take_options(options)
     with screen.catching_warnings(), screen.steps() as steps:
         source = load_network(network, states=options["states"], max_table=options["max_table"])
         good = read_rows(table, source, build_config(reading, source), steps)

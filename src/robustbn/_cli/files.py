@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.exits import CannotWriteError
+from robustbn._core.elsewhere import url_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +55,9 @@ class Outputs:
         """
         if path is None:
             return
+        url = url_of(path)
+        if url is not None:
+            raise click.UsageError(f"{url} is elsewhere: write a file here, and copy it there.")
         path = Path(path)
         target = path.resolve()
         if kinds and path.suffix.lower() not in kinds:

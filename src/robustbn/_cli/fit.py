@@ -12,13 +12,14 @@ import click
 from robustbn._cli import COMMAND_LINE, exits
 from robustbn._cli.clean import plan_clean, write_clean
 from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
-from robustbn._cli.networks import EXAMPLE, load_network, network_options
+from robustbn._cli.networks import EXAMPLE, bring_network, load_network, network_options
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import (
     aside_options,
+    bring_table,
     build_config,
     read_known,
     read_rows,
@@ -27,6 +28,7 @@ from robustbn._cli.tables import (
     with_aside,
 )
 from robustbn._cli.wording import say_as_options
+from robustbn._core.elsewhere import name_of, plain_path
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
@@ -156,8 +158,8 @@ def command(
 
     NETWORK: .bif, .xmlbif, .xdsl, .net, .uai, .json, an edge list (.csv, .tsv), or example:alarm;
     its own tables are ignored. States that an edge list does not get from --states are found in
-    the table, as `robustbn states` shows. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, a folder, a
-    pattern.
+    the table, as `robustbn states` shows. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, .xlsx, a
+    folder, a pattern, '-' for standard input. Both may be URLs: https://, s3://, gs://.
 
     \b
     Look, without writing anything:
@@ -213,6 +215,8 @@ def plan_job(
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
     refuse_swapped(network_path, table_path)
+    reading = take_options(options)
+    network_path, table_path = bring_network(network_path), bring_table(table_path, reading)
     outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -222,7 +226,6 @@ def plan_job(
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
-    reading = take_options(options)
     network, found = _load(network_path, table_path, options, reading, screen)
     for name in ("network", "folder network"):
         if name in outputs:
@@ -287,7 +290,8 @@ def run_job(job: Job, steps: Steps) -> Done:
             rows=not job.options["no_rows"],
             edges=True,
         )
-        facts = fit_facts(report, fit, job.network_path, job.table_path)
+        names = name_of(job.network_path), name_of(job.table_path)
+        facts = fit_facts(report, fit, *names)
         facts["states"] = [] if job.found is None else describe_columns(job.found)
         facts["ask"] = rows_to_ask(fit, job.options)
         facts["files"] = job.outputs.names
@@ -351,7 +355,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         steps.tell(f"{what}: {done} of {of} parts")
 
     table: Any = job.table_path
-    doing = f"fitting {job.table_path}, read in stretches"
+    doing = f"fitting {name_of(job.table_path)}, read in stretches"
     known = read_known(job.table_path, options["known"], job.config)
     if estimator._find_place(table) == "memory":
         table = read_rows(job.table_path, job.network, job.config, steps, has_context=True)
@@ -369,8 +373,8 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
 
 
 def _title(job: Job, fit: RobustEstimator) -> str:
-    names = [job.network_path.removeprefix(EXAMPLE), job.table_path]
-    network, table = (Path(name).name for name in names)
+    paths = [job.network_path.removeprefix(EXAMPLE), job.table_path]
+    network, table = (plain_path(name_of(path)).name for path in paths)
     return f"{network} and {table}, {fit.reading_.n_rows:,} rows"
 
 

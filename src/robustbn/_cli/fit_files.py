@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
+from robustbn._core.elsewhere import name_of
 from robustbn._show.fitted import versions
 from robustbn._show.page import Report
 from robustbn._show.page.content import interval
@@ -104,11 +105,12 @@ def hash_files(text: str) -> list[dict[str, Any]]:
         files = sorted(Path(p) for p in matches if Path(p).is_file())
     found: list[dict[str, Any]] = []
     for file in files:
+        name = name_of(file)
         try:
             with file.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:  # the fit may have skipped it
-            found.append({"path": str(file), "error": str(error)})
+            found.append({"path": name, "error": str(error)})
             continue
-        found.append({"path": str(file), "bytes": file.stat().st_size, "sha256": digest})
+        found.append({"path": name, "bytes": file.stat().st_size, "sha256": digest})
     return found

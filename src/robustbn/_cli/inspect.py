@@ -10,6 +10,7 @@ import click
 from robustbn._cli import exits
 from robustbn._cli.columns import describe_table, show_table, survey_table
 from robustbn._cli.networks import (
+    bring_network,
     describe,
     is_model,
     load_model,
@@ -21,8 +22,9 @@ from robustbn._cli.order import has_more_columns, is_table
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import draft_network, find_states, is_edge_list, lacks_states
-from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._cli.tables import bring_table, build_config, read_rows, table_options, take_options
 from robustbn._cli.wording import say_as_options
+from robustbn._core.elsewhere import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,13 +65,16 @@ def command(
         raise click.BadParameter(f"a share of rows above 0 and below 0.5; found {eps}.")
     reading = take_options(options)
     network, table = _tell_apart(paths, options["states"])
+    network = None if network is None else bring_network(network)
+    table = None if table is None else bring_table(table, reading)
     with screen.catching_warnings(), screen.steps() as steps:
         facts = _look(network, table, options, reading, eps, steps)
     facts["eps"] = eps
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
     if facts.get("problems"):
-        exits.say_error(f"{table} cannot be read for {network} as it is.")
+        names = [name_of(str(path)) for path in (table, network)]
+        exits.say_error(f"{names[0]} cannot be read for {names[1]} as it is.")
         ctx.exit(exits.DATA)
 
 
@@ -133,7 +138,7 @@ def _look(
 
 def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[str, Any]:
     wanted = round(network.n_configurations / eps**2)
-    return {"path": path, **describe(network), "rows_wanted": wanted}
+    return {"path": name_of(path), **describe(network), "rows_wanted": wanted}
 
 
 def _nothing() -> BayesianNetwork:
@@ -195,7 +200,7 @@ def _check(
         counts = load_rows(network, table.codes, holed=table.holed).count()
     found = diagnose(network.layout, counts, eps)
     return {
-        "path": path,
+        "path": name_of(path),
         "rows_read": reading.n_read,
         "rows": reading.n_rows,
         "rows_left_out": reading.n_dropped,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from robustbn._core.elsewhere import plain_path, url_of
 
 if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork
@@ -66,6 +67,13 @@ def load_network(
     )
 
 
+def bring_network(text: str) -> str:
+    """Return the name of a network here; one that is elsewhere is fetched, once for a command."""
+    from robustbn._networks.files import find_file
+
+    return text if url_of(text) is None else str(find_file(text))
+
+
 def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
     """Refuse a network without tables."""
     from robustbn.exceptions import NetworkError
@@ -79,11 +87,13 @@ def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
 
 def is_model(text: str) -> bool:
     """Whether a file is a fitted estimator, as `fit --model` writes it."""
-    from robustbn._networks.files import read_bytes
+    from robustbn._networks.files import find_file, read_bytes
 
-    path = Path(text)
-    names = [s.lower() for s in path.suffixes[-2:]]
-    if ".json" not in names or not path.is_file():
+    names = [s.lower() for s in plain_path(text).suffixes[-2:]]
+    if text.startswith(EXAMPLE) or ".json" not in names:
+        return False
+    path = find_file(text)
+    if not path.is_file():
         return False
     return b'"robustbn-model"' in read_bytes(path)[:400]
 

@@ -10,6 +10,7 @@ import click
 
 from robustbn._cli import COMMAND_LINE
 from robustbn._cli.networks import EXAMPLE
+from robustbn._core.elsewhere import plain_path
 
 
 def refuse_swapped(network: str, table: str) -> None:
@@ -43,7 +44,7 @@ def network_kind(text: str) -> str | None:
     from robustbn._core.nearby import inner_suffix
     from robustbn._networks import FORMATS
 
-    return "json" if text.startswith(EXAMPLE) else FORMATS.get(inner_suffix(Path(text)))
+    return "json" if text.startswith(EXAMPLE) else FORMATS.get(inner_suffix(plain_path(text)))
 
 
 def is_text(text: str) -> bool:
@@ -64,10 +65,11 @@ def looks_like_network(text: str) -> bool:
 def is_surely_table(text: str) -> bool:
     """Whether a name is that of a table and of nothing else."""
     from robustbn._core.nearby import inner_suffix
-    from robustbn._tables.files import DATASETS, TEXT
+    from robustbn._tables.files import TABLE_SUFFIXES
+    from robustbn._tables.here import STANDARD_INPUT
 
-    suffix = inner_suffix(Path(text))
-    return suffix in (*TEXT, *DATASETS) and not looks_like_network(text)
+    is_kind = inner_suffix(plain_path(text)) in TABLE_SUFFIXES or text == STANDARD_INPUT
+    return is_kind and not looks_like_network(text)
 
 
 def has_more_columns(first: str, second: str) -> bool:
@@ -96,11 +98,11 @@ def is_table(text: str, states: str | None) -> bool:
     """
     from robustbn._core.nearby import find_near, inner_suffix
     from robustbn._networks import FORMATS
-    from robustbn._tables.files import DATASETS, TEXT
+    from robustbn._tables.files import TABLE_SUFFIXES
 
     kind = network_kind(text)
     if kind is None and not is_surely_table(text):  # mistyped: what is beside it?
-        near = find_near(Path(text), {*FORMATS, *TEXT, *DATASETS})
+        near = find_near(Path(text), {*FORMATS, *TABLE_SUFFIXES})
         kind = None if near is None else FORMATS.get(inner_suffix(near))
         return kind in (None, "edges")
     return states is None if kind == "edges" else kind is None

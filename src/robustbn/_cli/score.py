@@ -9,10 +9,23 @@ import numpy as np
 
 from robustbn._cli import exits
 from robustbn._cli.files import TABLES, Outputs, write_columns
-from robustbn._cli.networks import is_model, load_model, load_network, require_tables
+from robustbn._cli.networks import (
+    bring_network,
+    is_model,
+    load_model,
+    load_network,
+    require_tables,
+)
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import build_config, read_rows, table_options, take_options
+from robustbn._cli.tables import (
+    bring_table,
+    build_config,
+    read_rows,
+    table_options,
+    take_options,
+)
+from robustbn._core.elsewhere import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,9 +71,10 @@ def command(
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
     refuse_swapped(network, table)
+    reading = take_options(options)
+    network, table = bring_network(network), bring_table(table, reading)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
-    reading = take_options(options)
     estimator = load_model(network) if is_model(network) else None
     is_robust = estimator is not None and hasattr(estimator, "weights")
     if options["fail_over"] is not None and not is_robust:
@@ -77,7 +91,7 @@ def command(
         facts, columns = judge(by, table, reading, options, steps)
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
-    facts = {"by": network, "table": table, **facts, "files": outputs.names}
+    facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
     limit = options["fail_over"]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import EXAMPLE, is_model
+from robustbn._cli.networks import EXAMPLE, bring_network, is_model
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import build_config, table_options, take_options
+from robustbn._cli.tables import bring_table, build_config, table_options, take_options
+from robustbn._core.elsewhere import name_of, plain_path
+from robustbn._core.nearby import inner_suffix
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,18 +69,19 @@ def command(
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
     refuse_swapped(edges, table)
+    reading = take_options(options)
+    edges, table = bring_network(edges), bring_table(table, reading)
     inputs = [edges, table] if states is None else [edges, table, states]
     outputs = Outputs(force, inputs)
     outputs.plan("network", output, network_suffixes())
-    reading = take_options(options)
     with screen.catching_warnings(), screen.steps() as steps:
         limits = {"most_states": most_states, "most_numbers": most_numbers}
         found = find_states(edges, table, reading, states, steps, **limits)
         with outputs.writing():
             outputs.write("network", found.network.write)
     facts = {
-        "edges": edges,
-        "table": table,
+        "edges": name_of(edges),
+        "table": name_of(table),
         "rows": found.n_rows,
         "columns": describe_columns(found),
         "files": outputs.names,
@@ -94,16 +96,14 @@ def is_edge_list(text: str) -> bool:
 
     if text.startswith(EXAMPLE) or is_model(text):
         return False
-    path = Path(text)
-    stem = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return FORMATS.get(stem.suffix.lower()) == "edges"
+    return FORMATS.get(inner_suffix(plain_path(text))) == "edges"
 
 
 def lacks_states(edges: str, states: str | None) -> bool:
     """Whether some nodes of an edge list have no states in a file of them."""
     from robustbn._networks.edges import read_parents, read_states
 
-    return states is None or not set(read_parents(Path(edges))) <= set(read_states(states))
+    return states is None or not set(read_parents(edges)) <= set(read_states(states))
 
 
 def find_states(
@@ -112,13 +112,13 @@ def find_states(
     reading: dict[str, Any],
     states: str | None,
     steps: Steps,
-    **limits: int,
+    **limits: Any,
 ) -> FoundStates:
     """Return the states of the nodes of an edge list, and show how far that is."""
     from robustbn.states import states_from
 
     config = build_config(reading, draft_network(edges))
-    with steps.step("states", f"finding states in {table}"):
+    with steps.step("states", f"finding states in {name_of(table)}"):
         return states_from(
             table,
             edges,
@@ -139,7 +139,7 @@ def draft_network(edges: str) -> BayesianNetwork:
     from robustbn._networks.edges import read_parents
     from robustbn.network import BayesianNetwork
 
-    nodes = read_parents(Path(edges))
+    nodes = read_parents(edges)
     return BayesianNetwork(dict.fromkeys(nodes, ()), dict.fromkeys(nodes, ("?",)))
 
 

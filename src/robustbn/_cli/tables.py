@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.screen import Steps
+from robustbn._core.elsewhere import name_of
+from robustbn._core.nearby import TABLE_FORMATS
 
 if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "on_unknown", "on_missing", "bins", "rename", "labels", "ignore_case", "codes", "sep",
-    "encoding",
+    "encoding", "format", "sheet",
 )  # fmt: skip
 
 
@@ -33,6 +35,14 @@ MISSING_WAYS = ("use", "observed", "state", "drop", "error")
 def table_options(function: Any) -> Any:
     """Give a command the options of reading a table."""
     for option in (
+        click.option(
+            "--sheet", metavar="NAME", help="Of a workbook (.xlsx): its name, or its number from 1."
+        ),
+        click.option(
+            "--format",
+            type=click.Choice(TABLE_FORMATS),
+            help="What TABLE is, whatever its name; '-' is known by its first bytes.",
+        ),
         click.option("--encoding", metavar="NAME", help="Of a text file.  [default: utf-8]"),
         click.option("--sep", metavar="CHAR", help="What parts columns; 'tab' for a tab."),
         click.option("--codes", is_flag=True, help="Whole numbers are positions of states."),
@@ -108,6 +118,14 @@ def take_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: options.pop(name) for name in NAMES}
 
 
+def bring_table(text: str, reading: dict[str, Any]) -> str:
+    """Return the name of a table here: of standard input or a URL, that of a copy."""
+    from robustbn._tables.here import localize
+
+    named: str = localize(text, format=reading["format"], sheet=reading["sheet"])
+    return named
+
+
 def build_config(
     options: dict[str, Any], network: BayesianNetwork, start: TableConfig | None = None
 ) -> TableConfig:
@@ -150,7 +168,7 @@ def read_rows(
     from robustbn._tables.sources import open_table
     from robustbn._tables.table import encode_source
 
-    with steps.step("read", f"reading {path}"):
+    with steps.step("read", f"reading {name_of(path)}"):
         source = open_table(path, sep=config.sep, encoding=config.encoding)
         steps.expect(source.n_rows)
 
@@ -176,7 +194,7 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
         return None
     source = open_table(path, sep=config.sep, encoding=config.encoding)
     if source.names is None or column not in source.names:
-        raise _usage(f"--known {column}: {path} has no such column.")
+        raise _usage(f"--known {column}: {name_of(path)} has no such column.")
     sides: list[int] = []
     for (values,) in source.read([source.names.index(column)]):
         words, labels = values.values, values.labels

@@ -94,6 +94,7 @@ _ADVICE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"bins=\{'([^']*)': ('[^']*'|\[[^\]]*\])\}", _bins),
     (rf"\bsep={_TEXT}", _quoted("--sep")),
     (rf"\bencoding={_TEXT}", _quoted("--encoding")),
+    (rf"\bsheet={_TEXT}", _quoted("--sheet")),
     (rf"\bon_unknown={_TEXT}", _quoted("--unknown")),
     (rf"\bon_missing={_TEXT}", _quoted("--missing")),
     (r"\bsep=\.\.\.", "--sep"),

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 COMPRESSIONS = (".gz", ".zst", ".bz2")
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "arrow", "parquet", "xlsx")
 
 
 def inner_suffix(path: Path) -> str:

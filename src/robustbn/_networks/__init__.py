@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustbn._core.elsewhere import name_of, url_of
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
@@ -44,9 +45,9 @@ def read_network(
 
     Parameters
     ----------
-    path : the file. Its suffix says the format: `.json` (ours), `.bif`, `.xmlbif`, `.bifxml` or
-        `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv` or `.tsv` (edges); each also with
-        `.gz` after it.
+    path : the file, or its URL (through fsspec). Its suffix says the format: `.json` (ours),
+        `.bif`, `.xmlbif`, `.bifxml` or `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv` or
+        `.tsv` (edges); each also with `.gz` after it.
     format : "json", "bif", "xmlbif", "net", "xdsl", "uai" or "edges", whatever the suffix.
     states : for edges, the states of each node: a mapping, or a `.json`, `.csv` or `.tsv` file.
         For UAI, which has no names, the names of nodes and states in the order of the file.
@@ -70,13 +71,13 @@ def read_network(
     >>> robustbn.read_network(path) == robustbn.example_network("alarm")
     True
     """
-    path = Path(path)
-    name = choose_format(path, format)
-    from robustbn._networks.files import read_bytes
+    from robustbn._networks.files import find_file, read_bytes
     from robustbn._networks.parts import build_network
 
-    parts = _read_parts(name, read_bytes(path), str(path), states)
-    return build_network(parts, str(path), tables=tables, normalize=normalize, max_cells=max_cells)
+    found = find_file(path)
+    source, name = name_of(found), choose_format(found, format)
+    parts = _read_parts(name, read_bytes(found), source, states)
+    return build_network(parts, source, tables=tables, normalize=normalize, max_cells=max_cells)
 
 
 def _read_parts(
@@ -129,7 +130,9 @@ def write_network(
     format : the format, whatever the suffix.
     numbered : for UAI, True writes nodes and states as numbers and drops their names.
     """
-    path = Path(path)
+    path, url = Path(path), url_of(path)
+    if url is not None:
+        raise NetworkError(f"{url} is elsewhere: write a file here, and copy it there.")
     name = choose_format(path, format)
     if name == "edges":
         raise NetworkError(
@@ -178,7 +181,8 @@ def choose_format(path: Path, format: str | None = None) -> str:
     known = f"networks are read from and written to {', '.join(FORMATS)} files (each also .gz)"
     if suffix in PICKLES:
         raise NetworkError(
-            f"{path}: {known}. A {suffix} file may run code when it is opened, so it is refused."
+            f"{name_of(path)}: {known}. A {suffix} file may run code when it is opened, so it is "
+            "refused."
         )
     if format is not None:
         if format not in FORMATS.values():
@@ -189,6 +193,7 @@ def choose_format(path: Path, format: str | None = None) -> str:
         from robustbn._core.nearby import did_you_mean
 
         gone = "" if path.exists() else "there is no such file; "
-        hint = did_you_mean(path, FORMATS) or " Give `format=` if the file is one of these."
-        raise NetworkError(f"{path}: {gone}{known}.{hint}")
+        hint = did_you_mean(path, FORMATS) if name_of(path) == str(path) else ""
+        hint = hint or " Give `format=` if the file is one of these."
+        raise NetworkError(f"{name_of(path)}: {gone}{known}.{hint}")
     return FORMATS[suffix]

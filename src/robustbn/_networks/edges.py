@@ -12,7 +12,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from robustbn._networks.files import decode, read_bytes
+from robustbn._core.elsewhere import name_of
+from robustbn._networks.files import decode, find_file, read_bytes
 from robustbn._networks.json import check_labels, parse_json
 from robustbn._networks.parts import Labels, NodePart, Parts, refuse, show
 from robustbn.exceptions import NetworkError
@@ -37,8 +38,8 @@ def read_states(states: object) -> dict[str, Labels]:
             "`states` must be a mapping of node names to labels, or the name of a .json, .csv or "
             f".tsv file; found {type(states).__name__}."
         )
-    path = Path(states)
-    source = str(path)
+    path = find_file(states)
+    source = name_of(path)
     text = decode(read_bytes(path), source)
     name = path.stem if path.suffix.lower() == ".gz" else path.name
     if Path(name).suffix.lower() == ".json":
@@ -63,7 +64,7 @@ def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
     return {node: tuple(labels) for node, labels in document.items()}
 
 
-def read_parents(path: Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
+def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
     """Return the parents of each node of an edge list, nodes in the order of their first edge.
 
     Parameters
@@ -71,9 +72,11 @@ def read_parents(path: Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
     path : of the edge list.
     named : what may be a node; a first line of titles is one of edges only if both are in here.
     """
-    source, text = str(path), decode(read_bytes(path), str(path))
+    file = find_file(path)
+    source = name_of(file)
+    text = decode(read_bytes(file), source)
     known, parents = set(named), dict[str, list[str]]()
-    rows = _pairs(text, source, _separator(source, text), "parent,child")
+    rows = _pairs(text, source, _separator(file.name, text), "parent,child")
     for number, (line, parent, child) in enumerate(rows):
         is_title = (parent.lower(), child.lower()) in _EDGE_TITLES
         if number == 0 and is_title and not {parent, child} <= known:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from robustbn._core.elsewhere import bring_here, name_of, url_of
 from robustbn._core.nearby import did_you_mean
 from robustbn.exceptions import (
     NetworkError,
@@ -20,6 +21,19 @@ from robustbn.exceptions import (
 )
 
 MAX_BYTES = 2**30  # of text, after decompression
+
+
+def find_file(path: str | Path) -> Path:
+    """Return a file as a path here; of one that is elsewhere (https://, s3://), that of a copy."""
+    try:
+        return bring_here(path)
+    except OSError as error:
+        kind = NetworkFileError
+        if isinstance(error, FileNotFoundError):
+            kind = NetworkFileNotFoundError
+        elif isinstance(error, PermissionError):
+            kind = NetworkPermissionError
+        raise kind(str(error)) from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -35,13 +49,15 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() == ".gz":
         data = _decompress(data, path)
     elif is_compressed:
-        raise NetworkError(f"{path} is compressed with gzip; give it a name that ends in .gz.")
+        raise NetworkError(
+            f"{name_of(path)} is compressed with gzip; give it a name that ends in .gz."
+        )
     if len(data) > MAX_BYTES:
         raise NetworkError(
-            f"{path} holds more than {MAX_BYTES:,} bytes; no network file is that large."
+            f"{name_of(path)} holds more than {MAX_BYTES:,} bytes; no network file is that large."
         )
     if not data.strip():
-        raise NetworkError(f"{path} is empty.")
+        raise NetworkError(f"{name_of(path)} is empty.")
     return data
 
 
@@ -51,14 +67,16 @@ def _decompress(data: bytes, path: Path) -> bytes:
     from io import BytesIO
 
     if not data:
-        raise NetworkError(f"{path} is empty.")
+        raise NetworkError(f"{name_of(path)} is empty.")
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
             return file.read(MAX_BYTES + 1)
     except EOFError:
-        raise NetworkError(f"{path} is truncated: the compressed data end too early.") from None
+        raise NetworkError(
+            f"{name_of(path)} is truncated: the compressed data end too early."
+        ) from None
     except (OSError, zlib.error) as error:
-        raise NetworkError(f"{path} is not a gzip file, or is damaged: {error}.") from None
+        raise NetworkError(f"{name_of(path)} is not a gzip file, or is damaged: {error}.") from None
 
 
 def decode(data: bytes, source: str) -> str:
@@ -88,6 +106,9 @@ def encode(text: str, source: str) -> bytes:
 
 def write_bytes(data: bytes, path: Path) -> None:
     """Write the file as a whole or not at all, compressed if its name ends in `.gz`."""
+    url = url_of(path)
+    if url is not None:
+        raise NetworkFileError(f"{url} is elsewhere: write a file here, and copy it there.")
     if path.suffix.lower() == ".gz":
         import gzip
 

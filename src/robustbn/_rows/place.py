@@ -42,14 +42,16 @@ def is_large(table: Any, network: BayesianNetwork) -> bool:
     if isinstance(table, str | os.PathLike):
         from robustbn._core.nearby import COMPRESSIONS
         from robustbn._tables.files import find_files, is_packed, open_file
+        from robustbn._tables.here import find_here
 
-        files = find_files(os.fspath(table))
+        table = find_here(table)
+        files = find_files(table)
         if not is_packed(files):  # text: a value takes two bytes or more
             sizes = [
                 f.stat().st_size * (COMPRESSION if f.suffix in COMPRESSIONS else 1) for f in files
             ]
             return sum(sizes) / 2 > limit
-        source = open_file(os.fspath(table), sep=None, encoding="utf-8")
+        source = open_file(str(table), sep=None, encoding="utf-8")
         return (source.n_rows or 0) * network.n_nodes > limit
     if type(table).__module__.startswith("pyarrow") and hasattr(table, "count_rows"):
         return bool(table.count_rows() * network.n_nodes > limit)

@@ -13,10 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from robustbn._core.elsewhere import name_of
 from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
 from robustbn._tables.json_lines import open_without_changed
+from robustbn._tables.here import EXCEL, find_here, read_workbook
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
@@ -30,18 +32,21 @@ DATASETS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-KNOWN = ".csv and .tsv (also .gz, .zst, .bz2), .parquet, .arrow, .feather, .jsonl"
+KNOWN = ".csv and .tsv (also .gz, .zst, .bz2), .parquet, .arrow, .feather, .jsonl, .xlsx"
+TABLE_SUFFIXES = (*TEXT, *DATASETS, *EXCEL)  # suffixes of tables
 UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
 UNSAFE = (".pkl", ".pickle", ".joblib", ".npy", ".npz")
 
 
 def open_file(path: str, *, sep: str | None, encoding: str) -> Source:
     """Return the source of a path: a file, a folder of files of one kind, or a pattern."""
+    found = find_here(path)
+    where = name_of(found)
     try:
-        files = find_files(path)
+        files = find_files(found)
     except OSError as error:  # a folder that may not be entered
-        raise unreadable(path, error) from None
-    return open_files(files, path, path, sep=sep, encoding=encoding)
+        raise unreadable(where, error) from None
+    return open_files(files, str(found), where, sep=sep, encoding=encoding)
 
 
 def open_files(
@@ -107,8 +112,8 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
     ----------
     may_be_empty : whether a file of 0 bytes is passed over; it is an error otherwise.
     """
-    text = str(path)
-    found = Path(path)
+    found = find_here(path)
+    path, text = name_of(found), str(found)
     if not found.exists() and glob.has_magic(text):
         matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
         files = sorted(Path(f) for f in matches if Path(f).is_file())
@@ -128,14 +133,14 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
         files = [found]
     else:
         raise _not_there(found)
-    _check_files(text, files, may_be_empty=may_be_empty)
-    return files
+    _check_files(path, files, may_be_empty=may_be_empty)
+    return [read_workbook(file) if inner_suffix(file) in EXCEL else file for file in files]
 
 
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     """Refuse files of unknown or several kinds, and empty ones."""
     for file in files:
-        if inner_suffix(file) not in (*TEXT, *DATASETS):
+        if inner_suffix(file) not in TABLE_SUFFIXES:
             raise _not_a_table(file)
     kinds = sorted({inner_suffix(file) for file in files})
     if len(kinds) > 1:
@@ -145,11 +150,11 @@ def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
         )
     for file in files:
         if file.stat().st_size == 0 and not may_be_empty:
-            raise DataError(f"{file} is empty (0 bytes): there is not even a header.")
+            raise DataError(f"{name_of(file)} is empty (0 bytes): there is not even a header.")
 
 
 def _not_there(path: Path) -> DataError:
-    hint = _query_hint(str(path)) or did_you_mean(path, (*TEXT, *DATASETS))
+    hint = _query_hint(str(path)) or did_you_mean(path, TABLE_SUFFIXES)
     return DataError(f"{path}: no such file or folder.{hint}")
 
 
@@ -158,13 +163,15 @@ def _query_hint(text: str) -> str:
     return " For a query, give its database too: connection=..." if is_query else ""
 
 
-def _not_a_table(path: Path) -> DataError:
-    if inner_suffix(path) in UNSAFE:
+def _not_a_table(file: Path) -> DataError:
+    path = name_of(file)
+    if inner_suffix(file) in UNSAFE:
         return DataError(
             f"{path} is refused: files of this kind may run code when they are opened. Load it "
             "yourself if you trust it, and pass the table."
         )
-    hint = did_you_mean(path, (*TEXT, *DATASETS))
+    hint = did_you_mean(file, TABLE_SUFFIXES) if path == str(file) else ""
+    hint = hint or " If it is one all the same, say which: format='csv'."
     return DataError(f"{path} is not a table that can be read; known are {KNOWN}.{hint}")
 
 
@@ -240,8 +247,8 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
     for file, header in zip(files, headers, strict=True):
         if header.names != names:
             raise DataError(
-                f"{file}: its columns differ from those of {files[0]}: {header.names[:8]} instead "
-                f"of {names[:8]}."
+                f"{name_of(file)}: its columns differ from those of {name_of(files[0])}: "
+                f"{header.names[:8]} instead of {names[:8]}."
             )
     if len(names) == 1:
         _complain_of_separator(where, names[0], sep)
@@ -300,8 +307,8 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
                     names = tuple(name.removeprefix("\ufeff").strip() for name in values)
                     return _Header(names, n_blank, next(lines, None) is None)
         except csv.Error as error:
-            raise DataError(f"{file} cannot be read: its first lines: {error}.") from None
-    raise DataError(f"{file} has no header: all of its lines are blank.")
+            raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
+    raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
 
 
 def _text_batches(

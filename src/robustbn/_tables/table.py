@@ -53,6 +53,8 @@ def read_table(
     id: str | None = None,
     keep: Sequence[str] = (),
     connection: Any = None,
+    format: str | None = None,
+    sheet: str | int | None = None,
 ) -> Table:
     """Read the columns of a network's nodes from any table, as codes.
 
@@ -64,8 +66,9 @@ def read_table(
     ----------
     table : a pandas, polars or pyarrow frame, dataset or reader; a DuckDB relation; a NumPy or
         SciPy array (columns in the order of the nodes; whole numbers are codes); a mapping of names
-        to columns; a path (`.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.jsonl`; a folder or
-        a pattern too); with `connection`, an SQL query.
+        to columns; a path (`.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.jsonl`, `.xlsx`; a
+        folder or a pattern too), a URL (through fsspec), "-" for standard input; with
+        `connection`, an SQL query.
     on_unknown : what to do with a value that is no state of its node: "error", "drop" (leave the
         row out and count it) or "missing" (as if there were no value).
     on_missing : what to do with a missing value: "use" (the default: the row is kept, and what is
@@ -88,6 +91,8 @@ def read_table(
         first rows costs little: not in lazy frames, queries and streams. `()` for none.
     id, keep : a column that names the rows, and others that are shown with them.
     connection : a DuckDB connection, or one of any database with cursors.
+    format : "csv", "tsv", "jsonl", "arrow", "parquet" or "xlsx", whatever the file's name.
+    sheet : of a workbook (`.xlsx`): its name, or its number from 1.
     """
     config = TableConfig(
         on_unknown,
@@ -105,6 +110,10 @@ def read_table(
         id,
         tuple(keep),
     )
+    if connection is None:
+        from robustbn._tables.here import localize  # which needs Arrow
+
+        table = localize(table, format=format, sheet=sheet)
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
     return encode_source(source, network, config)
 

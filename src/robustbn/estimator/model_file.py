@@ -32,11 +32,12 @@ from robustbn._core.documents import (
     read_kind_counts,
 )
 from robustbn._core.kinds import Cause
+from robustbn._core.elsewhere import name_of
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, RobustFit
 from robustbn._core.version import __version__
 from robustbn._networks import MAX_CELLS
-from robustbn._networks.files import decode, encode, read_bytes, write_bytes
+from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
 from robustbn._networks.json import read_parts, to_text
 from robustbn._networks.parts import build_network
 from robustbn._rows.memory import fingerprint_codes
@@ -80,10 +81,10 @@ def _plain(value: Any) -> Any:
 
 def read_model(path: str | Path) -> dict[str, Any]:
     """Read and check the outermost layer of a model file."""
-    path = Path(path)
+    path = find_file(path)
     if path.suffix.lower() in (".pkl", ".pickle", ".joblib"):
         raise ModelFileError(f"{path} is refused: a pickle may run code when it is opened.")
-    text = decode(read_bytes(path), str(path))
+    text, path = decode(read_bytes(path), name_of(path)), name_of(path)
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

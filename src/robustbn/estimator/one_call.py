@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
 from robustbn._networks import choose_format, read_network
 from robustbn._networks.edges import read_parents, read_states
+from robustbn._networks.files import find_file
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
@@ -44,8 +46,10 @@ def fit(
     >>> fitted.contamination_
     0.0
     """
+    if settings.get("connection") is None:
+        table = _bring(table, settings)
     if not isinstance(network, BayesianNetwork):
-        network = _read(network, table, settings)
+        network = _read(find_file(network), table, settings)
     reading = inspect.signature(read_table).parameters
     is_setting = RobustEstimator._is_setting
     unknown = [name for name in settings if name not in reading and not is_setting(name)]
@@ -73,12 +77,22 @@ def fit(
     return estimator.fit(read_table(table, network, connection=connection, **of_reading))
 
 
+def _bring(table: Any, settings: dict[str, Any]) -> Any:
+    """Return a table that can be read several times; takes out of `settings` what says how."""
+    how = {name: settings.pop(name, None) for name in ("format", "sheet")}
+    if not isinstance(table, str | PathLike) and not any(how.values()):
+        return table
+    from robustbn._tables.here import localize  # which needs Arrow
+
+    return localize(table, **how)
+
+
 def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
     """Return the network of a path; takes out of `settings` what an edge list has used."""
     states = settings.pop("states", None)
     states = None if states is None else read_states(states)
     is_edges = choose_format(Path(path)) == "edges"
-    has_all = is_edges and states is not None and set(read_parents(Path(path))) <= set(states)
+    has_all = is_edges and states is not None and set(read_parents(path)) <= set(states)
     if not is_edges or has_all or isinstance(table, Table):
         return read_network(path, tables=False, states=states)
     from robustbn.states import states_from  # which needs Arrow

@@ -157,8 +157,15 @@ def _plan(
 
 def _split_files(root: str) -> list[FilePart]:
     """Return the files of a path, in order; those of Parquet in parts, where they are large."""
+    from robustbn._core.elsewhere import url_of
     from robustbn._tables.files import find_files, unreadable
+    from robustbn._tables.here import STANDARD_INPUT
 
+    if url_of(root) is not None or root == STANDARD_INPUT:
+        raise DataError(
+            f"{root} would be copied here, where the workers do not see it: give a Dask frame, "
+            "such as dask.dataframe.read_parquet(...) reads it."
+        )
     parts = []
     try:
         for file in find_files(root):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
+from robustbn._core.elsewhere import name_of
 from robustbn._core.protocols import Column
 from robustbn._rows.stream.parts import Part, open_anew
 from robustbn._tables.coded import Table
@@ -74,15 +75,17 @@ def _is_dataset_of_files(table: Any) -> bool:
 
 def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
     from robustbn._tables.files import find_files, is_packed, make_dataset, open_files
+    from robustbn._tables.here import find_here
 
+    path = str(find_here(path))
     files, empty = find_files(path, may_be_empty=on_error == "skip"), {}
     if on_error == "skip":
-        empty = {str(f): f"{f} is empty (0 bytes)." for f in files if not f.stat().st_size}
+        empty = {str(f): f"{name_of(f)} is empty (0 bytes)." for f in files if not f.stat().st_size}
         files = [file for file in files if str(file) not in empty]
     if not files or not is_packed(files):
         open_one = partial(open_files, root=path, sep=config.sep, encoding=config.encoding)
         makers: dict[str, Callable[[], list[Part]]] = {
-            str(f): partial(_whole, f, partial(open_one, [f], where=str(f))) for f in files
+            str(f): partial(_whole, f, partial(open_one, [f], where=name_of(f))) for f in files
         }
     else:
         makers = {str(f): partial(_slices_of_file, f, path, make_dataset) for f in files}
@@ -111,7 +114,7 @@ def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
 
 
 def _slices_of_file(file: Path, root: str, make_dataset: Callable[..., Any]) -> list[Part]:
-    dataset = make_dataset([file], root, str(file))
+    dataset = make_dataset([file], root, name_of(file))
     fragment = next(iter(dataset.get_fragments()))
     return _slices_of(fragment, dataset.format, dataset.schema, str(file))
 

@@ -1,0 +1,147 @@
+"""Files that are not here (s3://, gs://, https://): copies of them in a folder of this process.
+
+A table is read more than once, so its files are fetched as a whole, by fsspec, and every reader
+works on a copy. A copy is used again while the far side says that it is still the same (by an ETag
+or a time); where it says nothing, the file is fetched anew. All copies go when the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from robustbn.exceptions import MissingDependencyError
+
+FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
+_URL = re.compile(r"[a-z][a-z0-9+.-]+(://|::)", re.IGNORECASE)
+_MANGLED = re.compile(r"([a-z][a-z0-9+.-]+):/(?=[^/])", re.IGNORECASE)
+_STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", "contentmd5"}
+
+_scratch: list[tempfile.TemporaryDirectory[str]] = []  # one a process, made when it is needed
+_copies: dict[str, tuple[str, Path]] = {}  # URL -> what it was by, where it is
+_names: dict[Path, str] = {}  # copy -> what to call it
+
+
+def url_of(path: object) -> str | None:
+    """Return the URL that a name is, also one that went through `Path`; None for a file here."""
+    if not isinstance(path, str | os.PathLike):
+        return None
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        return None
+    if _URL.match(text):
+        return text
+    if isinstance(path, os.PathLike) and _MANGLED.match(text) and not Path(text).exists():
+        return _MANGLED.sub(r"\1://", text, count=1)
+    return None
+
+
+def plain_path(text: str | os.PathLike[str]) -> Path:
+    """Return the part of a name that ends in its suffix: of a URL, the path without its query."""
+    url = url_of(text)
+    return Path(text) if url is None else Path(unquote(urlsplit(url).path) or "/")
+
+
+def make_scratch() -> Path:
+    """Return a new folder that goes when the process ends."""
+    if not _scratch:
+        _scratch.append(tempfile.TemporaryDirectory(prefix="robustbn-"))
+    return Path(tempfile.mkdtemp(dir=_scratch[0].name))
+
+
+def remember_name(copy: Path, name: str) -> Path:
+    """Note what a copy is to be called in messages."""
+    _names[copy] = name
+    return copy
+
+
+def name_of(path: str | os.PathLike[str]) -> str:
+    """Return what to call a file: the URL that it is a copy of, or its own name."""
+    found = Path(path)
+    for place in (found, *found.parents):
+        if place in _names:
+            inner = "" if place == found else f"/{found.relative_to(place).as_posix()}"
+            return _names[place].rstrip("/" if inner else "") + inner
+    return os.fspath(path)
+
+
+def bring_here(path: str | os.PathLike[str]) -> Path:
+    """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first.
+
+    Raises
+    ------
+    OSError
+        If it cannot be fetched, with a sentence on why.
+    MissingDependencyError
+        If a package is missing that knows how.
+    """
+    url = url_of(path)
+    if url is None:
+        return Path(path)
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingDependencyError(f"{url} is read with fsspec: {FSSPEC_EXTRA}.") from None
+    try:
+        system, inner = fsspec.core.url_to_fs(url)
+        return _fetch(system, inner, url)
+    except ImportError as error:
+        raise MissingDependencyError(f"{url} cannot be read: {error}") from None
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{url}: there is no such file.") from None
+    except PermissionError:
+        raise PermissionError(f"{url}: permission is denied.") from None
+    except Exception as error:  # of any library that speaks the protocol
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise OSError(f"{url} cannot be read: {why.rstrip('.')}.") from None
+
+
+def _fetch(system: Any, inner: str, url: str) -> Path:
+    """Return a copy of a file, or of a folder or pattern as a folder of copies."""
+    is_web = urlsplit(url).scheme.lower() in ("http", "https")
+    has_magic = not is_web and any(c in inner for c in "*?[") and not system.exists(inner)
+    if has_magic or (not is_web and system.isdir(inner)):
+        found = sorted(system.glob(inner) if has_magic else system.find(inner))
+        found = [file for file in found if not system.isdir(file)]
+        if not found:
+            raise FileNotFoundError
+        return _fetch_all(system, found, inner, url)
+    copy = _still_the_same(url, _stamp(system, inner))
+    if copy is None:
+        name = plain_path(url).name or "file"
+        copy = make_scratch() / name
+        system.get_file(inner, str(copy))
+        _copies[url] = _stamp(system, inner), copy
+    return remember_name(copy, url)
+
+
+def _fetch_all(system: Any, files: list[str], inner: str, url: str) -> Path:
+    """Return a folder with copies of files, in the folders that they have below a common one."""
+    root = re.split(r"/(?=[^/]*[*?\[])", inner, maxsplit=1)[0].rstrip("/")
+    stamps = [_stamp(system, file) for file in files]
+    stamp = "" if not all(stamps) else "\n".join(map("{} {}".format, files, stamps))
+    folder = _still_the_same(url, stamp)
+    if folder is None:
+        folder = make_scratch()
+        for file in files:
+            copy = folder / file.removeprefix(root).lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            system.get_file(file, str(copy))
+        _copies[url] = stamp, folder
+    return remember_name(folder, url)
+
+
+def _still_the_same(url: str, stamp: str) -> Path | None:
+    before, copy = _copies.get(url, ("", Path()))
+    return copy if stamp and before == stamp and copy.exists() else None
+
+
+def _stamp(system: Any, inner: str) -> str:
+    """Return by what another state of a file is known; empty if the far side does not say."""
+    told = {re.sub(r"[-_]", "", str(k)).lower(): v for k, v in system.info(inner).items()}
+    known = {k: str(v) for k, v in told.items() if k in _STAMPS and v is not None}
+    return f"{told.get('size')} {sorted(known.items())}" if known else ""

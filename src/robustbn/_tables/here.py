@@ -1,0 +1,201 @@
+"""Tables that are not files here, or not of a kind that is read: made into ones that are.
+
+Standard input is kept in a temporary file and not in memory: a fit takes several passes over its
+table (states, edges of intervals, a first look, the rows, `--clean`), and a stream that is larger
+than the memory can still be read in stretches.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from robustbn._core.elsewhere import bring_here, make_scratch, name_of, remember_name, url_of
+from robustbn._core.nearby import COMPRESSIONS, TABLE_FORMATS, inner_suffix
+from robustbn.exceptions import DataError
+
+STANDARD_INPUT = "-"
+EXCEL = (".xlsx", ".xlsm")
+_MARKS = (
+    (b"PAR1", ".parquet"),
+    (b"ARROW1", ".arrow"),
+    (b"\xff\xff\xff\xff", ".arrows"),
+    (b"PK\x03\x04", ".xlsx"),
+)
+_COMPRESSED = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"), (b"BZh", ".bz2"))
+
+_sheets: dict[tuple[Any, ...], Path] = {}  # what was read of a workbook, in this state of it
+_taken: list[tuple[Any, Path]] = []  # standard input can be read once
+
+
+def find_here(path: str | os.PathLike[str], format: str | None = None) -> Path:
+    """Return a path here: of standard input (`-`) or a URL, that of a copy.
+
+    Parameters
+    ----------
+    format : of standard input, where its first bytes do not say it.
+    """
+    if os.fspath(path) == STANDARD_INPUT:
+        return _take_standard_input(format)
+    try:
+        return bring_here(path)
+    except OSError as error:
+        raise DataError(str(error)) from None
+
+
+def localize(table: Any, *, format: str | None = None, sheet: str | int | None = None) -> Any:
+    """Return a table as it is or, of a file whose name does not say how to read it, another name.
+
+    Parameters
+    ----------
+    table : any table; what is no path is returned as it is.
+    format : "csv", "tsv", "jsonl", "arrow", "parquet" or "xlsx": what the files are, whatever
+        their names say.
+    sheet : name of a workbook's sheet, or its number from 1.
+    """
+    if format not in (None, *TABLE_FORMATS):
+        raise ValueError(f"format is one of {', '.join(TABLE_FORMATS)}; found {format!r}.")
+    if not isinstance(table, str | os.PathLike):
+        if format is not None or sheet is not None:
+            what = "format" if format is not None else "sheet"
+            raise DataError(f"{what}=... is for files; this is a {type(table).__name__}.")
+        return table
+    is_elsewhere = os.fspath(table) == STANDARD_INPUT or url_of(table) is not None
+    if format is None and sheet is None and not is_elsewhere:
+        return table
+    found = find_here(table, format)
+    if format is not None and os.fspath(table) != STANDARD_INPUT:
+        found = _rename(found, f".{format}")
+    if sheet is None:
+        return str(found)
+    if inner_suffix(found) not in EXCEL:
+        raise DataError(f"{name_of(found)} is no workbook, so it has no sheet {sheet!r}.")
+    return str(read_workbook(found, sheet))
+
+
+def _rename(found: Path, suffix: str) -> Path:
+    """Return links to a file, or to the files of a folder, whose names end in a suffix."""
+    if found.is_dir():
+        folder = make_scratch()
+        for file in sorted(found.rglob("*")):
+            if file.is_file() and not file.name.startswith(("_", ".")):
+                _link(file, folder / file.relative_to(found).parent, suffix)
+        return remember_name(folder, name_of(found))
+    if not found.exists():
+        return found  # whoever opens it says so
+    return remember_name(_link(found, make_scratch(), suffix), name_of(found))
+
+
+def _link(file: Path, folder: Path, suffix: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = file.suffix if file.suffix.lower() in COMPRESSIONS else ""
+    link = folder / (file.name.removesuffix(packed) + suffix + packed)
+    try:
+        link.symlink_to(file.resolve())
+    except OSError:  # where links need a right that not everybody has
+        shutil.copyfile(file, link)
+    return link
+
+
+# --- standard input -----------------------------------------------------------------------------
+
+
+def _take_standard_input(format: str | None) -> Path:
+    """Return the file that holds standard input; it is read when it is first asked for."""
+    stream = sys.stdin.buffer
+    for known, path in _taken:
+        if known is stream:
+            return path
+    raw = make_scratch() / "standard-input"
+    with raw.open("wb") as file:
+        shutil.copyfileobj(stream, file, 2**20)
+    if not raw.stat().st_size:
+        raise DataError("Standard input is empty: there is not even a header.")
+    path = _name_by_content(raw, format)
+    _taken.append((stream, path))
+    return remember_name(path, "standard input")
+
+
+def _name_by_content(raw: Path, format: str | None) -> Path:
+    """Rename a file by what its first bytes say that it is."""
+    with raw.open("rb") as file:
+        head = file.read(16)
+    packed = next((suffix for mark, suffix in _COMPRESSED if head.startswith(mark)), "")
+    if packed:
+        with pa.input_stream(str(raw), compression=_compression(packed)) as stream:
+            head = stream.read(16)
+    suffix = f".{format}" if format else _suffix_by_content(head)
+    if suffix in (".arrow", ".arrows") and not head.startswith(b"ARROW1"):
+        return _store_stream(raw, packed)
+    return raw.rename(raw.with_name(raw.name + suffix + packed))
+
+
+def _suffix_by_content(head: bytes) -> str:
+    found = next((suffix for mark, suffix in _MARKS if head.startswith(mark)), None)
+    if found is not None:
+        return found
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"["):
+        raise DataError(
+            "Standard input starts with '[': of JSON, lines are read, an object each ({...})."
+        )
+    return ".jsonl" if text.startswith(b"{") else ".csv"
+
+
+def _compression(packed: str) -> str:
+    return {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}[packed]
+
+
+def _store_stream(raw: Path, packed: str) -> Path:
+    """Return an Arrow stream as an Arrow file, which can be read again and in parts."""
+    path = raw.with_name(raw.name + ".arrow")
+    try:
+        try:
+            _copy_stream(raw, packed, path, by_words=True)
+        except pa.ArrowInvalid:  # a file cannot hold words that change from stretch to stretch
+            _copy_stream(raw, packed, path, by_words=False)
+    except pa.ArrowException as error:
+        raise DataError(f"Standard input is not an Arrow stream, or is cut off: {error}") from None
+    raw.unlink()
+    return path
+
+
+def _copy_stream(raw: Path, packed: str, path: Path, *, by_words: bool) -> None:
+    """Write the batches of a stream to a file; `by_words`: columns of categories as they are."""
+    with (
+        pa.input_stream(str(raw), compression=_compression(packed) if packed else None) as stream,
+        pa.ipc.open_stream(stream) as reader,
+    ):
+        fields = [
+            f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f
+            for f in reader.schema
+        ]
+        schema = reader.schema if by_words else pa.schema(fields)
+        with pa.ipc.new_file(str(path), schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch if by_words else batch.cast(schema))
+
+
+# --- workbooks ----------------------------------------------------------------------------------
+
+
+def read_workbook(file: Path, sheet: str | int | None = None) -> Path:
+    """Return a sheet of a workbook as a CSV file, so that it is read by the rules of text.
+
+    Whole numbers lose their decimal point, dates and times are in ISO form, truth values are true
+    and false. One row is held at a time.
+    """
+    from robustbn._tables.workbook import write_sheet
+
+    state, where = file.stat(), name_of(file)
+    key = (file.resolve(), sheet, state.st_size, state.st_mtime_ns)
+    if key not in _sheets:
+        path = make_scratch() / f"{file.stem}.csv"
+        chosen = write_sheet(file, where, sheet, path)
+        _sheets[key] = remember_name(path, where if sheet is None else f"{where}, sheet {chosen}")
+    return _sheets[key]
