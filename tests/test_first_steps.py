@@ -132,3 +132,208 @@ def test_inspect_takes_a_network_and_a_table_in_either_order(desk, paths):
     facts = as_json("inspect", *paths)
     assert facts["network"]["path"] == "net.json"
     assert facts["table"]["path"] == "rows.csv"
+
+
+# --- names that are mistyped in options -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--bins", "rian:q2"), "rain"),
+        (("--labels", "rian:0=no"), "rain"),
+        (("--rename", "sorce=rain"), "source"),
+        (("--id", "sourc"), "source"),
+        (("--keep", "sourc"), "source"),
+        (("--context", "Source"), "source"),
+        (("--known", "sorce"), "source"),
+    ],
+)
+@pytest.mark.parametrize("network", ["net.bif", "edges.csv"])
+def test_a_mistyped_column_is_answered_by_the_nearest(desk, options, wanted, network):
+    lines = (desk / "rows.csv").read_text().splitlines()
+    named = [f"{lines[0]},source", *(f"{line},x" for line in lines[1:])]
+    (desk / "rows.csv").write_text("\n".join(named))
+    from click.testing import CliRunner
+
+    from robustbn.cli import main
+
+    ran = CliRunner().invoke(main, ["fit", network, "rows.csv", *options])
+    if options[0] == "--rename" and network == "edges.csv":
+        return  # a column that is not there renames nothing: the edges say what is needed
+    assert ran.exit_code in (2, 4), ran.output
+    assert f"Did you mean '{wanted}'?" in said(ran)
+    assert options[0] in said(ran) or options[0] == "--rename"
+
+
+def test_states_for_a_node_that_is_not_there_are_answered_by_the_nearest(desk):
+    (desk / "states.json").write_text('{"rian": ["no", "yes"]}')
+    ran = call("fit", "edges.csv", "rows.csv", "--states", "states.json", code=4)
+    assert "names 'rian'" in said(ran)
+    assert "Did you mean 'rain'?" in said(ran)
+
+
+# --- counts and shares as people write them -------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["2e3", "2_000", "2,000", "2k", "2000", "2.0e3", "0.002M"])
+def test_a_count_is_written_as_people_do(desk, text):
+    assert as_json("sample", "net.bif", "-n", text, "-o", "drawn.csv")["rows"] == 2000
+
+
+@pytest.mark.parametrize("text", ["1e-3", "many", "-3", "1.5", "nan", "0", "1e999"])
+def test_what_is_no_count_is_refused(desk, text):
+    assert "Invalid value for '-n'" in call("sample", "net.bif", "-n", text, code=2).stderr
+
+
+def test_every_option_that_counts_takes_a_count():
+    import click
+
+    from robustbn.cli import COMMANDS, main
+
+    for name in COMMANDS:
+        for each in main.get_command(None, name).params:
+            if isinstance(each.type, click.types.IntParamType):
+                assert each.name in ("seed", "trust_kinds"), (name, each.name)
+
+
+@pytest.mark.parametrize("text", ["1", "laplace", "0.5", "bdeu"])
+def test_a_prior_is_a_name_or_a_number(desk, text):
+    (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\n" * 300)
+    facts = as_json("fit", "net.bif", "rows.csv", "--prior", text, "-o", "fitted.json")
+    assert facts["unseen_configurations"] == 1
+    assert "are the prior alone" in facts["unseen"]
+    assert (
+        "Invalid value for '--prior'"
+        in call("fit", "net.bif", "rows.csv", "--prior", "much", code=2).stderr
+    )
+
+
+# --- what is told of a fit ------------------------------------------------------------------------
+
+
+def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(desk):
+    import robustbn
+
+    (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nno,wet\n" * 300)
+    ran = call("fit", "net.bif", "rows.csv")
+    told = (
+        "1 of 3 parent configurations occur in no row that is trusted; their tables are set to "
+        "uniform. The first: node 'wet' given rain='yes'. To smooth them and the tables of few "
+        "rows, use --prior 1."
+    )
+    assert told in " ".join(ran.stdout.split())
+    assert told in said(ran)
+    assert "unseen_configurations_" not in ran.stdout + ran.stderr
+    fit = robustbn.fit("net.bif", "rows.csv", random_state=0)
+    assert told.replace("--prior 1", "prior=1") in str(fit)
+    summary = dict(zip(fit.summary()["figure"], fit.summary()["value"], strict=True))
+    assert summary["unseen_configurations"] == 1
+    assert "prior=1 smooths" in " ".join(fit.summary()["meaning"])
+    smooth = robustbn.fit("net.bif", "rows.csv", prior=1, random_state=0)
+    assert smooth.network_.cpts["wet"][0].tolist() == [301 / 603, 1 / 603, 301 / 603]
+    fit.save("model.json")
+    assert told.replace("--prior 1", "prior=1") in str(robustbn.RobustEstimator.load("model.json"))
+
+
+@pytest.fixture(scope="module")
+def dirty(tmp_path_factory):
+    """Rows of a tree, a tenth of them bad, each with a name and a source."""
+    import numpy as np
+
+    import robustbn
+    from robustbn.simulate import corrupt
+
+    folder = tmp_path_factory.mktemp("dirty")
+    tree = robustbn.random_network("tree", 30, random_state=0)
+    good = robustbn.sample(tree, 8000, random_state=0)
+    rows, is_bad = corrupt(good, tree, "product", 0.1, random_state=1)
+    write_network(tree, folder / "tree.json")
+    states = [
+        [str(tree.states[n][c]) for n, c in zip(tree.nodes, row, strict=True)] for row in rows
+    ]
+    source = np.where(is_bad, "SECRETSOURCE", "north")
+    lines = [",".join([*row, f"SECRETNAME{k}", str(source[k])]) for k, row in enumerate(states)]
+    header = ",".join([*tree.nodes, "uid", "source"])
+    (folder / "rows.csv").write_text("\n".join([header, *lines]) + "\n")
+    return folder
+
+
+def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
+    command = ("fit", dirty / "tree.json", dirty / "rows.csv", "--contamination", "0.01")
+    ran = call(*command, "-o", tmp_path / "fitted.json")
+    last = ran.stdout.strip().splitlines()[-1]
+    assert last.startswith("Not settled: ")
+    assert "--contamination" in last
+    assert call(*command, "--strict", code=5).stdout.strip().splitlines()[-1] == last
+    assert as_json(*command)["unsettled"] == last.removeprefix("Not settled: ")
+    settled = call("fit", dirty / "tree.json", dirty / "rows.csv", "--strict")
+    assert "Not settled" not in settled.stdout
+
+
+def test_too_few_rows_are_told_on_the_last_line(desk):
+    (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nyes,wet\n" * 20)
+    ran = call("fit", "net.bif", "rows.csv")
+    last = "Not settled: 40 rows are too few for 5 free parameters: 100 are wanted."
+    assert ran.stdout.strip().splitlines()[-1] == last
+    call("fit", "net.bif", "rows.csv", "--strict", code=5)
+
+
+def test_fail_over_counts_judged_rows_with_a_trust_below_one_half(dirty, tmp_path):
+    """Rows that miss values count; those that are left out do not, above or below the line."""
+    lines = (dirty / "rows.csv").read_text().splitlines()
+    holed = [line if k % 4 else "," + line.partition(",")[2] for k, line in enumerate(lines[1:])]
+    (tmp_path / "holed.csv").write_text("\n".join([lines[0], *holed]))
+    for missing, n in (("use", 8000), ("drop", 6000)):
+        command = ("fit", dirty / "tree.json", tmp_path / "holed.csv", "--missing", missing)
+        rows = tmp_path / f"{missing}.csv"
+        facts = as_json(*command, "--weights", rows)
+        weights = [line.split(",")[1] for line in rows.read_text().splitlines()[1:]]
+        judged = [float(w) for w in weights if w and w.lower() != "nan"]
+        share = 100 * sum(w < 0.5 for w in judged) / n
+        assert len(judged) == facts["table"]["rows"] == n
+        call(*command, "--fail-over", f"{share - 0.01:.4f}", code=1)
+        call(*command, "--fail-over", f"{share + 0.01:.4f}%")
+    model = tmp_path / "model.json"
+    call(*command, "--model", model)
+    facts = as_json("score", model, tmp_path / "holed.csv", "--fail-over", "0", code=1)
+    assert facts["share_distrusted"] == facts["rows_distrusted"] / 6000
+
+
+def test_private_values_are_in_no_page_and_no_json(dirty, tmp_path):
+    command = (
+        "fit", dirty / "tree.json", dirty / "rows.csv", "--id", "uid", "--keep", "source",
+        "--context", "source", "--ask", 3,
+    )  # fmt: skip
+    ran = call(*command, "--output-dir", tmp_path / "open")
+    assert "SECRETSOURCE" in (tmp_path / "open" / "report.html").read_text() + ran.stdout
+    ran = call(*command, "--no-rows", "--output-dir", tmp_path / "closed", "--json")
+    written = [file for file in (tmp_path / "closed").iterdir() if file.name != "rows.parquet"]
+    assert {"report.html", "run.json", "cpts.csv"} <= {file.name for file in written}
+    for text in (ran.stdout, ran.stderr, *(file.read_text() for file in written)):
+        assert "SECRET" not in text
+    assert "source" in ran.stdout
+    assert "SECRET" not in call(*command, "--no-rows").stdout
+
+
+# --- warnings in the words of the command line ----------------------------------------------------
+
+
+def test_every_status_and_warning_names_options_on_the_command_line():
+    import re
+
+    from robustbn._cli.wording import say_as_options
+    from robustbn._core.config import RobustConfig
+    from robustbn._core.result import Misfit, Status
+    from robustbn._learn.status import describe_status
+
+    misfit = Misfit(False, 0.1, 1, 2.0, 1.0)
+    texts = [str(status) for status in Status]
+    for contamination in (0.1, "auto"):
+        config = RobustConfig(contamination=contamination)
+        for removed, top, wrong in ((0.1, 2.0, None), (0.47, 1.0, None), (0.1, 1.0, misfit)):
+            texts.append(describe_status(removed, config, top, 1.5, "because", wrong)[1])
+    for text in texts:
+        told = say_as_options(text)
+        assert not re.search(r"\b[a-z]\w*_(?!\w)|\b[a-z_]+=\S", told), told
+        assert not re.search(r"(?<!-)\bcontamination\b", told), told

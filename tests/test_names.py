@@ -144,7 +144,7 @@ def test_the_command_line_names_rows(on_disk):
     told = run(*arguments, "--ask", 3)
     assert asked[0]["uid"] in told.output
     private = json.loads(run(*arguments, "--ask", 3, "--no-rows", "--json").stdout)["ask"]
-    assert list(private[0]) == ["uid", "row", "weight", "kind", "change"]
+    assert list(private[0]) == ["row", "weight", "kind", "change"]
 
 
 # --- the table, cleaned ---------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_edges_may_be_an_array(coins):
     rows = pd.DataFrame(np.random.default_rng(0).random((3000, 2)), columns=["a", "b"])
     fit = RobustEstimator(network, bins=np.array([0.3, 0.5]), random_state=0).fit(rows)
     assert "</html>" in fit.report()
-    assert len(fit.summary()) == 12
+    assert len(fit.summary()) == 13
     assert "bins=array([0.3, 0.5])" in build_report(fit).command
 
 

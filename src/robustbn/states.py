@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustbn._core.nearby import nearest_name
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
 from robustbn._tables.here import localize
@@ -118,7 +119,10 @@ def states_from(
     rename = rename or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
     parents = _parents_of(edges, names)
+    _refuse_unknown("states", given, [*parents, *names])
     parents |= {node: [] for node in given if node not in parents}
+    _refuse_unknown("bins", bins if isinstance(bins, Mapping) else {}, list(parents))
+    _refuse_unknown("labels", labels or {}, list(parents))
     rules = StateRules(
         most_states, most_numbers, "q4" if bins is None else bins, labels or {}, ignore_case
     )
@@ -142,6 +146,14 @@ def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source
     if source.names is None:
         raise DataError(f"{source.where} has no named columns, so no node can be found in it.")
     return source
+
+
+def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> None:
+    """Refuse a setting that names what is no node."""
+    wrong = [node for node in said if node not in set(nodes)]
+    if wrong:
+        near = nearest_name(wrong[0], nodes)
+        raise DataError(f"{setting} names {wrong[0]!r}, which is no node of the edges.{near}")
 
 
 def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._cli.networks import load_network, require_tables
 from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._cli.share import Share
@@ -24,10 +25,10 @@ ROUNDS = 5
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--rows", type=click.IntRange(100), help="Measure here, on so many rows.")
+@click.option("--rows", type=Count(100), help="Measure here, on so many rows.")
 @click.option("--network", default="example:alarm", show_default=True, help="What to draw from.")
 @click.option("--eps", type=Share(False), default="0.1", help="Share of bad rows.  [default: 0.1]")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the rows.")
 @click.argument("proof", nargs=-1, metavar="[OPTIONS OF THE PROOF]...")
 @screen_options

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._cli.networks import load_network, network_options, require_tables
 from robustbn._cli.screen import Screen, print_facts, screen_options
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
-@click.option("--draws", type=click.IntRange(4), default=200_000, show_default=True, metavar="N",
+@click.option("--draws", type=Count(4), default=200_000, show_default=True, metavar="N",
               help="Rows to draw where not every joint state can be visited.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
-@click.option("--top", type=click.IntRange(0), default=10, show_default=True, metavar="N",
+@click.option("--top", type=Count(0), default=10, show_default=True, metavar="N",
               help="Nodes to show; --json has them all.")  # fmt: skip
 @network_options
 @screen_options

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.corrupt import ADVERSARIES
+from robustbn._cli.count import Count
 from robustbn._cli.files import Outputs
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.option("--rows", type=click.IntRange(100), default=200_000, show_default=True,
+@click.option("--rows", type=Count(100), default=200_000, show_default=True,
               help="How many rows to draw.")  # fmt: skip
 @click.option("--eps", type=click.FloatRange(0, 1, max_open=True), default=0.1, show_default=True,
               help="Share of the rows to poison.")  # fmt: skip

@@ -11,11 +11,12 @@ import click
 
 from robustbn._cli import COMMAND_LINE, exits
 from robustbn._cli.clean import plan_clean, write_clean
+from robustbn._cli.count import Count, Prior
 from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
 from robustbn._cli.networks import EXAMPLE, bring_network, load_network, network_options
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, screen_options
-from robustbn._cli.share import Share
+from robustbn._cli.share import Percent, Share
 from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import (
     aside_options,
@@ -85,8 +86,8 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="paper: Algorithm 1 to the letter.",
 )  # fmt: skip
 @click.option(
-    "--prior", type=click.Choice(["none", "laplace", "bdeu"]), default="none", show_default=True,
-    help="What the tables are smoothed with.",
+    "--prior", type=Prior(), default="none", show_default=True, metavar="N|laplace|bdeu|none",
+    help="What tables are smoothed with: N is added to every cell, as by laplace.",
 )  # fmt: skip
 @click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
 @click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
@@ -114,7 +115,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option(
     "--ask",
-    type=click.IntRange(1),
+    type=Count(1),
     metavar="N",
     help="Show the N rows whose check would change the tables most.",
 )
@@ -134,12 +135,12 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="What to do with a file of a folder that cannot be read.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
 @click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
 @click.option("--title", help="Of the report.")
 @click.option(
     "--fail-over",
-    type=click.FloatRange(0, 100),
+    type=Percent(),
     metavar="PCT",
     help="Exit with 1 when more than PCT % of the rows are distrusted.",
 )
@@ -313,7 +314,7 @@ def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
         if name in outputs and not hasattr(fit, "row_weights_"):
             warnings.warn(
                 f"{outputs[name]} is not written: there are too many rows to hold a number for "
-                "each. In Python, RobustEstimator(..., weights_to=...) writes them as it goes.",
+                "each. Write a model (--model), and judge the table part by part: robustbn score.",
                 stacklevel=2,
             )
             outputs.leave_out(name)
@@ -412,10 +413,7 @@ def _exit_code(done: Done, options: dict[str, Any], screen: Screen) -> int:
             f"{share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
         )
         return exits.FAIL_OVER
-    if options["strict"]:
-        n, n_free = facts["table"]["rows"], done.fit.network_.layout.n_free
-        if not done.fit.converged_ or n < 20 * n_free:
-            why = done.fit.status_ if not done.fit.converged_ else f"{n:,} rows are too few."
-            exits.say_error(f"The rows do not permit a conclusion (--strict). {why}")
-            return exits.STATISTICS
+    if options["strict"] and facts["unsettled"]:
+        exits.say_error(f"The rows do not permit a conclusion (--strict). {facts['unsettled']}")
+        return exits.STATISTICS
     return 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._core.elsewhere import plain_path, url_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def network_options(function: Any) -> Any:
     for option in (
         click.option(
             "--max-table",
-            type=click.IntRange(1),
+            type=Count(1),
             metavar="N",
             help="Table entries that a network may have.  [default: 67108864]",
         ),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._cli.files import TABLES, Outputs, write_codes
 from robustbn._cli.networks import load_network, network_options, require_tables
 from robustbn._cli.screen import Screen, print_facts, screen_options
@@ -14,13 +15,13 @@ from robustbn._cli.screen import Screen, print_facts, screen_options
 
 @click.command
 @click.argument("network", type=click.Path())
-@click.option("-n", "--rows", type=click.IntRange(1), default=1000, show_default=True,
+@click.option("-n", "--rows", type=Count(1), default=1000, show_default=True,
               help="How many rows to draw.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(), metavar="TABLE",
               help="A .csv, .parquet or .arrow file; else CSV on standard output.")  # fmt: skip
 @click.option("--codes", is_flag=True, help="Write positions of states, not their labels.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same rows.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @network_options
 @screen_options

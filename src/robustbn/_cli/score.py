@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from robustbn._cli import exits
+from robustbn._cli.count import Count
 from robustbn._cli.files import TABLES, Outputs, write_columns
 from robustbn._cli.networks import (
     bring_network,
@@ -18,6 +19,7 @@ from robustbn._cli.networks import (
 )
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
+from robustbn._cli.share import Percent
 from robustbn._cli.tables import (
     bring_table,
     build_config,
@@ -45,10 +47,10 @@ MOST_ROWS = 10
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Threads.  [default: all]")
+@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
 @click.option(
     "--fail-over",
-    type=click.FloatRange(0, 100),
+    type=Percent(),
     metavar="PCT",
     help="Exit with 1 when more than PCT % of the rows are distrusted (models only).",
 )

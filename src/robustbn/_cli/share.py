@@ -1,4 +1,4 @@
-"""A share of rows as an option: 0.1, 10 % or auto."""
+"""A share of rows as an option: 0.1, 10 % or auto; or in percent."""
 
 from __future__ import annotations
 
@@ -38,3 +38,19 @@ class Share(Kind):
             except ValueError as error:
                 self.fail(str(error), param, ctx)
         return share
+
+
+class Percent(Kind):
+    """A share of rows in percent: 5 or 5%."""
+
+    name = "PCT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return a number from 0 to 100."""
+        try:
+            percent = float(str(value).strip().rstrip("% "))
+        except ValueError:
+            percent = -1.0
+        if not 0 <= percent <= 100:
+            self.fail(f"{value!r} is not a share in percent, from 0 to 100: 5 or 5%.", param, ctx)
+        return percent

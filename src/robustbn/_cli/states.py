@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._cli.files import Outputs, network_suffixes
 from robustbn._cli.networks import EXAMPLE, bring_network, is_model
 from robustbn._cli.order import refuse_swapped
@@ -37,11 +38,11 @@ MOST_STATES_SHOWN = 8
     "--states", type=click.Path(), metavar="FILE", help="States of single nodes that are known."
 )
 @click.option(
-    "--most-states", type=click.IntRange(2), default=100, show_default=True, metavar="N",
+    "--most-states", type=Count(2), default=100, show_default=True, metavar="N",
     help="States that a node may have; rarer labels become 'other'.",
 )  # fmt: skip
 @click.option(
-    "--most-numbers", type=click.IntRange(1), default=12, show_default=True, metavar="N",
+    "--most-numbers", type=Count(1), default=12, show_default=True, metavar="N",
     help="Different numbers that stay as they are; more are cut into intervals.",
 )  # fmt: skip
 @table_options

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
 from robustbn._cli.states import say_found
+from robustbn._cli.wording import say_as_options
 from robustbn._core.origins import Origin
 from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
 from robustbn._show.page import Report, verdict
 from robustbn._show.page.content import percent, shorten
+from robustbn._show.words import say_unseen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 10
 MOST_GROUPS = 3
+ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
 
 def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
@@ -47,10 +52,13 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "contamination": report.contamination,
         "effective_rows": report.effective_rows,
         "converged": report.converged,
-        "status": report.status,
+        "status": say_as_options(report.status),
+        "unseen_configurations": len(fit.unseen_configurations_),
+        "unseen": _say_unseen(fit),
         "misfit": None if report.misfit is None else asdict(report.misfit),
         "vanishing": [str(group) for group in fit.vanishing_],
         "where": [_where(origin) for origin in report.origins],
+        "unsettled": say_unsettled(fit),
         "missing_edges": _missing_edges(report, fit),
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
@@ -61,6 +69,24 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "repeated_rows": len(report.repeats),
         "inferred": _inferred(fit),
     }
+
+
+def _say_unseen(fit: RobustEstimator) -> str:
+    """Return how many configurations nobody shows, and what their tables got."""
+    has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
+    said = say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior)
+    return say_as_options(said)
+
+
+def say_unsettled(fit: RobustEstimator) -> str:
+    """Return why the rows do not permit a conclusion; nothing if they do."""
+    n, n_free = fit.reading_.n_rows, fit.network_.layout.n_free
+    if not fit.converged_:
+        return say_as_options(fit.status_)
+    if n < ROWS_A_PARAMETER * n_free:
+        wanted = ROWS_A_PARAMETER * n_free
+        return f"{n:,} rows are too few for {n_free:,} free parameters: {wanted:,} are wanted."
+    return ""
 
 
 def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:
@@ -84,8 +110,7 @@ def rows_to_ask(fit: RobustEstimator, options: Mapping[str, Any]) -> list[dict[s
         return []
     columns = fit._ask(options["ask"])
     if options["no_rows"]:
-        named = [] if options["id_column"] is None else [next(iter(columns))]
-        columns = {n: columns[n] for n in [*named, "row", "weight", "kind", "change"]}
+        columns = {n: columns[n] for n in ["row", "weight", "kind", "change"]}
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
@@ -154,13 +179,16 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
             "bad share": f"{percent(facts['contamination'])}, estimated",
             "stopped": facts["status"],
+            "unseen": facts["unseen"] or None,
             "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
             "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_GROUPS]) or None,
             "edges": _say_edges(facts["missing_edges"]),
         },
     )
-    show_moved(console, facts["moved"])
-    show_asked(console, facts["ask"], table["id"])
+    n_lines = MOST_TABLES - bool(facts["unseen"])  # all has to fit on one screen
+    show_moved(console, facts["moved"][:n_lines])
+    id_column = table["id"] if facts["ask"] and table["id"] in facts["ask"][0] else None
+    show_asked(console, facts["ask"], id_column)
     show_end(console, facts)
 
 
@@ -219,9 +247,11 @@ def show_asked(console: Console, asked: list[dict[str, Any]], id_column: str | N
 
 
 def show_end(console: Console, facts: Mapping[str, Any]) -> None:
-    """Print how long it took and where the files are."""
+    """Print how long it took, where the files are, and last whether the fit did not settle."""
     seconds = facts["seconds"]
     parts = [f"{name} {value:.2f} s" for name, value in seconds.items()]
     print_facts(console, {"time": ", ".join(parts)})
     for name, path in facts["files"].items():
         print_facts(console, {name.removeprefix("folder "): path})
+    if facts.get("unsettled"):
+        console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)

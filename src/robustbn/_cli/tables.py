@@ -13,7 +13,7 @@ import click
 
 from robustbn._cli.screen import Steps
 from robustbn._core.elsewhere import name_of
-from robustbn._core.nearby import TABLE_FORMATS
+from robustbn._core.nearby import TABLE_FORMATS, nearest_name
 
 if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
@@ -194,7 +194,8 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
         return None
     source = open_table(path, sep=config.sep, encoding=config.encoding)
     if source.names is None or column not in source.names:
-        raise _usage(f"--known {column}: {name_of(path)} has no such column.")
+        near = nearest_name(column, source.names or ())
+        raise _usage(f"--known {column}: {name_of(path)} has no such column.{near}")
     sides: list[int] = []
     for (values,) in source.read([source.names.index(column)]):
         words, labels = values.values, values.labels
@@ -292,6 +293,7 @@ def _parse_labels(texts: Sequence[str], network: BayesianNetwork) -> dict[str, d
         if not node:
             raise _usage(
                 f"--labels {text}: write NODE:VALUE=STATE,..., with a node of the network."
+                f"{nearest_name(text.partition(':')[0], network.nodes)}"
             )
         for pair in pairs.split(","):
             either = list(_splits(pair, "="))

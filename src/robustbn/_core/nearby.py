@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 COMPRESSIONS = (".gz", ".zst", ".bz2")
@@ -37,6 +37,17 @@ def find_near(path: Path, suffixes: Collection[str]) -> Path | None:
     near = difflib.get_close_matches(path.name, same, 1, 0.0) if same else []
     near = near or difflib.get_close_matches(path.name, names, 1)
     return path.parent / near[0] if near else None
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """Return the question that names the nearest of some names, after a blank; or nothing."""
+    import difflib
+
+    listed = list(names)
+    folded = {each.strip().casefold(): each for each in listed}
+    same = folded.get(name.strip().casefold())
+    near = [same] if same is not None else difflib.get_close_matches(name, listed, 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _stem(path: Path) -> str:

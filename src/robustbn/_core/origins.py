@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.tuning import TUNING, Tuning
 
-ROW_NUMBER = "row number"
+ROW_NUMBER, FILE_NAME = "row number", "file name"  # columns that no table has
+HIDDEN = "not shown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +161,14 @@ class Origin:
     def value(self) -> str:
         """Its values."""
         return " and ".join(a if a == b else f"{a} to {b}" for _, a, b in self.parts)
+
+    def without_values(self) -> Origin:
+        """Return the group without what a private table holds: its row numbers and files stay."""
+        parts = tuple(
+            part if part[0] in (ROW_NUMBER, FILE_NAME) else (part[0], HIDDEN, HIDDEN)
+            for part in self.parts
+        )
+        return replace(self, parts=parts)
 
     @property
     def rate(self) -> float:

@@ -279,6 +279,8 @@ class Tuning:
     )
     cause_breadth: float = _number(
         0.4, "share of tables", "in which another population differs, and four at least"
+    )
+
     # --- what is said: not swept, no table depends on it ------------------------------------------
     where_p_value: float = _number(
         0.01, "probability", "of naming any group of a table whose bad rows gather nowhere"

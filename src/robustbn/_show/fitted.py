@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,10 +21,11 @@ from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
-from robustbn._show.page import ExplainedRow, Report, render_page
+from robustbn._show.page import ExplainedRow, Report, render_page, verdict
 from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
 from robustbn._show.reasons import Explainer
+from robustbn._show.words import say_unseen
 from robustbn._tables.coded import Reading
 from robustbn._tables.context import Aside
 from robustbn.exceptions import NotFittedError
@@ -52,6 +53,7 @@ class FittedEstimator(Protocol):
     misfit_: Misfit | None
     inferred_: Inferred | None
     vanishing_: list[Vanishing]
+    unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
     reading_: Reading
     fit_seconds_: float
     _fit: Any
@@ -78,6 +80,9 @@ class FittedEstimator(Protocol):
     def _find_origins(self) -> list[Origin]:
         """Return where bad rows come from."""
 
+    def _pseudo_counts(self, network: BayesianNetwork) -> Any:
+        """Return what is added to every cell."""
+
 
 def build_report(
     fit: FittedEstimator,
@@ -94,7 +99,8 @@ def build_report(
     ----------
     title : of the page; by default the name of the table and how many rows it has.
     command : what repeats the fit; by default the call in Python.
-    rows : whether single rows may be shown; False for private data.
+    rows : whether single rows, and values of columns beside the network, may be shown; False for
+        private data.
     max_rows : how many of them at the most, least trusted first.
     edges : whether the edges that are missing are looked for.
     """
@@ -106,6 +112,7 @@ def build_report(
     if max_rows < 0:
         raise ValueError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
     reading = fit.reading_
+    origins = fit._find_origins()
     return Report(
         network=fit.network_,
         plain_network=fit.plain_network_,
@@ -137,7 +144,7 @@ def build_report(
         vanishing=tuple(str(group) for group in fit.vanishing_),
         edges=say_edges(fit) if edges else (),
         row_names=tuple(fit._aside.names) if rows else (),
-        origins=fit._find_origins(),
+        origins=origins if rows else [origin.without_values() for origin in origins],
     )
 
 
@@ -224,6 +231,7 @@ def summary_columns(fit: FittedEstimator) -> dict[str, Sequence[Any]]:
             f"share of rows in which {fit.network_.nodes[top]} would have another state",
         ),
         ("tables_moved", moves.is_significant.sum(), "tables that moved by more than their error"),
+        ("unseen_configurations", len(fit.unseen_configurations_), _meaning_of_unseen(fit)),
         ("kinds", len(fit.kinds_), "kinds of bad rows that were found"),
         ("repeated_rows", len(fit.repeats_), "rows that appear more often than they may"),
         ("rounds", len(fit.history_), "rounds of the fit"),
@@ -236,6 +244,29 @@ def summary_columns(fit: FittedEstimator) -> dict[str, Sequence[Any]]:
     ]
     names, values, meanings = zip(*lines, strict=True)
     return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}
+
+
+def _meaning_of_unseen(fit: FittedEstimator) -> str:
+    has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
+    got = "the prior alone" if has_prior else "uniform tables (prior=1 smooths)"
+    return f"parent configurations that no trusted row shows: {got}"
+
+
+def fitted_text(fit: FittedEstimator) -> str:
+    """Return a fitted robust estimator in a few sentences."""
+    reading, lines = fit.reading_, []
+    if hasattr(fit, "_judged"):
+        report = build_report(fit, rows=False)
+        lines.append(verdict(report))
+        lines.append(f"{report.n_distrusted:,} of {report.n_rows:,} rows are distrusted.")
+    else:
+        share = f"{fit.contamination_:.1%} of their weight distrusted"
+        lines.append(f"From a file: fitted to {reading.n_rows:,} rows, {share}.")
+    lines.append(fit.status_)
+    has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
+    lines.append(say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior))
+    lines.append(reading.say_missing())
+    return "\n".join([repr(fit), *(line for line in lines if line)])
 
 
 class Plots:

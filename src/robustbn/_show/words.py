@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,26 @@ def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dic
     unseen = np.flatnonzero(layout.sum_configurations(counts) == 0)
     described = (network.describe_cell(int(j)) for j in layout.first_cell_of_config[unseen])
     return [(node, parents) for node, parents, _ in described]
+
+
+def say_unseen(
+    unseen: Sequence[tuple[str, Mapping[str, Hashable]]],
+    network: BayesianNetwork,
+    *,
+    has_prior: bool,
+) -> str:
+    """Say how many configurations nobody shows, and what their tables got; nothing if none."""
+    if not unseen:
+        return ""
+    node, parents = unseen[0]
+    given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
+    first = f"The first: node {node!r}" + (f" given {given}." if given else ".")
+    got = "are the prior alone" if has_prior else "are set to uniform"
+    smooth = "" if has_prior else " To smooth them and the tables of few rows, use prior=1."
+    return (
+        f"{len(unseen):,} of {network.n_configurations:,} parent configurations occur in no row "
+        f"that is trusted; their tables {got}. {first}{smooth}"
+    )
 
 
 def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:

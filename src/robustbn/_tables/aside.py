@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._core.origins import ContextColumn
+from robustbn._core.nearby import nearest_name
+from robustbn._core.origins import FILE_NAME, ContextColumn
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
 from robustbn._tables.context import Aside, ContextCoder, ContextGatherer
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_CONTEXT = 64  # columns that are taken without being asked for
-FILE_NAME = "file name"
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,7 @@ def _positions(
         has = ", ".join(map(repr, list(places)[:8])) or "no names of columns"
         raise DataError(
             f"{source.where} has no column {missing[0]!r}, which {setting} names; it has {has}."
+            f"{nearest_name(missing[0], places)}"
         )
     nodes = [name for name in names if places[name] in used]
     if nodes:

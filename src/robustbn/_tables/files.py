@@ -17,8 +17,8 @@ from robustbn._core.elsewhere import name_of
 from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
-from robustbn._tables.json_lines import open_without_changed
 from robustbn._tables.here import EXCEL, find_here, read_workbook
+from robustbn._tables.json_lines import open_without_changed
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 

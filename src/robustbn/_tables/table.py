@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
+from robustbn._core.nearby import nearest_name
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
 from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
@@ -299,8 +300,13 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
         return list(range(source.n_columns))
     for column, node in config.rename.items():
         if column not in source.names or node not in network.nodes:
-            what = f"no column {column!r}" if column not in source.names else f"no node {node!r}"
-            raise DataError(f"rename={{{column!r}: {node!r}}}: there is {what}.")
+            is_column = column not in source.names
+            what, names = ("column", source.names) if is_column else ("node", network.nodes)
+            name = column if is_column else node
+            raise DataError(
+                f"rename={{{column!r}: {node!r}}}: there is no {what} {name!r}."
+                f"{nearest_name(name, names)}"
+            )
     for name, why in source.damaged.items():
         if config.rename.get(name, name) in network.nodes:
             raise UnreadableError(why)
@@ -346,11 +352,18 @@ def _missing_columns(
     )
 
 
+def _no_such_node(setting: str, wrong: list[str], nodes: Sequence[str]) -> DataError:
+    return DataError(
+        f"{setting} names {some(wrong)}, which the network does not have."
+        f"{nearest_name(wrong[0], nodes)}"
+    )
+
+
 def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
     """Return what turns each node's column into codes."""
     wrong_nodes = [node for node in config.labels if node not in network.states]
     if wrong_nodes:
-        raise DataError(f"labels names {some(wrong_nodes)}, which the network does not have.")
+        raise _no_such_node("labels", wrong_nodes, network.nodes)
     coders = []
     for node in network.nodes:
         states = network.states[node]
@@ -437,7 +450,7 @@ def fix_edges(
     edges = {n: list(cut) for n, cut in bins.items() if not isinstance(cut, int | Integral | str)}
     wrong = [n for n in bins if n not in place]
     if wrong:
-        raise DataError(f"bins names {some(wrong)}, which the network does not have.")
+        raise _no_such_node("bins", wrong, network.nodes)
     if open_ones:
         if source.is_once:
             raise DataError(

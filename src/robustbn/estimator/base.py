@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable
 from dataclasses import replace
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,7 +20,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
-from robustbn._show.words import find_constants, find_unseen
+from robustbn._show.words import find_constants, find_unseen, say_unseen
 from robustbn._tables.coded import (
     Reading,
     Table,
@@ -48,7 +49,7 @@ class TableEstimator(Settings):
 
     _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
     network: BayesianNetwork | None
-    prior: str | None
+    prior: str | float | None
     pseudo_count: float
     equivalent_sample_size: float
     on_unknown: str
@@ -249,9 +250,15 @@ class TableEstimator(Settings):
         return load_rows(self.network_, codes, self.kernels, self.n_threads, holed=holed)
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
+        if isinstance(self.prior, Real) and not isinstance(self.prior, bool):
+            if not (np.isfinite(self.prior) and self.prior >= 0):
+                raise ValueError(f"prior must be finite and not negative; found {self.prior!r}.")
+            return float(self.prior)
         prior = "none" if self.prior is None else str(self.prior).lower()
         if prior not in PRIORS:
-            raise ValueError(f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}.")
+            raise ValueError(
+                f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}, or a number."
+            )
         for name in ("pseudo_count", "equivalent_sample_size"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
@@ -271,13 +278,9 @@ class TableEstimator(Settings):
         self._warn_of_constants()
         self.unseen_configurations_ = find_unseen(network, counts)
         if self.unseen_configurations_:
-            node, parents = self.unseen_configurations_[0]
-            given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
             warnings.warn(
-                f"{len(self.unseen_configurations_)} of {network.n_configurations} parent "
-                "configurations occur in no row; their tables "
-                f"{'are the prior alone' if has_prior else 'are set to uniform'}. The first: node "
-                f"{node!r} given {given}. All are in unseen_configurations_.",
+                f"{say_unseen(self.unseen_configurations_, network, has_prior=has_prior)} All are "
+                "in unseen_configurations_.",
                 UnseenConfigurationWarning,
                 stacklevel=3,
             )

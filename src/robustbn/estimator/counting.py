@@ -27,7 +27,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
     network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
         no edges, states as found.
     prior : `None` or "none" (maximum likelihood), "laplace" (`pseudo_count` is added to every
-        cell) or "bdeu" (`equivalent_sample_size` rows are spread evenly over every table).
+        cell), "bdeu" (`equivalent_sample_size` rows are spread evenly over every table), or a
+        number: so much is added to every cell.
     pseudo_count : what the prior "laplace" adds to every cell.
     equivalent_sample_size : how many rows the prior "bdeu" is worth.
     on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
@@ -55,7 +56,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     def __init__(
         self,
         network: BayesianNetwork | None = None,
-        prior: str | None = None,
+        prior: str | float | None = None,
         *,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,

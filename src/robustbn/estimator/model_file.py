@@ -31,8 +31,8 @@ from robustbn._core.documents import (
     read_array,
     read_kind_counts,
 )
-from robustbn._core.kinds import Cause
 from robustbn._core.elsewhere import name_of
+from robustbn._core.kinds import Cause
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, RobustFit
 from robustbn._core.version import __version__

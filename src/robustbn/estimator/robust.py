@@ -138,7 +138,7 @@ class RobustEstimator(ShownEstimator):
         schedule: str = "joint",
         polish: bool = True,
         misfit: str = "allow",
-        prior: str | None = None,
+        prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
         on_unknown: str = "error",

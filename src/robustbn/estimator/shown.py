@@ -319,9 +319,9 @@ class ShownEstimator(TableEstimator):
         """Return a frame with a line a headline figure: figure, value, meaning.
 
         The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
-        largest_move, tables_moved, kinds, repeated_rows, rounds, converged (1 or 0) and seconds.
-        The frame is of the kind that the table was. `moved()` has a line a node, `rows()` a line a
-        row.
+        largest_move, tables_moved, unseen_configurations, kinds, repeated_rows, rounds, converged
+        (1 or 0) and seconds. The frame is of the kind that the table was. `moved()` has a line a
+        node, `rows()` a line a row.
         """
         from robustbn._show.fitted import summary_columns  # its room is not on the light path
 
@@ -364,6 +364,12 @@ class ShownEstimator(TableEstimator):
 
         self._fitted()
         return Plots(self)
+
+    def __str__(self) -> str:
+        """Return what was found, in a few sentences; the settings alone before `fit`."""
+        from robustbn._show.fitted import fitted_text  # its room is not on the light path
+
+        return fitted_text(self) if hasattr(self, "network_") else repr(self)
 
     def _repr_html_(self) -> str:
         from robustbn._show.fitted import fitted_html

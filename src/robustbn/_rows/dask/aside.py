@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.judged import DOUBT
 from robustbn._core.origins import (
+    FILE_NAME,
     ROW_NUMBER,
     ContextTally,
     CountedContext,
@@ -23,7 +24,7 @@ from robustbn._core.origins import (
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.dask.partition import Partition, PartitionPiece
 from robustbn._rows.dask.rows import RowsOnDask
-from robustbn._tables.aside import FILE_NAME, join_arrow, say_files
+from robustbn._tables.aside import join_arrow, say_files
 from robustbn._tables.context import Aside
 from robustbn._tables.groups import ContextSummary, Groups, RawContext
 from robustbn._tables.names import MOST_NAME_BYTES

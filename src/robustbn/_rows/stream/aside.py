@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.judged import DOUBT
 from robustbn._core.origins import (
+    FILE_NAME,
     ROW_NUMBER,
     ContextTally,
     CountedContext,
@@ -26,7 +27,6 @@ from robustbn._rows.stream.data import BLOCKS_AHEAD, RowsInStream
 from robustbn._rows.stream.parts import Block
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.aside import (
-    FILE_NAME,
     AsidePlan,
     AsideReader,
     nothing_in,
