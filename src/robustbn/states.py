@@ -78,6 +78,7 @@ def states_from(
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
     ignore_case: bool = False,
+    dates: Mapping[str, str] | str | None = None,
     sep: str | None = None,
     encoding: str = "utf-8",
     connection: Any = None,
@@ -102,6 +103,8 @@ def states_from(
         rows. A node that is named here is cut however few different values it has.
     most_states : states that a node may have, "other" among them.
     most_numbers : different numbers that stay as they are.
+    dates : what comes first in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy";
+        "ymd" for numbers such as 20240531, where they are not clearly days.
     rename, labels, ignore_case, sep, encoding, connection, format, sheet : as in `read_table`.
     watch : is told the number of rows of each stretch that was read.
 
@@ -124,8 +127,14 @@ def states_from(
     _refuse_unknown("bins", bins if isinstance(bins, Mapping) else {}, list(parents))
     _refuse_unknown("labels", labels or {}, list(parents))
     rules = StateRules(
-        most_states, most_numbers, "q4" if bins is None else bins, labels or {}, ignore_case
+        most_states,
+        most_numbers,
+        "q4" if bins is None else bins,
+        labels or {},
+        ignore_case,
+        dates or {},
     )
+    _refuse_unknown("dates", dates if isinstance(dates, Mapping) else {}, list(parents))
     open_ones = [node for node in parents if node not in given]
     decided, n_rows = _find(source, names, open_ones, rules, watch)
     for node, labels_of in given.items():

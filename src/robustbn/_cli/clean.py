@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from robustbn._cli.files import ROWS_TO_WRITE, Outputs, write_batches
+from robustbn._cli.files import ROWS_TO_WRITE, Outputs, open_packed, write_batches
 from robustbn._core.judged import DOUBT
+from robustbn._core.nearby import inner_suffix
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ TRUST_COLUMN = "robustbn_trust"
 
 def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
     """Note the output; it has the format of the table."""
-    from robustbn._core.nearby import inner_suffix
     from robustbn._tables.files import find_files
 
     if options["clean"] is None:
@@ -49,7 +49,6 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
-    from robustbn._core.nearby import inner_suffix
     from robustbn._tables.files import DATASETS, TEXT, find_files
 
     files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
@@ -65,7 +64,7 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
 
 
 def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
-    with path.open("w", encoding=encoding, newline="") as file:
+    with open_packed(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as file:
         file.writelines(lines)
 
 
@@ -198,4 +197,17 @@ def _write_batches(
         if start != len(weights):
             raise DataError(f"{root} has fewer rows than were read: it has changed since.")
 
-    write_batches(wider, batches(), path)
+    write_batches(wider, batches(), path, codec=_codec_of(files[0]))
+
+
+def _codec_of(file: Path) -> str | None:
+    """Return what a Parquet file is compressed with; None for Arrow, and where nothing is."""
+    import pyarrow.parquet as pq
+
+    if inner_suffix(file) not in (".parquet", ".pq"):
+        return None
+    about = pq.read_metadata(file)
+    if not about.num_row_groups or not about.num_columns:
+        return None
+    codec = str(about.row_group(0).column(0).compression).lower()
+    return {"uncompressed": "none"}.get(codec, codec)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from robustbn._core.config import TableConfig
     from robustbn._tables.sources import Source
+    from robustbn._tables.states import StateRules
     from robustbn._tables.survey import ColumnSurvey
 
 MOST_COLUMNS = 60
@@ -41,16 +42,18 @@ def survey_table(
     return source, surveys, n_rows
 
 
-def describe_table(path: str, surveys: Sequence[ColumnSurvey], n_rows: int) -> dict[str, Any]:
-    """Return the columns of a table as plain values."""
-    columns = [_describe(survey) for survey in surveys]
+def describe_table(
+    path: str, surveys: Sequence[ColumnSurvey], n_rows: int, rules: StateRules
+) -> dict[str, Any]:
+    """Return the columns of a table as plain values; `rules` say what they would become."""
+    columns = [_describe(survey, rules) for survey in surveys]
     return {"path": name_of(path), "rows": n_rows, "columns": columns}
 
 
-def _describe(survey: ColumnSurvey) -> dict[str, Any]:
-    from robustbn._tables.states import StateRules, propose_states
+def _describe(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
+    from robustbn._tables.states import propose_states
 
-    decided = propose_states(survey, StateRules())
+    decided = propose_states(survey, rules)
     top = survey.counts.most_common(MOST_NAMED)
     return {
         "name": survey.name,
@@ -61,22 +64,24 @@ def _describe(survey: ColumnSurvey) -> dict[str, Any]:
         "share_missing": decided.n_missing / max(survey.n_rows, 1),
         "values": nsmallest(MOST_NAMED, map(str, survey.counts)),
         "top": [{"value": value, "rows": n} for value, n in top],
-        "range": _range(survey, decided.kind),
+        "range": _range(survey, decided.kind, decided.order),
         "becomes": describe_column(decided),
     }
 
 
-def _range(survey: ColumnSurvey, kind: str) -> list[Any] | None:
+def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
-    from robustbn._tables.encode.labels import as_number, day_of
+    from robustbn._tables.encode.dates import day_of
+    from robustbn._tables.encode.labels import as_number
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]
     if kind not in ("number", "date"):
         return None
-    read = as_number if kind == "number" else day_of
-    found = [value for value in map(read, survey.counts) if value is not None]
-    return [min(found), max(found)]
+    is_number = kind == "number"
+    read = [as_number(v) if is_number else day_of(v, order) for v in survey.counts]
+    found = [value for value in read if value is not None]
+    return [min(found), max(found)] if found else None
 
 
 def show_table(console: Console, table: Any) -> None:
@@ -110,5 +115,6 @@ def _say(column: Any, n_rows: int) -> str:
     if states:
         parts.append(f"{len(states)} states" + (f", {note}" if note else ""))
     else:
-        parts.append("no states: give them with --states, or leave it out")
+        why = f"{note}, " if note else ""
+        parts.append(f"no states: {why}give them with --states, or leave it out")
     return "; ".join(part for part in parts if part)

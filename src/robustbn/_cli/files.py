@@ -16,6 +16,7 @@ import click
 
 from robustbn._cli.exits import CannotWriteError
 from robustbn._core.elsewhere import url_of
+from robustbn._core.nearby import inner_suffix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork
 
 TABLES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather")
+PACKABLE = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
+CODECS = {
+    ".snappy": "snappy", ".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd",
+    ".lz4": "lz4", ".br": "brotli", ".brotli": "brotli",
+}  # fmt: skip
 ROWS_TO_WRITE = 2**16
 
 
@@ -60,7 +66,7 @@ class Outputs:
             raise click.UsageError(f"{url} is elsewhere: write a file here, and copy it there.")
         path = Path(path)
         target = path.resolve()
-        if kinds and path.suffix.lower() not in kinds:
+        if kinds and not {path.suffix.lower(), _text_suffix(path)} & set(kinds):
             raise click.UsageError(f"{path}: the name must end in one of {', '.join(kinds)}.")
         if target in self._inputs:
             raise click.UsageError(f"{path} is read by this command; write to another file.")
@@ -129,6 +135,22 @@ class Outputs:
         for folder in reversed(self._made):
             with suppress(OSError):
                 folder.rmdir()
+
+
+def _text_suffix(path: Path) -> str:
+    """Return the suffix of a text file, which may be compressed; that of any other file."""
+    inner = inner_suffix(path)
+    return inner if inner in PACKABLE else path.suffix.lower()
+
+
+@contextmanager
+def open_packed(path: Path) -> Iterator[Any]:
+    """Open a file for bytes, compressed if its name ends in .gz, .zst or .bz2."""
+    import pyarrow as pa
+
+    names = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+    with pa.output_stream(str(path), compression=names.get(path.suffix.lower())) as stream:
+        yield stream
 
 
 @contextmanager
@@ -217,25 +239,34 @@ def _label_array(states: Sequence[Any]) -> pa.Array:
 
 
 def write_batches(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], target: Any, quotes: str = "needed"
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    target: Any,
+    quotes: str = "needed",
+    codec: str | None = None,
 ) -> None:
     """Write blocks of rows to a path by its suffix, or as CSV to a stream.
 
     Parameters
     ----------
     quotes : "none" if no text needs them; "needed" otherwise.
+    codec : what Parquet or Arrow is compressed with, unless the name says it: rows.zstd.parquet.
     """
     import pyarrow as pa
 
-    suffix = target.suffix.lower() if isinstance(target, Path) else ".csv"
+    suffix = _text_suffix(target) if isinstance(target, Path) else ".csv"
     if suffix in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
-        with pq.ParquetWriter(str(target), schema) as writer:
+        named = CODECS.get("".join(target.suffixes[-2:-1]).lower())
+        how = named or codec or "snappy"
+        with pq.ParquetWriter(str(target), schema, compression=how) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-    elif suffix in (".arrow", ".feather"):
-        with pa.ipc.new_file(str(target), schema) as writer:
+    elif suffix in (".arrow", ".feather", ".ipc"):
+        named = CODECS.get("".join(target.suffixes[-2:-1]).lower())
+        options = pa.ipc.IpcWriteOptions(compression=named or codec)
+        with pa.ipc.new_file(str(target), schema, options=options) as writer:
             for batch in batches:
                 writer.write_batch(batch)
     else:
@@ -256,7 +287,7 @@ def _write_text(
     header = io.StringIO()
     csv.writer(header, delimiter=sep, lineterminator="\n").writerow(schema.names)
     options = pv.WriteOptions(delimiter=sep, quoting_style=quotes, include_header=False)
-    with target.open("wb") if isinstance(target, Path) else nullcontext(target) as file:
+    with open_packed(target) if isinstance(target, Path) else nullcontext(target) as file:
         file.write(header.getvalue().encode("utf-8", "replace"))
         with pv.CSVWriter(file, flat, write_options=options) as writer:
             for batch in batches:

@@ -22,6 +22,7 @@ from robustbn._cli.tables import (
     aside_options,
     bring_table,
     build_config,
+    date_options,
     read_known,
     read_rows,
     table_options,
@@ -148,6 +149,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
 )
 @aside_options
+@date_options
 @network_options
 @table_options
 @screen_options
@@ -216,7 +218,7 @@ def plan_job(
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
     refuse_swapped(network_path, table_path)
-    reading = take_options(options)
+    reading = {**take_options(options), "dates": options["dates"]}
     network_path, table_path = bring_network(network_path), bring_table(table_path, reading)
     outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
     outputs.plan("network", options["output"], network_suffixes())
@@ -245,6 +247,8 @@ def _load(
             network = load_network(
                 path, states=states, max_table=options["max_table"], tables=False
             )
+            if options["dates"]:
+                raise click.UsageError("--dates is for states that are found in the table.")
             return network.with_cpts(None), None
         with screen.steps() as steps:
             found = find_states(path, table, reading, states, steps)

@@ -22,7 +22,15 @@ from robustbn._cli.order import has_more_columns, is_table
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.share import Share
 from robustbn._cli.states import draft_network, find_states, is_edge_list, lacks_states
-from robustbn._cli.tables import bring_table, build_config, read_rows, table_options, take_options
+from robustbn._cli.tables import (
+    bring_table,
+    build_config,
+    date_options,
+    parse_dates,
+    read_rows,
+    table_options,
+    take_options,
+)
 from robustbn._cli.wording import say_as_options
 from robustbn._core.elsewhere import name_of
 
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from robustbn._core.config import TableConfig
+    from robustbn._tables.states import StateRules
     from robustbn.network import BayesianNetwork
 
 
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--eps", type=Share(False), default="0.1", help="Share of bad rows to plan for.  [default: 0.1]"
 )
+@date_options
 @network_options
 @table_options
 @screen_options
@@ -63,7 +73,7 @@ def command(
         raise click.UsageError("Give a network, a table, or a network and a table.")
     if not 0 < eps < 0.5:
         raise click.BadParameter(f"a share of rows above 0 and below 0.5; found {eps}.")
-    reading = take_options(options)
+    reading = {**take_options(options), "dates": options.pop("dates")}
     network, table = _tell_apart(paths, options["states"])
     network = None if network is None else bring_network(network)
     table = None if table is None else bring_table(table, reading)
@@ -101,6 +111,7 @@ def _look(
 ) -> dict[str, Any]:
     """Return all there is to say."""
     from robustbn._networks.edges import read_states
+    from robustbn._tables.states import StateRules
 
     facts: dict[str, Any] = {}
     states = options["states"]
@@ -119,12 +130,13 @@ def _look(
     else:
         config = build_config(reading, network or draft_network(network_path))
     source, surveys, n_rows = survey_table(table_path, config, steps)
-    facts["table"] = describe_table(table_path, surveys, n_rows)
+    rules = StateRules(dates=parse_dates(reading["dates"]))
+    facts["table"] = describe_table(table_path, surveys, n_rows, rules)
     if network_path is None:
         return facts
     given = read_states(states) if is_open and states is not None else {}
     nodes = (network or draft_network(network_path)).nodes
-    found = _match(source, surveys, network, nodes, config, given)
+    found = _match(source, surveys, network, nodes, config, given, rules)
     facts["columns"], facts["problems"] = found
     if facts["problems"]:
         return facts
@@ -154,6 +166,7 @@ def _match(
     nodes: Sequence[str],
     config: TableConfig,
     given: Mapping[str, Any],
+    rules: StateRules,
 ) -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
     """Return which columns are nodes, and all that keeps the table from being read for them."""
     from dataclasses import asdict
@@ -164,7 +177,8 @@ def _match(
     of_node = {n: s for n, s in zip(names, surveys, strict=True) if n in set(nodes)}
     problems = find_lacking(names, nodes)
     if network is None:
-        problems += find_identifiers({n: s for n, s in of_node.items() if n not in given})
+        open_ones = {n: s for n, s in of_node.items() if n not in given}
+        problems += find_identifiers(open_ones, rules)
     else:
         problems += find_misfits(source, of_node, network, config)
     columns = {

@@ -12,7 +12,14 @@ from robustbn._cli.files import Outputs, network_suffixes
 from robustbn._cli.networks import EXAMPLE, bring_network, is_model
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import bring_table, build_config, table_options, take_options
+from robustbn._cli.tables import (
+    bring_table,
+    build_config,
+    date_options,
+    parse_dates,
+    table_options,
+    take_options,
+)
 from robustbn._core.elsewhere import name_of, plain_path
 from robustbn._core.nearby import inner_suffix
 
@@ -45,6 +52,7 @@ MOST_STATES_SHOWN = 8
     "--most-numbers", type=Count(1), default=12, show_default=True, metavar="N",
     help="Different numbers that stay as they are; more are cut into intervals.",
 )  # fmt: skip
+@date_options
 @table_options
 @screen_options
 def command(
@@ -70,7 +78,7 @@ def command(
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
     refuse_swapped(edges, table)
-    reading = take_options(options)
+    reading = {**take_options(options), "dates": options.pop("dates")}
     edges, table = bring_network(edges), bring_table(table, reading)
     inputs = [edges, table] if states is None else [edges, table, states]
     outputs = Outputs(force, inputs)
@@ -128,6 +136,7 @@ def find_states(
             rename=config.rename,
             labels=config.labels,
             ignore_case=config.ignore_case,
+            dates=parse_dates(reading["dates"]),
             sep=config.sep,
             encoding=config.encoding,
             watch=steps.advance,

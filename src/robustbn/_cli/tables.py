@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.screen import Steps
+from robustbn._core.config import DATE_ORDERS
 from robustbn._core.elsewhere import name_of
 from robustbn._core.nearby import TABLE_FORMATS, nearest_name
 
@@ -79,6 +80,32 @@ def table_options(function: Any) -> Any:
     ):  # fmt: skip
         function = option(function)
     return function
+
+
+def date_options(function: Any) -> Any:
+    """Give a command the option of finding states in dates."""
+    return click.option(
+        "--dates",
+        multiple=True,
+        metavar="NODE:ORDER",
+        help="What comes first in dates such as 03/07/2024: dmy or mdy; ymd for 20240703. Without "
+        "NODE, for all; for the states of an edge list.",
+    )(function)
+
+
+def parse_dates(texts: Sequence[str]) -> dict[str, str] | str:
+    """Return the order of dates, for each node or for all."""
+    orders: dict[str, str] = {}
+    for text in texts:
+        node, colon, order = text.rpartition(":")
+        if order not in DATE_ORDERS:
+            raise _usage(f"--dates {text}: write NODE:ORDER, with one of {', '.join(DATE_ORDERS)}.")
+        if not colon and len(texts) == 1:
+            return order
+        if not node:
+            raise _usage(f"--dates {text}: give the node too, such as born:dmy.")
+        orders[node] = order
+    return orders
 
 
 def aside_options(function: Any) -> Any:

@@ -95,6 +95,7 @@ class Streaming:
 
 
 PERIODS = ("year", "quarter", "month", "day")
+DATE_ORDERS = ("dmy", "mdy", "ymd")  # of day, month and year, where a date does not show it
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class NodeReading:
     ----------
     edges : inner ends of the intervals that numbers are cut into; the first states, in order.
     others : the state of every value that stands for no other.
-    period : "year", "quarter", "month" or "day": what is taken of a date.
+    period : "year", "quarter", "month" or "day": what is taken of a date; "month dmy" says of
+        dates such as 03/07/2024 what comes first.
     """
 
     edges: tuple[float, ...] | None = None
@@ -200,8 +202,14 @@ def _check_names(rename: Any, labels: Any) -> None:
 
 
 def _check_period(period: Any) -> None:
-    if period is not None and period not in PERIODS:
-        raise ValueError(f"A period is one of {', '.join(PERIODS)}; found {period!r}.")
+    if period is None:
+        return
+    name, _, order = str(period).partition(" ")
+    if name not in PERIODS or order not in ("", *DATE_ORDERS):
+        raise ValueError(
+            f"A period is one of {', '.join(PERIODS)}, which one of {', '.join(DATE_ORDERS)} may "
+            f"follow; found {period!r}."
+        )
 
 
 def _check_text(sep: Any, encoding: Any) -> None:

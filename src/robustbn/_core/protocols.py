@@ -32,17 +32,19 @@ class Column:
     labels : the values that positions stand for; not all need occur.
     is_missing : which values are missing, besides None and NaN; None if no other is.
     zone : of values that are moments of a time zone, held in UTC; None for all others.
+    is_ordered : whether the labels are categories in an order that means something.
     """
 
     values: NDArray[Any]
     labels: Sequence[Any] | None = None
     is_missing: NDArray[np.bool_] | None = None
     zone: str | None = None
+    is_ordered: bool = False
 
     def __getitem__(self, rows: slice) -> Column:
         """Return a stretch of it, without a copy."""
         missing = None if self.is_missing is None else self.is_missing[rows]
-        return Column(self.values[rows], self.labels, missing, self.zone)
+        return Column(self.values[rows], self.labels, missing, self.zone, self.is_ordered)
 
 
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)

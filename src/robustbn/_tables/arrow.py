@@ -156,7 +156,8 @@ def column_of(array: pa.Array) -> Column:
     kind = array.type
     if pa.types.is_dictionary(kind):
         values, missing = _numbers(array.indices)
-        return Column(values, array.dictionary.to_pylist(), missing)
+        labels = array.dictionary.to_pylist()
+        return Column(values, labels, missing, is_ordered=kind.ordered)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column_of(_find_distinct(array))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):

@@ -56,7 +56,8 @@ def _column_of_text(series: Any) -> Column:
 
 def _column_of(series: Any) -> Column:
     if type(series.dtype).__name__ == "CategoricalDtype":
-        return Column(series.array.codes, series.array.categories.tolist())
+        codes, labels = series.array.codes, series.array.categories.tolist()
+        return Column(codes, labels, is_ordered=bool(series.dtype.ordered))
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufOM":
         return Column(series.to_numpy())
     if type(series.dtype).__name__ == "SparseDtype":

@@ -13,8 +13,8 @@ from robustbn._tables.encode import ColumnCoder
 from robustbn._tables.encode.labels import MISSING
 from robustbn._tables.encode.tally import advise
 from robustbn._tables.sources import Source
-from robustbn._tables.states import IDENTIFIER, StateRules, propose_states
-from robustbn._tables.survey import NUMBER, ColumnSurvey
+from robustbn._tables.states import IDENTIFIER, StateRules, propose_states, say_order
+from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
 from robustbn._tables.table import fix_edges, follow_network, make_coders
 from robustbn.network import BayesianNetwork
 
@@ -69,6 +69,8 @@ def find_identifiers(
             named = decided.kind == IDENTIFIER
             what = "identifier" if named else "no values"
             remedy = f"Leave the node out, or give its states: states={{{node!r}: [...]}}."
+            if decided.kind == DATE:
+                what, remedy = decided.note, say_order(replace(survey, name=node))
             problems.append(Problem(node, what, survey.n_present, (), remedy))
     return problems
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from robustbn._core.config import PERIODS, NodeReading
+from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.tuning import TUNING
 from robustbn._tables.cuts import cut_equally, cut_evenly, name_intervals
 from robustbn._tables.encode import count_intervals
-from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, period_of
+from robustbn._tables.encode.dates import (
+    are_compact_days,
+    day_of,
+    find_orders,
+    is_doubtful,
+    period_of,
+)
+from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number
 from robustbn._tables.scales import order_labels
 from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
 from robustbn.exceptions import DataError
@@ -33,12 +40,24 @@ class StateRules:
     bins: Mapping[str, int | str | Sequence[float]] | int | str = "q4"
     labels: Mapping[str, Mapping[Hashable, Hashable]] = field(default_factory=dict)
     ignore_case: bool = False
+    dates: Mapping[str, str] | str = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("most_states", 2), ("most_numbers", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} is a whole number, at least {least}; found {value!r}.")
+
+        said = [self.dates] if isinstance(self.dates, str) else list(self.dates.values())
+        if not set(said) <= set(DATE_ORDERS):
+            raise ValueError(
+                f"dates says what comes first, as one of {', '.join(DATE_ORDERS)}; found "
+                f"{self.dates!r}."
+            )
+
+    def order_of(self, node: str) -> str | None:
+        """Return what comes first in the dates of a node, if that was said."""
+        return self.dates if isinstance(self.dates, str) else self.dates.get(node)
 
     def cut_of(self, node: str) -> int | str | Sequence[float]:
         """Return how to cut the numbers of a node."""
@@ -74,6 +93,12 @@ class ColumnStates:
     n_merged: int = 0
     note: str = ""
 
+    @property
+    def order(self) -> str | None:
+        """What comes first in its dates, where they do not show it."""
+        period = "" if self.reading is None else self.reading.period or ""
+        return period.partition(" ")[2] or None
+
 
 def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """Return what the values of a column should become.
@@ -84,6 +109,8 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         If there are no values, or no two rows share one.
     """
     decided = propose_states(survey, rules)
+    if not decided.states and decided.kind == DATE:
+        raise DataError(f"Column {survey.name!r}: {decided.note}. {say_order(survey)}")
     where = f"Column {survey.name!r}"
     if not decided.states and decided.kind == IDENTIFIER:
         raise DataError(
@@ -97,6 +124,16 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
             f"or give its states: states={{{survey.name!r}: [...]}}."
         )
     return decided
+
+
+def say_order(survey: ColumnSurvey) -> str:
+    """Return the advice for dates of which it is not known what comes first."""
+    read = {v: [day_of(v, "dmy"), day_of(v, "mdy")] for v in survey.counts if is_doubtful(v)}
+    example, days = next((v, d) for v, d in read.items() if d[0] != d[1])
+    return (
+        f"Say which: dates={{{survey.name!r}: 'dmy'}} ({example} is {days[0]}) or "
+        f"dates={{{survey.name!r}: 'mdy'}} ({days[1]})."
+    )
 
 
 def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
@@ -113,8 +150,23 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     only = next(iter(kinds)) if len(kinds) == 1 else None
     if survey.name in rules.labels:
         return _decide_labels(survey, rules)
+    if survey.order is not None and survey.wide is None and not rules.is_cut(survey.name):
+        return _decide_labels(survey, rules)
+    order = rules.order_of(survey.name)
+    is_compact = only == NUMBER and survey.wide is None
+    is_compact = is_compact and (order == "ymd" or are_compact_days(survey.counts))
+    if is_compact and all(day_of(value, "ymd") for value in survey.counts):
+        return _decide_dates(survey, rules, "ymd")
     if only == DATE:
-        return _decide_dates(survey, rules)
+        orders = {order} if order else find_orders(survey.counts)
+        if len(orders) > 1:
+            note = "day and month of its dates cannot be told apart"
+            return ColumnStates(
+                survey.name, DATE, (), None, survey.n_distinct, survey.n_missing, note=note
+            )
+        if orders:
+            has_doubt = any(map(is_doubtful, survey.counts))
+            return _decide_dates(survey, rules, orders.pop() if has_doubt else None)
     mostly_numbers = 2 * kinds[NUMBER] > kinds.total() and distinct[NUMBER] > distinct[WORD]
     is_long = distinct[NUMBER] > rules.most_numbers or rules.is_cut(survey.name)
     if is_long and (only == NUMBER or mostly_numbers):
@@ -179,11 +231,13 @@ def _numbers_of(survey: ColumnSurvey) -> Any:
     return np.sort(np.repeat(values, counts))
 
 
-def _decide_dates(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) -> ColumnStates:
     """Return the periods in which dates lie: the longest that gives some states."""
     found: dict[str, list[str]] = {}
+    end = "" if order is None else f" {order}"
     for period in PERIODS:
-        found[period] = sorted({period_of(value, period) for value in survey.counts})
+        lie_in = {period_of(value, period + end) for value in survey.counts}
+        found[period] = sorted(map(str, lie_in))
     chosen = next((p for p in PERIODS[:2] if len(found[p]) >= TUNING.states_few_periods), None)
     if chosen is None:
         chosen = "month" if len(found["month"]) > 1 else "day"
@@ -191,18 +245,20 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     if len(states) > rules.most_states:
         rows: Counter[str] = Counter()
         for value, n in survey.counts.items():
-            rows[period_of(value, chosen)] += n
+            rows[period_of(value, chosen + end)] += n
         kept, others, n_merged = _keep_most(rows, rules.most_states)
         states = [*sorted(set(kept) - {others}), others]
     return ColumnStates(
         survey.name,
         DATE,
         tuple(states),
-        NodeReading(others=others, period=chosen),
+        NodeReading(others=others, period=chosen + end),
         survey.n_distinct,
         survey.n_missing,
         n_merged,
-        f"by {chosen}" + (f"; {n_merged:,} rows are {others!r}" if n_merged else ""),
+        f"by {chosen}"
+        + (f", read as {order}" if order else "")
+        + (f"; {n_merged:,} rows are {others!r}" if n_merged else ""),
     )
 
 
@@ -225,14 +281,16 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     if n_found > rules.most_states or survey.wide is not None:
         labels, others, n_merged = _keep_most(counts, rules.most_states)
         n_merged += n_present - counts.total()
-        labels = [*order_labels(set(labels) - {others}), others]
+        labels = [*_in_order(survey, set(labels) - {others}), others]
         more = "more than " if survey.wide is not None else ""
         notes.append(
             f"the {more}{n_found - len(labels) + 1:,} rarest labels ({n_merged:,} rows) are "
             f"{others!r}"
         )
     else:
-        labels = order_labels(labels)
+        labels = _in_order(survey, labels)
+        if survey.order is not None and labels != order_labels(labels):
+            notes.append("in the order of the categories")
     reading = None if others is None else NodeReading(others=others)
     return ColumnStates(
         survey.name,
@@ -244,6 +302,15 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         n_merged,
         "; ".join(notes),
     )
+
+
+def _in_order(survey: ColumnSurvey, labels: Iterable[Any]) -> list[Any]:
+    """Return labels in the order that their categories have, or else in their natural one."""
+    rank = {label: k for k, label in enumerate(survey.order or ())}
+    listed = list(labels)
+    if rank and all(label in rank for label in listed):
+        return sorted(listed, key=rank.__getitem__)
+    return order_labels(listed)
 
 
 def _join_equal(

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
 from robustbn._tables.encode import as_numbers, count_missing
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, as_number, day_of, is_missing
+from robustbn._tables.encode.dates import date_part, day_of, is_doubtful
+from robustbn._tables.encode.labels import WORDS_FOR_MISSING, as_number, is_missing
 from robustbn._tables.sources import Source
 
 MOST_COUNTED = 2**14
@@ -70,6 +71,7 @@ class ColumnSurvey:
     wide : None, or the kind of a column with more than `MOST_COUNTED` distinct values.
     words_for_missing : rows of each word that was taken for a missing value.
     sample : of the numbers of a wide column.
+    order : the values in their order, where they are categories that have one.
     """
 
     name: str
@@ -81,6 +83,7 @@ class ColumnSurvey:
     words_for_missing: Counter[str] = field(default_factory=Counter)
     sample: NumberSample = field(default_factory=NumberSample)
     is_mostly_distinct: bool = False
+    order: tuple[Any, ...] | None = None
 
     @property
     def n_present(self) -> int:
@@ -94,6 +97,8 @@ class ColumnSurvey:
 
     def add(self, column: Column) -> None:
         """Take in a stretch of rows."""
+        ordered = tuple(column.labels or ()) if column.is_ordered else None
+        self.order = ordered if self.order == ordered or not self.n_rows else None
         self.n_rows += len(column.values)
         if self.wide == NUMBER:
             self._add_numbers(column)
@@ -110,7 +115,7 @@ class ColumnSurvey:
                 continue
             n_present += n
             if by_day:
-                value = day_of(value) or value
+                value = date_part(value)
             if value in counts:
                 counts[value] += n
             elif not self.is_mostly_distinct:
@@ -137,7 +142,7 @@ class ColumnSurvey:
         elif self.wide == DATE:
             days: Counter[Any] = Counter()
             for value, n in self.counts.items():
-                days[day_of(value) or value] += n
+                days[date_part(value)] += n
             self.counts = days
         if self.wide != NUMBER and len(self.counts) > MOST_COUNTED:
             self.counts = Counter(dict(self.counts.most_common(MOST_COUNTED // 2)))
@@ -186,7 +191,7 @@ def kind_of(value: Any) -> str:
         return NUMBER
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return TRUTH
-    return WORD if day_of(value) is None else DATE
+    return DATE if is_doubtful(value) or day_of(value) is not None else WORD
 
 
 def _tally(column: Column) -> Iterable[tuple[Any, int]]:

@@ -34,8 +34,8 @@ def fit(
         `states_from` does; `fit.network_.reading` says how columns are read.
     table : any table that `read_table` takes: a frame, an array, a path, a query.
     contamination : largest share of bad rows to expect, or "auto".
-    settings : those of `RobustEstimator` and of `read_table`; for an edge list, `states` too: those
-        of single nodes, or of all.
+    settings : those of `RobustEstimator` and of `read_table`; for an edge list, `states` too (those
+        of single nodes, or of all), and `dates` as in `states_from`.
 
     Examples
     --------
@@ -99,6 +99,7 @@ def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNet
 
     names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
+    how |= {"dates": settings.pop("dates")} if "dates" in settings else {}
     of_source = {name: how[name] for name in ("sep", "encoding", "connection") if name in how}
     source = open_table(table, **of_source)
     if source.is_once:

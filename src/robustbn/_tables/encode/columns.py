@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, Vector
+from robustbn._tables.encode.dates import period_of
 from robustbn._tables.encode.labels import (
     MISSING,
     MOST_REMEMBERED,
@@ -19,7 +20,6 @@ from robustbn._tables.encode.labels import (
     WORDS_FOR_MISSING,
     StateFinder,
     is_missing,
-    period_of,
 )
 from robustbn._tables.encode.moments import with_moments
 

@@ -33,7 +33,6 @@ WORDS_FOR_MISSING = frozenset(
 MOST_REMEMBERED = 2**16
 _LONGEST_NUMBER = 400
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_DAY = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([ T].*)?", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 
 
@@ -190,31 +189,6 @@ def _as_moment(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return value
     return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None
-
-
-def day_of(value: Any) -> str | None:
-    """Return the day of a date, a time stamp, or text that starts with one; None for all else."""
-    if isinstance(value, str):
-        text = value.strip()
-        return text[:10] if _DAY.fullmatch(text) else None
-    value = _plain(value)
-    if isinstance(value, dt.date) and not is_missing(value):
-        return value.isoformat()[:10]
-    return None
-
-
-def period_of(value: Any, period: str) -> Any:
-    """Return the period in which a date lies, as text; what is no date as it is.
-
-    >>> [period_of("2024-05-31", period) for period in ("year", "quarter", "month", "day")]
-    ['2024', '2024-Q2', '2024-05', '2024-05-31']
-    """
-    day = day_of(value)
-    if day is None:
-        return value
-    if period == "quarter":
-        return f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"
-    return day[: {"year": 4, "month": 7, "day": 10}[period]]
 
 
 def _folded(value: Any) -> Any:

@@ -1,0 +1,147 @@
+"""Days in the forms that people write them, and the periods in which they lie.
+
+2024-05-31 and 2024/05/31 start with the year, 31.05.2024 with the day, and 31 May 2024 or May 31,
+2024 spell the month: these are read as they stand. Of 03/07/2024 and 03-07-2024 it must be said
+whether the day ("dmy") or the month ("mdy") comes first, and 20240531 is a number unless "ymd" is
+said.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMES = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december", "sept",
+)  # fmt: skip
+_TIME = r"(?:(?:[ T]|, ?)\d{1,2}:\d\d.*)?"
+_ISO = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([ T].*)?", re.ASCII)
+_YEAR_FIRST = re.compile(rf"(\d{{4}})([/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}", re.ASCII)
+_DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}}){_TIME}", re.ASCII)
+_SLASHED = re.compile(rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME}", re.ASCII)
+_DAY_MONTH = re.compile(rf"(\d{{1,2}})[ -]([A-Za-z]{{3,9}})\.?,?[ -](\d{{4}}){_TIME}", re.ASCII)
+_MONTH_DAY = re.compile(rf"([A-Za-z]{{3,9}})\.? (\d{{1,2}}),? (\d{{4}}){_TIME}", re.ASCII)
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)", re.ASCII)
+LEAST_COMPACT = 5  # so many different numbers that all spell days are no accident
+CALENDAR = range(1800, 2200)  # years of dates that are not marked as such
+
+
+def day_of(value: Any, order: str | None = None) -> str | None:
+    """Return the day of a date, a time stamp, or text that is one, in ISO form; None for all else.
+
+    Parameters
+    ----------
+    order : of day and month where a text does not say it: "dmy" or "mdy"; "ymd" for 20240531.
+    """
+    if isinstance(value, str):
+        return _day_of_text(value.strip(), order)
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, dt.date) and type(value).__name__ != "NaTType":
+        return value.isoformat()[:10]
+    if order == "ymd" and isinstance(value, int | float | np.number) and value == value:
+        return _day_of_text(f"{value:.0f}", order) if value == int(value) else None
+    return None
+
+
+def _day_of_text(text: str, order: str | None) -> str | None:
+    if _ISO.fullmatch(text):
+        return text[:10]
+    if len(text) < 8 or not ("0" <= text[0] <= "9" or text[0].isalpha()):
+        return None
+    if found := _YEAR_FIRST.fullmatch(text):
+        return _day(found[1], found[3], found[4])
+    if found := _DOTTED.fullmatch(text):
+        return _day(found[3], found[2], found[1])
+    if found := _DAY_MONTH.fullmatch(text):
+        return _day(found[3], _month(found[2]), found[1])
+    if found := _MONTH_DAY.fullmatch(text):
+        return _day(found[3], _month(found[1]), found[2])
+    if order == "ymd" and (found := _COMPACT.fullmatch(text)):
+        return _day(found[1], found[2], found[3])
+    if order in ("dmy", "mdy") and (found := _SLASHED.fullmatch(text)):
+        day, month = (found[1], found[3]) if order == "dmy" else (found[3], found[1])
+        return _day(found[4], month, day)
+    return None
+
+
+def _month(name: str) -> int:
+    """Return the number of a month by its name, 0 if it is none."""
+    low = name.lower()
+    is_name = low in _MONTHS or low in _NAMES
+    return _MONTHS.index(low[:3]) + 1 if is_name else 0
+
+
+def _day(year: str, month: str | int, day: str) -> str | None:
+    try:
+        return dt.date(int(year), int(month), int(day)).isoformat()
+    except ValueError:  # the 31st of June
+        return None
+
+
+def is_doubtful(value: Any) -> bool:
+    """Whether a value is a date of which it must be said what comes first."""
+    return isinstance(value, str) and bool(_slashed_orders(value))
+
+
+def date_part(value: Any) -> Any:
+    """Return what says the day: in ISO form, or the text without its time; any other as it is."""
+    if is_doubtful(value):
+        return re.split(r"[ T,]", value.strip(), maxsplit=1)[0]
+    return day_of(value) or value
+
+
+def _slashed_orders(text: str) -> set[str]:
+    """Return the orders in which a text such as 03/07/2024 is a day."""
+    if not _SLASHED.fullmatch(text.strip()):
+        return set()
+    return {order for order in ("dmy", "mdy") if _day_of_text(text.strip(), order) is not None}
+
+
+def find_orders(values: Iterable[Any]) -> set[str]:
+    """Return the orders in which all values of 03/07/2024's form are days; both if there are none.
+
+    More than one is no doubt where both give the same day: 05/05/2024.
+    """
+    orders, is_same = {"dmy", "mdy"}, True
+    for value in values:
+        if is_doubtful(value):
+            orders &= _slashed_orders(value)
+            is_same = is_same and day_of(value, "dmy") == day_of(value, "mdy")
+    return {"dmy"} if is_same and len(orders) == 2 else orders
+
+
+def are_compact_days(values: Iterable[Any]) -> bool:
+    """Whether numbers such as 20240531 are clearly days: several different ones, and all are."""
+    days = [day_of(value, "ymd") for value in values]
+    is_all = all(day is not None and int(day[:4]) in CALENDAR for day in days)
+    return is_all and len(set(days)) >= LEAST_COMPACT
+
+
+def period_of(value: Any, period: str) -> Any:
+    """Return the period in which a date lies, as text; what is no date as it is.
+
+    Parameters
+    ----------
+    period : "year", "quarter", "month" or "day"; an order may follow: "month dmy".
+
+    Examples
+    --------
+    >>> [period_of("2024-05-31", period) for period in ("year", "quarter", "month", "day")]
+    ['2024', '2024-Q2', '2024-05', '2024-05-31']
+    >>> period_of("03/07/2024", "month dmy"), period_of("03/07/2024", "month mdy")
+    ('2024-07', '2024-03')
+    """
+    name, _, order = period.partition(" ")
+    day = day_of(value, order or None)
+    if day is None:
+        return value
+    if name == "quarter":
+        return f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"
+    return day[: {"year": 4, "month": 7, "day": 10}[name]]
