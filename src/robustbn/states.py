@@ -11,11 +11,11 @@ from typing import Any
 from robustbn._core.nearby import nearest_name
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
+from robustbn._tables.columns import place_columns
 from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import GIVEN, ColumnStates, StateRules, decide_states
 from robustbn._tables.survey import survey_columns
-from robustbn._tables.table import place_columns
 from robustbn.exceptions import DataError, NetworkError
 from robustbn.network import BayesianNetwork
 

@@ -25,9 +25,10 @@ from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.aside import plan_aside
 from robustbn._tables.coded import Reading
+from robustbn._tables.columns import find_columns
 from robustbn._tables.encode import require_rows
 from robustbn._tables.sources import Source
-from robustbn._tables.table import find_columns, follow_network
+from robustbn._tables.table import follow_network
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
