@@ -123,6 +123,7 @@ def test_the_page_names_groups_that_vanish_and_edges_that_are_missing(drawn):
     assert f"{fit.vanishing_[0]}" in page
     first = fit.missing_edges().iloc[0]
     assert f"{first['parent']} and {first['child']} ({first['gain']:.3f} nats a row)" in page
+    assert f"{first['parent']} and {first['child']} depend on each other without an edge" in page
     assert "not to be relied on" in page  # what its script puts at such a configuration
 
 
@@ -293,7 +294,7 @@ def test_a_group_that_would_vanish_is_named(drawn):
 def test_a_page_does_not_say_that_rows_fit_a_network_that_does_not(drawn, fitted):
     structure, rows = drawn
     page = fitted.report()
-    assert "does not describe them exactly" in page
+    assert "This network does not describe the trusted rows" in page
     assert "fits this network" not in page
     dirty, _ = plant(rows, structure, "stuck")
     page = RobustEstimator(structure, random_state=0).fit(dirty).report()

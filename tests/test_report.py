@@ -104,9 +104,9 @@ def test_corruption_moves_tables_and_none_moves_none(alarm, alarm_report):
 
 def test_the_verdict_is_plain_and_warns(alarm_report):
     said = verdict(alarm_report)
-    assert said.startswith("About 10 % of the rows do not fit this network. ")
+    bad = f"{alarm_report.n_distrusted:,} of 30,000 rows (10 %)"
+    assert said.startswith(f"{bad} do not fit this network and are left out. ")
     assert f"{alarm_report.n_moved} of 37 tables changed by more than their error" in said
-    assert alarm_report.moved_tables[0].node in said
 
 
 def test_a_report_of_the_wrong_shape_is_refused(alarm, alarm_report):
@@ -212,7 +212,7 @@ def contrast(a, b):
 
 
 def test_colours_are_ordered_by_lightness_and_their_labels_can_be_read():
-    style = (files("robustbn") / "_show" / "page" / "page.css").read_text(encoding="utf-8")
+    style = (files("robustbn") / "_show" / "page" / "look.css").read_text(encoding="utf-8")
     light, dark = style.split("@media")[0], style.split('[data-theme="dark"] {')[1].split("}")[0]
     schemes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in (light, dark)]
     for scheme in schemes:
@@ -220,7 +220,10 @@ def test_colours_are_ordered_by_lightness_and_their_labels_can_be_read():
         assert steps == sorted(steps) or steps == sorted(steps, reverse=True)
         assert all(contrast(scheme[f"c{k}"], scheme[f"t{k}"]) >= 4.5 for k in range(7))
         for back in ("paper", "card", "sunk"):
-            assert all(contrast(scheme[back], scheme[c]) >= 4.5 for c in ("ink", "muted", "accent"))
+            assert all(
+                contrast(scheme[back], scheme[c]) >= 4.5
+                for c in ("ink", "muted", "accent", "misfit")
+            )
     assert [schemes[0][f"c{k}"] for k in range(7)] == list(SCALE)
     assert all(contrast(a, b) >= 4.5 for a, b in zip(SCALE, INK_ON_SCALE, strict=True))
 

@@ -66,9 +66,15 @@ def table_of(report, node):
     return q, plain, low, high, n
 
 
+def states_of(network, parents, k):
+    """The states of a node's parents in its configuration k."""
+    codes = np.unravel_index(k, [len(network.states[p]) for p in parents] or [1])
+    return tuple(network.states[p][v] for p, v in zip(parents, codes, strict=False))
+
+
 def test_the_page_says_what_the_report_says(clean, alarm_report, page, tmp_path):
     clean.open(page, tmp_path)
-    assert clean.text("h1") == verdict(alarm_report)
+    assert clean.text("h1").replace("\u00a0", " ") == verdict(alarm_report)
     assert clean.texts(".figure") == [
         f"{alarm_report.n_distrusted:,}",
         f"{alarm_report.effective_rows:,.0f}",
@@ -90,25 +96,27 @@ def test_a_click_on_a_node_shows_its_table(clean, alarm_report, page, tmp_path, 
     i = alarm_report.network.nodes.index(node)
     clean.click(f".node[data-node='{i}']")
     clean.wait(f"document.querySelector('#table-name').textContent === '{node}'")
+    clean.run("document.querySelectorAll('#table-pager .fold').forEach(e => e.click())")
     shown = table_on_page(clean)
     q, plain, low, high, n = table_of(alarm_report, node)
-    parents = alarm_report.network.parents[node]
+    network, parents = alarm_report.network, alarm_report.network.parents[node]
     assert len(shown) == min(len(q), 25)
-    for k, row in enumerate(shown):
-        labels = np.unravel_index(k, [len(alarm_report.network.states[p]) for p in parents] or [1])
-        expected = [
-            alarm_report.network.states[p][v] for p, v in zip(parents, labels, strict=False)
-        ]
-        assert row[: len(parents)] == expected
-        for v, (robust, between, was) in enumerate(row[len(parents) + 1 : -1]):
+    places = {states_of(network, parents, k): k for k in range(len(q))}
+    found = [places[tuple(row[: len(parents)])] for row in shown]
+    adds = n * np.abs(q - plain).sum(axis=1)
+    assert adds[found] == pytest.approx(-np.sort(-adds)[: len(found)], abs=3e-5 * n.max())
+    for k, row in zip(found, shown, strict=True):
+        for v, (robust, between, was) in enumerate(row[len(parents) + 1 : -2]):
             assert float(robust) == pytest.approx(100 * q[k, v], abs=0.051)
-            assert [float(x) for x in between.split("–")] == pytest.approx(
-                [100 * low[k, v], 100 * high[k, v]], abs=0.051
-            )
+            ends = [100 * low[k, v], 100 * high[k, v]]
+            if between != "not known":
+                assert [float(x) for x in between.split("–")] == pytest.approx(ends, abs=0.051)
+            else:
+                assert ends == pytest.approx([0, 100], abs=0.05)
             assert float(was.removeprefix("was ")) == pytest.approx(100 * plain[k, v], abs=0.051)
     thin = clean.run("return [...document.querySelectorAll('#table-scroll tbody tr')].map("
                      "tr => tr.classList.contains('thin'))")  # fmt: skip
-    assert thin == (n[: len(shown)] < 10).tolist()
+    assert thin == (n[found] < 10).tolist()
     clean.screenshot(tmp_path / f"{node}.png")
 
 
@@ -116,6 +124,7 @@ def test_a_table_can_be_sorted_and_copied(clean, alarm_report, page, tmp_path):
     clean.open(page, tmp_path)
     clean.click(".rank[data-name='VENTLUNG']")
     q, *_, n = table_of(alarm_report, "VENTLUNG")
+    clean.run("document.querySelectorAll('#table-pager .fold').forEach(e => e.click())")
     clean.click("#table-scroll th.n button")
     head = "document.querySelector('#table-scroll th.n[aria-sort]').getAttribute('aria-sort')"
     assert clean.run(f"return {head}") == "descending"
@@ -156,9 +165,10 @@ def test_rows_can_be_opened_filtered_and_exported(clean, alarm_report, page, tmp
         time.sleep(0.02)
     with file.open(encoding="utf-8-sig", newline="") as opened:
         table = list(csv.reader(opened))
-    assert table[0] == ["row", "trust", "why", *alarm_report.network.nodes]
+    head = ["row", "trust", "same rows", "kind", "why"]
+    assert table[0] == [*head, *alarm_report.network.nodes]
     assert [int(line[0]) for line in table[1:]] == [r.row for r in hits]
-    assert table[1][3:] == list(hits[0].states)
+    assert table[1][5:] == list(hits[0].states)
     clean.run("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))",
               clean.find("#row-filter"))  # fmt: skip
     clean.click("#row-pager button:nth-child(2)")
@@ -252,7 +262,7 @@ def test_hostile_labels_do_nothing_but_show(clean, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["graph", "star"])
-def test_five_hundred_nodes_can_be_used_within_two_seconds(clean, tmp_path, kind):
+def test_five_hundred_nodes_can_be_used_soon(clean, tmp_path, kind):
     network = random_network("graph", 500, random_state=0)
     if kind == "star":
         network = star(499)
@@ -289,7 +299,7 @@ def test_a_phone_needs_no_sideways_scrolling(clean, page, tmp_path):
     assert clean.run("return document.documentElement.scrollWidth") <= 390
     clean.run("document.querySelector(\".rank[data-name='CATECHOL']\").click()")
     assert clean.run("return document.documentElement.scrollWidth") <= 390
-    assert "ARTCO2 LOW" in table_on_page(clean)[0][0]
+    assert "ARTCO2" in table_on_page(clean)[0][1]
     clean.screenshot(tmp_path / "phone.png", is_full=True)
     clean.resize(1360, 900)
 

@@ -14,8 +14,9 @@ from robustbn._cli.screen import print_facts
 from robustbn._cli.states import say_found
 from robustbn._cli.wording import say_as_options
 from robustbn._core.origins import Origin
-from robustbn._show.fitted import MOST_EDGES, say_dropped, strongest_cell
-from robustbn._show.page import Report, verdict
+from robustbn._show.fitted import MOST_EDGES, say_dropped
+from robustbn._show.page import Report, next_actions, say_moved_cells, verdict
+from robustbn._show.page.advice import strongest_cell
 from robustbn._show.page.content import percent, shorten
 from robustbn._show.words import say_unseen
 
@@ -48,6 +49,11 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
             "id": reading.config.id,
         },
         "verdict": verdict(report),
+        "changed": say_moved_cells(report),
+        "next": [
+            {"say": action.say, "command": action.command, "python": action.python}
+            for action in next_actions(report)
+        ],
         "rows_distrusted": report.n_distrusted,
         "contamination": report.contamination,
         "effective_rows": report.effective_rows,
@@ -163,6 +169,8 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
 
     table = facts["table"]
     console.print(Text(plain(facts["verdict"]), "bold"))
+    for line in facts["changed"]:
+        console.print(Text(plain(line)), soft_wrap=True)
     console.print()
     left_out = "; ".join(f"{n:,} left out, {why}" for why, n in table["left_out_because"].items())
     ignored = table["columns_ignored"]
@@ -176,8 +184,8 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             else None,
             "states": say_found(facts["states"]) if facts.get("states") else None,
             "missing": table["missing"] or None,
-            "distrusted": f"{facts['rows_distrusted']:,} rows ({percent(share)})",
-            "bad share": f"{percent(facts['contamination'])}, estimated",
+            "distrusted": f"{facts['rows_distrusted']:,} of {table['rows']:,} rows "
+            f"({percent(share)})",
             "stopped": facts["status"],
             "unseen": facts["unseen"] or None,
             "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
@@ -189,7 +197,16 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     show_moved(console, facts["moved"][:n_lines])
     id_column = table["id"] if facts["ask"] and table["id"] in facts["ask"][0] else None
     show_asked(console, facts["ask"], id_column)
+    show_next(console, facts["next"])
     show_end(console, facts)
+
+
+def show_next(console: Console, actions: list[dict[str, str]]) -> None:
+    """Print what to do next, each with its command, or with its line of Python."""
+    for number, action in enumerate(actions, start=1):
+        way = action["command"] or f"in Python: {action['python']}"
+        print_facts(console, {f"next {number}": f"{action['say']}\n  {way}"})
+    console.print()
 
 
 def _say_edges(edges: list[dict[str, Any]]) -> str | None:

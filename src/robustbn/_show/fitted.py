@@ -16,14 +16,17 @@ import numpy as np
 from robustbn._core.config import is_same
 from robustbn._core.judged import TRUST_EDGES, JudgedRows
 from robustbn._core.kinds import BadKind
+from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
-from robustbn._core.protocols import Vector
+from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
-from robustbn._show.page import ExplainedRow, Report, render_page, verdict
+from robustbn._show.gathered import explain_rows
+from robustbn._show.page import MissingEdge, Report, render_markdown, render_page, verdict
 from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
+from robustbn._show.pairs import show_pair
 from robustbn._show.reasons import Explainer
 from robustbn._show.words import say_unseen
 from robustbn._tables.coded import Reading
@@ -83,6 +86,9 @@ class FittedEstimator(Protocol):
     def _pseudo_counts(self, network: BayesianNetwork) -> Any:
         """Return what is added to every cell."""
 
+    def _load_codes(self, codes: Codes) -> Rows:
+        """Return rows that kernels can judge."""
+
 
 def build_report(
     fit: FittedEstimator,
@@ -141,22 +147,20 @@ def build_report(
         misfit=fit.misfit_,
         missing=reading.say_missing(),
         inferred=fit.inferred_,
-        vanishing=tuple(str(group) for group in fit.vanishing_),
-        edges=say_edges(fit) if edges else (),
+        n_missing={node: n for node, n in reading.n_missing.items() if n and reading.n_holes},
+        vanishing=tuple(fit.vanishing_),
+        edges=show_edges(fit) if edges else (),
         row_names=tuple(fit._aside.names) if rows else (),
         origins=origins if rows else [origin.without_values() for origin in origins],
     )
 
 
-def say_edges(fit: FittedEstimator, most: int = MOST_EDGES) -> tuple[str, ...]:
+def show_edges(fit: FittedEstimator, most: int = MOST_EDGES) -> tuple[MissingEdge, ...]:
     """Return the edges that the network misses most, if it does not describe the rows."""
     if fit.misfit_ is None or fit.misfit_.is_exact:
         return ()
-    nodes = fit.network_.nodes
-    return tuple(
-        f"{nodes[edge.parent]} and {nodes[edge.child]} ({edge.gain:.3f} nats a row)"
-        for edge in fit._find_missing_edges()[:most]
-    )
+    found = fit._find_missing_edges()[:most]
+    return tuple(show_pair(fit.network_, fit._judged, edge) for edge in found)
 
 
 def report_page(fit: FittedEstimator, **settings: Any) -> str:
@@ -164,41 +168,9 @@ def report_page(fit: FittedEstimator, **settings: Any) -> str:
     return render_page(build_report(fit, edges=True, **settings))
 
 
-def explain_rows(fit: FittedEstimator, max_rows: int) -> list[ExplainedRow]:
-    """Return the least trusted rows, worst first, each with its states and why. O(max_rows d)."""
-    weights = fit._judged.doubts
-    worst = np.argsort(weights, kind="stable")[:max_rows]
-    codes = fit._judged.codes[worst]
-    names = fit._aside.of(fit._judged.numbers[worst])
-    named = [tuple("" if v is None else str(v) for v in line) for line in zip(*names.values())]  # noqa: B905
-    return [
-        ExplainedRow(
-            row=int(row),
-            weight=float(weight),
-            states=fit.network_.label_row(line),
-            why=reason.text,
-            blamed=reason.nodes,
-            names=own,
-        )
-        for row, weight, line, reason, own in zip(
-            fit._judged.numbers[worst],
-            weights[worst],
-            codes.tolist(),
-            fit.explainer_.explain(codes),
-            named or [()] * len(worst),
-            strict=True,
-        )
-    ]
-
-
-def strongest_cell(report: Report, node: str) -> int:
-    """Return the cell that adds most to the move of a node's table: `C[k] |q[j] - plain[j]|`."""
-    network = report.network
-    layout, i = network.layout, network.nodes.index(node)
-    cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
-    rows = layout.sum_configurations(report.counts)[layout.config_of_cell[cells]]
-    apart = np.abs(network.probabilities[cells] - report.plain_network.probabilities[cells])
-    return cells.start + int(np.argmax(rows * apart))
+def report_markdown(fit: FittedEstimator, **settings: Any) -> str:
+    """Return a fit as text for a ticket; settings are those of `build_report`."""
+    return render_markdown(build_report(fit, edges=True, max_rows=0, **settings))
 
 
 def summary_columns(fit: FittedEstimator) -> dict[str, Sequence[Any]]:

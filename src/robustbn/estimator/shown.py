@@ -357,6 +357,22 @@ class ShownEstimator(TableEstimator):
         write_bytes(encode(page, str(path)), Path(path))
         return None
 
+    def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
+        """Return what was found as Markdown, for a ticket; no single row is shown.
+
+        The verdict, the kinds of bad rows, where they come from, the edges that are missing, the
+        cells that moved most, and what to do next.
+
+        Parameters
+        ----------
+        title : of the text; by default the name of the table and how many rows it has.
+        command : what repeats the fit; by default the call in Python.
+        """
+        from robustbn._show.fitted import report_markdown
+
+        self._fitted()
+        return report_markdown(self, title=title, command=command)
+
     @property
     def plot(self) -> Plots:
         """Figures of the fit: `network()`, `tables(node)`, `rounds()`, `rows()`."""

@@ -3,21 +3,24 @@
 Nothing here knows an estimator: whoever has one fills a `Report` and hands it over.
 """
 
+from robustbn._show.page.advice import next_actions, say_moved_cells, verdict
 from robustbn._show.page.content import (
     ExplainedRow,
+    MissingEdge,
     MovedTable,
     Moves,
     Report,
     measure_moves,
     moved_tables,
-    verdict,
 )
 from robustbn._show.page.drawing import draw_network
 from robustbn._show.page.inline import estimator_html, network_html
+from robustbn._show.page.markdown import render_markdown
 from robustbn._show.page.render import render_page
 
 __all__ = [
     "ExplainedRow",
+    "MissingEdge",
     "MovedTable",
     "Moves",
     "Report",
@@ -26,6 +29,9 @@ __all__ = [
     "measure_moves",
     "moved_tables",
     "network_html",
+    "next_actions",
+    "render_markdown",
     "render_page",
+    "say_moved_cells",
     "verdict",
 ]

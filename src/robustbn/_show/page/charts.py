@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from math import floor, log10
+from math import ceil, floor, log10
 
 from robustbn._core.result import Round
 from robustbn._show.page.content import Report, percent
 
 WIDTH, HEIGHT = 440.0, 230.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 18.0, 40.0
+FEW_ROUNDS = 5  # so many shares have room beside each other on a phone
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 18.0, 28.0
 
 
 def draw_weights(report: Report) -> str:
@@ -34,7 +35,7 @@ def draw_weights(report: Report) -> str:
         f'<line class="grid" x1="{LEFT:.0f}" x2="{WIDTH - RIGHT:.0f}" '
         f'y1="{y(10**p):.1f}" y2="{y(10**p):.1f}"/>'
         f'<text class="tick" text-anchor="end" x="{LEFT - 6:.0f}" y="{y(10**p) + 4:.1f}">'
-        f"{10**p:,}</text>"
+        f"{_compact(10**p)}</text>"
         for p in range(floor(log10(tallest)) + 1)
     ]
     for low, high, count in zip(edges, edges[1:], counts, strict=False):
@@ -49,9 +50,8 @@ def draw_weights(report: Report) -> str:
     for weight, anchor in ((edges[0], "start"), (middle, "middle"), (edges[-1], "end")):
         parts.append(
             f'<text class="tick" text-anchor="{anchor}" x="{x(weight):.1f}" '
-            f'y="{floor_y + 17:.0f}">{weight:g}</text>'
+            f'y="{floor_y + 19:.0f}">{weight:g}</text>'
         )
-    parts.append(_axis_name("trust in a row: 0 distrusted, 1 trusted"))
     parts.append(
         f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{floor_y}" y2="{floor_y}"/>'
     )
@@ -91,10 +91,9 @@ def draw_spectrum(rounds: Sequence[Round]) -> str:
         )
     parts.extend(
         f'<text class="tick" text-anchor="middle" x="{x(rank):.1f}" '
-        f'y="{HEIGHT - BOTTOM + 17:.0f}">{rank + 1}</text>'
+        f'y="{HEIGHT - BOTTOM + 19:.0f}">{rank + 1}</text>'
         for rank in range(n)
     )
-    parts.append(_axis_name("patterns of variation, strongest first"))
     return _frame(
         "spectrum",
         "Unusual variation before and after",
@@ -110,7 +109,7 @@ def draw_rounds(rounds: Sequence[Round]) -> str:
     tested = [r for r in rounds if r.eigenvalues]
     if not tested:
         return ""
-    scale = _LogScale([v for r in tested for v in (r.eigenvalues[0], r.threshold)], bottom=92.0)
+    scale = _LogScale([v for r in tested for v in (r.eigenvalues[0], r.threshold)], bottom=84.0)
     n = len(tested)
     step = (WIDTH - LEFT - RIGHT) / n
     most = max(*(r.removed for r in tested), 1e-9)
@@ -136,18 +135,17 @@ def draw_rounds(rounds: Sequence[Round]) -> str:
             f'width="{min(step * 0.6, 44):.1f}" y="{strip - height:.1f}" height="{height:.1f}">'
             f"<title>{percent(r.removed)} distrusted</title></rect>"
         )
-        if n <= 8 or k in (0, n - 1):
+        if n <= FEW_ROUNDS or k in (0, n - 1):
             parts.append(
                 f'<text class="tick" text-anchor="middle" x="{middle:.1f}" '
                 f'y="{strip - height - 5:.1f}">{percent(r.removed)}</text>'
             )
-        if n <= 12 or k % (n // 8) == 0:
+        if n <= 12 or k % ceil(n / 8) == 0:
             parts.append(
                 f'<text class="tick" text-anchor="middle" x="{middle:.1f}" '
-                f'y="{strip + 17:.0f}">{r.number}</text>'
+                f'y="{strip + 19:.0f}">{r.number}</text>'
             )
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{strip}" y2="{strip}"/>')
-    parts.append(_axis_name("round; bars: share of the rows distrusted so far"))
     return _frame(
         "rounds",
         "What each round saw",
@@ -185,12 +183,12 @@ def _threshold(left: float, right: float, y: float) -> str:
     return f'<line class="threshold" x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
-def _axis_name(text: str) -> str:
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    return (
-        f'<text class="name" text-anchor="middle" x="{middle:.0f}" y="{HEIGHT - 6:.0f}">'
-        f"{escape(text)}</text>"
-    )
+def _compact(count: int) -> str:
+    """Return a power of ten in four characters: an axis has no room for more."""
+    for unit, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= unit:
+            return f"{count // unit}{letter}"
+    return str(count)
 
 
 def _frame(name: str, title: str, description: str, parts: Sequence[str]) -> str:

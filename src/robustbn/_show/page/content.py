@@ -14,11 +14,12 @@ from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round
+from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 FEW_ROWS = 10  # a configuration with fewer trusted rows says little
+UNMOVED = 0.001  # a cell or configuration that moved by no more is folded away
 LONGEST_LABEL = 22  # in a drawing
 Z_95 = 1.959964  # two-sided 95 %
 Z_95_ONE_SIDED = 1.644854
@@ -36,6 +37,9 @@ class ExplainedRow:
     why : a sentence on the cells that speak against it.
     blamed : the nodes of those cells, most telling first.
     names : its values in the columns that rows keep.
+    n_alike : rows that show the same states with the same trust, itself included.
+    alike : some of the others: the number of each, and its names.
+    kind : number of the kind of bad rows that it is of, 0 for none.
     """
 
     row: int
@@ -44,6 +48,37 @@ class ExplainedRow:
     why: str
     blamed: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    n_alike: int = 1
+    alike: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    kind: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class MissingEdge:
+    """Two nodes that depend on each other without an edge, and how that shows.
+
+    Parameters
+    ----------
+    parent, child : the edge that could be drawn.
+    gain : what it would bring, in nats a row.
+    seen : share of each state of the child among the trusted rows with each of these states of the
+        parent; shape (n, m).
+    expected : the same by the tables of the network, given the parents that each of the rows shows.
+    n_rows : trusted rows with each of these states of the parent, scaled to all rows; shape (n,).
+    parent_codes, child_codes : which states these are; a long table holds those that differ most.
+    """
+
+    parent: str
+    child: str
+    gain: float
+    seen: Vector
+    expected: Vector
+    n_rows: Vector
+    parent_codes: NDArray[np.int64]
+    child_codes: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        return f"{self.parent} and {self.child} ({self.gain:.3f} nats a row)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +106,9 @@ class Report:
     command : the command line that repeats it.
     title : of the page.
     missing, inferred : what was missing from the rows, in a sentence; and what was made of it.
-    vanishing : groups of rows of which hardly any is trusted, a sentence each.
-    edges : pairs of nodes that depend on each other without an edge, and by how much.
+    n_missing : how often each node is missing, where it ever is.
+    vanishing : groups of rows of which hardly any is trusted.
+    edges : pairs of nodes that depend on each other without an edge, the strongest first.
     origins : groups that hold more distrusted rows than chance, most telling first.
     row_names : the columns beside the network that rows keep, the one that names them first.
     """
@@ -104,8 +140,9 @@ class Report:
     misfit: Misfit | None = None
     missing: str = ""
     inferred: Inferred | None = None
-    vanishing: Sequence[str] = ()
-    edges: Sequence[str] = ()
+    n_missing: Mapping[str, int] = field(default_factory=dict)
+    vanishing: Sequence[Vanishing] = ()
+    edges: Sequence[MissingEdge] = ()
     origins: Sequence[Origin] = ()
     row_names: tuple[str, ...] = ()
 
@@ -150,6 +187,11 @@ class Report:
     def moved_tables(self) -> list[MovedTable]:
         """The tables, those that moved most first."""
         return moved_tables(self.network, self.moves)
+
+    @property
+    def n_rows_shown(self) -> int:
+        """Rows that `rows` stand for."""
+        return sum(row.n_alike for row in self.rows)
 
     @property
     def n_moved(self) -> int:
@@ -279,47 +321,6 @@ def interval(q: Vector, n_rows: Vector) -> tuple[Vector, Vector]:
     half = Z_95 * np.sqrt(q * (1 - q) / n + Z_95**2 / (4 * n**2))
     scale = 1 + Z_95**2 / n
     return np.maximum((centre - half) / scale, 0.0), np.minimum((centre + half) / scale, 1.0)
-
-
-def verdict(report: Report) -> str:
-    """Return what the fit found, in two or three plain sentences."""
-    d = report.network.n_nodes
-    is_exact = report.misfit is None or report.misfit.is_exact
-    if report.n_distrusted == 0 and report.contamination < 1e-6:
-        first = f"Every one of the {report.n_rows:,} rows fits this network."
-        if not is_exact:
-            first = (
-                f"No row stands out: all {report.n_rows:,} are trusted, though this network does "
-                "not describe them exactly."
-            )
-        tables = "The tables are what counting all rows gives."
-    else:
-        share = percent(report.contamination).replace(".0 %", " %")
-        first = f"About {share} of the rows do not fit this network."
-        if not is_exact:
-            first = (
-                f"About {share} of the rows stand out from the others and are distrusted. This "
-                "network does not describe the others exactly, either."
-            )
-        tables = _say_tables(report.n_moved, d)
-        top = report.moved_tables[0]
-        if top.is_significant and d > 1:
-            tables += f" The table of {shorten(top.node, 40)} changed most."
-    caution = (
-        ""
-        if report.converged
-        else " Read with care: the rows that are kept still do not look like rows of this network."
-    )
-    return f"{first} {tables}{caution}"
-
-
-def _say_tables(n_moved: int, d: int) -> str:
-    if n_moved == 0:
-        return "No table changed by more than its error."
-    if d == 1:
-        return "Its one table changed by more than its error."
-    whose = "its" if n_moved == 1 else "their"
-    return f"{n_moved:,} of {d:,} tables changed by more than {whose} error."
 
 
 def percent(share: float) -> str:

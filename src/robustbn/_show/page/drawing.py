@@ -24,6 +24,7 @@ from robustbn.network import BayesianNetwork
 SCALE = ("#f6f1e7", "#f6dfb6", "#f0c27a", "#e29d45", "#c4722a", "#964c1c", "#612c12")
 INK_ON_SCALE = ("#22262b", "#22262b", "#22262b", "#22262b", "#000000", "#ffffff", "#ffffff")
 EDGE_COLOUR = "#9aa1a9"
+MISSING_COLOUR = "#1f5fa8"
 OUTLINE = "#c9c3b6"
 STRONG_OUTLINE = "#22262b"
 
@@ -86,6 +87,7 @@ def draw_network(
     notes: Sequence[str] | None = None,
     is_interactive: bool = False,
     name: str = "network",
+    missing: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the network as one `<svg>` element; every label is escaped.
 
@@ -97,6 +99,7 @@ def draw_network(
     notes : a line a node to show on hover and to read aloud; by default its name.
     is_interactive : whether nodes are buttons (for the page's script).
     name : start of the ids in the picture; give each picture of a document its own.
+    missing : edges that the network lacks, parent and child, drawn dashed in another colour.
     """
     nodes = network.nodes
     picture = lay_out(network)
@@ -107,6 +110,10 @@ def draw_network(
     lines.append(f'<g class="edges" fill="none" stroke="{EDGE_COLOUR}" stroke-width="1.2">')
     lines.extend(_draw_edge(edge, route) for edge, route in picture.routes.items())
     lines.append("</g>")
+    for k, (parent, child) in enumerate(missing):
+        ends = (picture.boxes[nodes.index(node)] for node in (parent, child))
+        note = f"{as_text(parent)} and {as_text(child)} depend on each other without an edge"
+        lines.append(_draw_missing(k, note, *ends))
     lines.append('<g class="nodes" font-size="12" text-anchor="middle">')
     for i, node in enumerate(nodes):
         note = as_text(node) if notes is None else notes[i]
@@ -191,6 +198,25 @@ def _draw_edge(edge: Edge, route: list[tuple[str, tuple[float, ...]]]) -> str:
     """Return one path: the route, and a tip at its end."""
     path = "".join(f"{letter}{' '.join(f'{v:.1f}' for v in at)}" for letter, at in route)
     return f'<path data-edge="{edge[0]} {edge[1]}" d="{path}m-3.5 -6 3.5 6 3.5 -6"/>'
+
+
+def _draw_missing(
+    k: int, note: str, start: tuple[float, float, float], end: tuple[float, float, float]
+) -> str:
+    """Return a bow from box to box, and a wider one that can be hit."""
+    (x0, y0, _), (x1, y1, _) = start, end
+    dx, dy = x1 - x0, y1 - y0
+    if abs(dy) < NODE_HEIGHT:  # side by side: over the tops
+        path = f"M{x0:.1f} {y0:.1f}Q{(x0 + x1) / 2:.1f} {y0 - 70:.1f} {x1:.1f} {y1:.1f}"
+    else:
+        middle = (x0 + x1) / 2 - 0.12 * dy, (y0 + y1) / 2 + 0.12 * dx
+        path = f"M{x0:.1f} {y0:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {x1:.1f} {y1:.1f}"
+    return (
+        f'<g class="missing" data-pair="{k}" fill="none"><title>{escape(note)}</title>'
+        f'<path class="hit" d="{path}" stroke="transparent" stroke-width="14"/>'
+        f'<path class="line" d="{path}" stroke="{MISSING_COLOUR}" stroke-width="2.2" '
+        'stroke-dasharray="6 4"/></g>'
+    )
 
 
 def _route(way: list[int], places: Placed) -> list[tuple[str, tuple[float, ...]]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
-from robustbn._show.page.content import FEW_ROWS, Report, as_text, interval, shorten
+from robustbn._show.page.content import FEW_ROWS, UNMOVED, Report, as_text, interval, shorten
 from robustbn._show.page.drawing import (
     EDGE_COLOUR,
     INK_ON_SCALE,
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, ACCENT, QUIET = "#22262b", "#8f3d14", "#8e959d"
-MAX_BARS = 40  # configurations of a table that one figure shows
+MAX_BARS = 40  # configurations or cells of a table that one figure shows
+LEAST_BARS = 10  # cells that are shown though they hardly moved
+MAX_PANELS = 6  # states of a table that stand beside each other
+UNKNOWN = 0.05  # percent: an interval from less than this to the same below 100 says nothing
 
 
 def plot_network(report: Report) -> Figure:
@@ -88,10 +91,12 @@ def plot_network(report: Report) -> Figure:
 
 
 def plot_table(report: Report, node: str) -> Figure:
-    """Return one node's table, plain against robust with 95 % intervals, state by state.
+    """Return one node's table, plain against robust with 95 % intervals, what moved most first.
 
-    At most 40 configurations are shown, those that add most to the table's move; the figure says
-    so. Configurations with fewer than 10 trusted rows are pale.
+    A panel a state while there are at most six; a table with more states is shown cell by cell. At
+    most 40 configurations or cells are shown, those that add most to the table's move; the figure
+    says so. Configurations with fewer than 10 trusted rows are pale, and what no trusted row shows
+    is marked as not known.
     """
     if node not in report.network.parents:
         raise NetworkError(
@@ -99,43 +104,88 @@ def plot_table(report: Report, node: str) -> Figure:
             f"{report.network.n_nodes} nodes, from {report.network.nodes[0]!r} to "
             f"{report.network.nodes[-1]!r}."
         )
-    network, layout = report.network, report.network.layout
-    i = network.nodes.index(node)
+    layout, i = report.network.layout, report.network.nodes.index(node)
     card = layout.cards[i]
     cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-    q = network.probabilities[cells].reshape(-1, card)
+    q = report.network.probabilities[cells].reshape(-1, card)
     plain = report.plain_network.probabilities[cells].reshape(-1, card)
     n = report.counts[cells].reshape(-1, card).sum(axis=1)
-    weight = n * np.abs(q - plain).sum(axis=1)
-    shown = np.sort(np.argsort(-weight, kind="stable")[:MAX_BARS])
-    low, high = interval(q, n[:, None])
-    height = max(1.6, 0.26 * len(shown) + 1.1)
-    figure, _ = _figure(2.2 + 1.5 * min(card, 8), height, is_empty=True)
-    panels = figure.subplots(1, card, sharey=True, squeeze=False)[0]
-    y = np.arange(len(shown))
-    for v, axes in enumerate(panels):
-        values = np.stack([100 * a[shown, v] for a in (plain, q, low, high)])
-        _draw_state(axes, y, values, n[shown])
-        axes.set_title(_plain(shorten(as_text(network.states[node][v]), 18)), fontsize=9)
-    panels[0].set_yticks(y, [_configuration(report, node, int(k)) for k in shown], fontsize=7.5)
-    panels[0].set_ylim(len(shown) - 0.5, -0.5)
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower left", ncols=2, fontsize=8, frameon=False)
-    more = f"; {len(shown)} of {len(q)} configurations" if len(shown) < len(q) else ""
+    values = np.stack([plain, q, *interval(q, n[:, None])])
+    draw = _draw_panels if card <= MAX_PANELS else _draw_cells
+    figure, more = draw(report, node, 100 * values, n)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
     figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
     return figure
 
 
+def _draw_panels(report: Report, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
+    """Draw a panel a state, configurations below each other."""
+    plain, q = values[:2]
+    _, n_configurations, card = values.shape
+    shown = np.argsort(-n * np.abs(q - plain).sum(axis=1), kind="stable")[:MAX_BARS]
+    figure, _ = _figure(2.2 + 1.5 * card, _height(len(shown)), is_empty=True)
+    panels = figure.subplots(1, card, sharey=True, squeeze=False)[0]
+    y = np.arange(len(shown))
+    for v, axes in enumerate(panels):
+        _draw_state(axes, y, values[:, shown, v], n[shown])
+        axes.set_title(_plain(shorten(as_text(report.network.states[node][v]), 18)), fontsize=9)
+    _name_lines(panels[0], [_configuration(report, node, int(k)) for k in shown])
+    is_cut = len(shown) < n_configurations
+    return figure, f"; {len(shown)} of {n_configurations:,} configurations" if is_cut else ""
+
+
+def _draw_cells(report: Report, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
+    """Draw the cells of a wide table below each other, those that moved most."""
+    from matplotlib.ticker import MaxNLocator
+
+    plain, q = values[:2]
+    apart = np.abs(q - plain).ravel()
+    n_moved = int((apart > 100 * UNMOVED).sum())
+    order = np.argsort(-(n[:, None] * np.abs(q - plain)).ravel(), kind="stable")
+    shown = order[: min(max(n_moved, LEAST_BARS), MAX_BARS)]
+    k, v = np.divmod(shown, q.shape[1])
+    figure, axes = _figure(6.4, _height(len(shown)))
+    _draw_state(axes, np.arange(len(shown)), values[:, k, v], n[k])
+    furthest = float(values[[0, 1, 3]][:, k, v].max(initial=1.0))
+    if furthest < 60:  # many states share the whole: each has little
+        axes.set_xlim(-0.04 * furthest, 1.06 * furthest)
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+    states, parents = report.network.states[node], report.network.parents[node]
+    lines = []
+    for a, b in zip(k.tolist(), v.tolist(), strict=True):
+        given = f" when {_configuration(report, node, a)}" if parents else ""
+        lines.append(_plain(shorten(as_text(states[b]), 18)) + given)
+    _name_lines(axes, lines)
+    apart[shown] = 0
+    is_cut = len(shown) < q.size
+    rest = f"the others moved by at most {apart.max():.2g} %"
+    return figure, f"; {len(shown)} of {q.size:,} cells, {rest}" if is_cut else ""
+
+
+def _height(n_lines: int) -> float:
+    return max(1.6, 0.26 * n_lines + 1.1)
+
+
+def _name_lines(axes: Axes, names: list[str]) -> None:
+    axes.set_yticks(np.arange(len(names)), names, fontsize=7.5)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
 def _draw_state(axes: Axes, y: NDArray[np.int64], values: Vector, n: Vector) -> None:
+    """Draw one value a line, in percent: plain, robust and its interval."""
     _tidy(axes)
     plain, q, low, high = values
+    is_known = (low > UNKNOWN) | (high < 100 - UNKNOWN)
     axes.hlines(y, np.minimum(plain, q), np.maximum(plain, q), color="#d8d3c8", lw=1, zorder=1)
     axes.scatter(plain, y, s=18, fc="white", ec=ACCENT, lw=1.2, zorder=2, label="all rows")
     for is_few, alpha in ((False, 1.0), (True, 0.35)):
-        which = (n < FEW_ROWS) == is_few
+        which = ((n < FEW_ROWS) == is_few) & is_known
         label = None if is_few else "trusted rows"
         axes.hlines(y[which], low[which], high[which], color=INK, lw=1.6, alpha=alpha, zorder=3)
         axes.scatter(q[which], y[which], s=16, color=INK, alpha=alpha, lw=0, zorder=4, label=label)
+    for line in y[~is_known]:
+        axes.text(50, line, "not known", ha="center", va="center", fontsize=7, color=QUIET)
     axes.set_xlim(-4, 104)
     axes.set_xticks([0, 50, 100])
     axes.tick_params(axis="y", length=0)

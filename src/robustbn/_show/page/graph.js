@@ -96,6 +96,8 @@
     groups[i].setAttribute("tabindex", "0");
   };
   svg.addEventListener("click", (event) => {
+    const pair = event.target.closest("[data-pair]");
+    if (pair && moved <= 4) { page.showPair(Number(pair.dataset.pair)); at("misfit").scrollIntoView({ block: "nearest" }); }
     const group = event.target.closest(".node");
     if (!group || moved > 4) return;
     const i = Number(group.dataset.node);

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from html import escape
 
-from robustbn._show.page.content import Report, as_text, percent, shorten, verdict
+from robustbn._show.page.advice import next_actions, say_moved_cells, strongest_cell, verdict
+from robustbn._show.page.content import Report, as_text, percent, shorten
 from robustbn._show.page.drawing import draw_network
 from robustbn.network import BayesianNetwork
 
@@ -23,6 +24,8 @@ color:#22262b;background:#fff;border:1px solid #e3ded4;border-radius:10px;paddin
 .rbn-inline table{border-collapse:collapse;font-size:13px;margin:6px 0}
 .rbn-inline th,.rbn-inline td{padding:2px 14px 2px 0;text-align:left;border-bottom:1px solid #eee;
 background:#fff;color:#22262b}
+.rbn-inline ol{margin:0 0 6px;padding-left:1.4em}
+.rbn-inline code{background:#f4f1ea;color:#22262b;overflow-wrap:anywhere}
 .rbn-inline .rbn-figure{max-height:420px;overflow:auto}
 .rbn-inline svg{max-width:100%;height:auto}
 """
@@ -39,30 +42,58 @@ def network_html(network: BayesianNetwork) -> str:
 
 
 def estimator_html(report: Report) -> str:
-    """Return a fitted estimator as a fragment: the verdict, the tables that moved, the drawing."""
-    moved = [m for m in report.moved_tables if m.is_significant]
-    rows = "".join(
-        f"<tr><td>{escape(shorten(as_text(m.node), 40))}</td><td>{percent(m.moved)}</td>"
-        f"<td>{percent(m.error)}</td></tr>"
-        for m in moved[:MAX_LISTED]
-    )
-    table = (
-        "<table><thead><tr><th>table of</th><th>moved by</th><th>error</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
-        if rows
-        else ""
-    )
-    more = len(moved) - MAX_LISTED
-    rest = f'<p class="rbn-quiet">and {more:,} more tables</p>' if more > 0 else ""
+    """Return a fitted estimator as a fragment: the verdict, the cells that moved, the drawing."""
     facts = (
         f"{report.n_distrusted:,} of {report.n_rows:,} rows distrusted; effective sample size "
         f"{report.effective_rows:,.0f}"
     )
+    changed = "".join(f"<p>{escape(line)}</p>" for line in say_moved_cells(report))
+    actions = "".join(
+        f"<li>{escape(as_text(action.say))} <code>{escape(as_text(action.python))}</code></li>"
+        for action in next_actions(report)
+    )
     body = (
-        f"<p><strong>{escape(as_text(verdict(report)))}</strong></p>"
-        f'<p class="rbn-quiet">{facts}. {escape(as_text(report.status))}</p>{table}{rest}'
+        f"<p><strong>{escape(as_text(verdict(report)))}</strong></p>{changed}"
+        f'<p class="rbn-quiet">{facts}. {escape(as_text(report.status))}</p>'
+        f"<ol>{actions}</ol>{_moved_tables(report)}"
     )
     return _fragment(body + _picture(report.network, report))
+
+
+def _moved_tables(report: Report) -> str:
+    """Return the tables that moved, each with the cell that moved most in it."""
+    moved = [table for table in report.moved_tables if table.is_significant]
+    if not moved:
+        return ""
+    lines = []
+    for table in moved[:MAX_LISTED]:
+        cell = strongest_cell(report, table.node)
+        _, parents, state = report.network.describe_cell(cell)
+        given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
+        what = as_text(state) + (f" when {given}" if given else "")
+        counted, robust = (
+            percent(float(network.probabilities[cell]))
+            for network in (report.plain_network, report.network)
+        )
+        values = [
+            shorten(as_text(table.node), 40),
+            percent(table.moved),
+            shorten(what, 60),
+            counted,
+            robust,
+        ]
+        lines.append("".join(f"<td>{escape(value)}</td>" for value in values))
+    names = ("table of", "moved by", "its cell that moved most", "counted", "robust")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    rows = "".join(f"<tr>{line}</tr>" for line in lines)
+    more = len(moved) - MAX_LISTED
+    rest = (
+        f'<p class="rbn-quiet">and {more:,} more tables, none moved by more than '
+        f"{percent(moved[MAX_LISTED].moved)}</p>"
+        if more > 0
+        else ""
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
 
 
 def _picture(network: BayesianNetwork, report: Report | None = None) -> str:

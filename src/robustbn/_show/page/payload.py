@@ -1,27 +1,30 @@
-"""The data behind the page: tables, rows and repeats as small JSON, safe inside a script element.
+"""The data behind the page: tables, rows, pairs as small JSON, safe inside a script element.
 
-Probabilities are whole numbers of 1/100,000; states of a row are positions in their node's list.
+Probabilities are whole numbers of 1/100,000; what can be computed from others is left to the page.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import sum_over_rows
-from robustbn._show.page.content import FEW_ROWS, Report, as_text, interval
+from robustbn._show.page.content import FEW_ROWS, UNMOVED, Report, as_text
 from robustbn._show.page.drawing import colour_steps, nice_top
+from robustbn._show.page.markdown import render_markdown
+from robustbn._show.page.packing import Coded, bits_of, code_rows, pack_rows
 from robustbn._show.words import LEAST_GROUP, MOST_KEPT
 
 UNIT = 100_000
 MAX_CONFIGURATIONS = 500  # of one table
-CELLS_SHOWN = 60_000  # of all tables together
+CELLS_SHOWN = 30_000  # of all tables together
+WHOLE_STATES = 200  # of a node whose configurations are shown as a whole; of others, single cells
+MAX_LABELS = 1_000  # of a node; of others, those alone that are on the page
 MAX_ROWS = 2_000
-MAX_ROW_CELLS = 300_000  # of all rows together
+MAX_ROW_BYTES = 450_000  # of all rows together
 
 
 def to_script_json(data: object) -> str:
@@ -33,48 +36,99 @@ def to_script_json(data: object) -> str:
 def page_data(report: Report) -> dict[str, Any]:
     """Return all that the page's script needs."""
     network = report.network
-    labels = {n: [as_text(s) for s in network.states[n]] for n in network.nodes}
-    moves = report.moves
-    steps = colour_steps(moves.moved, nice_top(float(moves.moved.max())))
     number = {node: i for i, node in enumerate(network.nodes)}
-    kept = choose_configurations(report)
-    nodes = [
-        {
-            "name": as_text(node),
-            "states": labels[node],
-            "parents": [number[p] for p in network.parents[node]],
-            "step": int(steps[i]),
-            "moved": float(moves.moved[i]),
-            "error": float(moves.error[i]),
-            "strong": bool(moves.is_significant[i]),
-            "perConfiguration": round(float(moves.rows_per_configuration[i]), 1),
-            "onlyDistrusted": int(moves.n_only_distrusted[i]),
-            "size": int(np.diff(network.layout.config_start)[i]),
-            "missing": 0.0 if report.inferred is None else float(report.inferred.missing[i]),
-            "table": _table(report, i, kept[i]),
-        }
-        for i, node in enumerate(network.nodes)
-    ]
+    tables = [_table(report, i, kept) for i, kept in enumerate(choose_configurations(report))]
+    coded = code_rows(report)
+    total, trusted = (
+        float(sum_over_rows(network.layout, c)) for c in (report.plain_counts, report.counts)
+    )
+    is_holed = bool((coded.codes == np.array(network.layout.cards)).any())
+    bits = bits_of(network.layout.cards, is_holed)
+    n_rows = min(MAX_ROWS, len(coded.rows), MAX_ROW_BYTES // max(1, sum(bits) // 6))
+    packed, repeated = (
+        pack_rows(codes, bits) for codes in (coded.codes[:n_rows], coded.codes[len(coded.rows) :])
+    )
     return {
         "unit": UNIT,
         "few": FEW_ROWS,
-        "total": float(sum_over_rows(network.layout, report.plain_counts)),
+        "unmoved": UNMOVED,
+        "total": total,
+        "trusted": trusted,
         "group": LEAST_GROUP,
         "kept": MOST_KEPT,
         "title": as_text(report.title),
-        "nodes": nodes,
+        "markdown": render_markdown(report),
+        "nodes": _nodes(report, tables, _used_states(report, tables, coded)),
         "order": [number[m.node] for m in report.moved_tables],
         "names": [] if report.rows_hidden else [as_text(name) for name in report.row_names],
-        "rows": [] if report.rows_hidden else _rows(report),
-        "repeats": [] if report.rows_hidden else _repeats(report),
+        "nKinds": len(report.kinds),
+        "holes": int(is_holed),
+        **_rows(report, coded, packed),
+        "repeats": _repeats(report, repeated),
+        "pairs": [_pair(report, k) for k in range(len(report.edges))],
     }
+
+
+def _nodes(report: Report, tables: list[dict[str, Any]], used: list[Any]) -> list[dict[str, Any]]:
+    network, moves = report.network, report.moves
+    number = {node: i for i, node in enumerate(network.nodes)}
+    steps = colour_steps(moves.moved, nice_top(float(moves.moved.max())))
+    n_configurations = np.diff(network.layout.config_start)
+    nodes: list[dict[str, Any]] = []
+    for i, node in enumerate(network.nodes):
+        states = network.states[node]
+        shown: dict[str, Any] = {
+            "name": as_text(node),
+            "states": [
+                as_text(states[v]) for v in (range(len(states)) if used[i] is None else used[i])
+            ],
+            "nStates": len(states),
+            "parents": [number[p] for p in network.parents[node]],
+            "step": int(steps[i]),
+            "moved": _short(moves.moved[i]),
+            "error": _short(moves.error[i]),
+            "perConfiguration": round(float(moves.rows_per_configuration[i]), 1),
+            "onlyDistrusted": int(moves.n_only_distrusted[i]),
+            "size": int(n_configurations[i]),
+            "missing": 0.0 if report.inferred is None else _short(report.inferred.missing[i]),
+            "table": tables[i],
+        }
+        if used[i] is not None:
+            shown["codes"] = used[i]
+        nodes.append(shown)
+    return nodes
+
+
+def _used_states(report: Report, tables: list[dict[str, Any]], coded: Coded) -> list[Any]:
+    """Return, for a node of very many states, those that the page shows; None for all."""
+    layout = report.network.layout
+    number = {node: i for i, node in enumerate(report.network.nodes)}
+    wide = {i for i, card in enumerate(layout.cards) if card > MAX_LABELS}
+    used: dict[int, set[int]] = {i: set(coded.codes[:, i].tolist()) for i in wide}
+    for i, table in enumerate(tables):
+        if i in wide and "state" in table:
+            used[i].update(table["state"])
+        *parents, _ = layout.families[i]
+        if not wide.isdisjoint(parents):
+            which = table.get("which", range(layout.config_start[i + 1] - layout.config_start[i]))
+            cards = [layout.cards[p] for p in parents]
+            given = np.unravel_index(np.array(list(which), np.int64), cards)
+            for p, codes in zip(parents, given, strict=True):
+                used.get(p, set()).update(codes.tolist())
+    for edge in report.edges:
+        for node, codes in ((edge.parent, edge.parent_codes), (edge.child, edge.child_codes)):
+            used.get(number[node], set()).update(codes.tolist())
+    return [
+        sorted(v for v in used[i] if v < layout.cards[i]) if i in wide else None
+        for i in range(layout.n_nodes)
+    ]
 
 
 def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
     """Return, for each node, the configurations to show, by their number in the node's table.
 
     All of them while they are few; otherwise those that add most to the node's move, nodes that
-    moved most being served first.
+    moved most being served first. Of a node with very many states none: see `_cells`.
     """
     layout = report.network.layout
     share = layout.sum_configurations(report.counts)
@@ -82,6 +136,8 @@ def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
     kept: list[NDArray[np.int64]] = [np.arange(0)] * layout.n_nodes
     left = CELLS_SHOWN
     for i in np.argsort(-report.moves.moved, kind="stable"):
+        if layout.cards[i] > WHOLE_STATES:
+            continue
         own = slice(layout.config_start[i], layout.config_start[i + 1])
         n = own.stop - own.start
         most = min(n, MAX_CONFIGURATIONS, max(left, 0) // layout.cards[i])
@@ -95,74 +151,107 @@ def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
 
 
 def _table(report: Report, i: int, kept: NDArray[np.int64]) -> dict[str, Any]:
+    """Return configurations of a node: robust, plain - robust, trusted rows, all rows."""
     layout = report.network.layout
-    cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-    card = layout.cards[i]
+    card, cells = layout.cards[i], slice(layout.cell_start[i], layout.cell_start[i + 1])
     counts, plain_counts = (
         c[cells].reshape(-1, card).sum(axis=1) for c in (report.counts, report.plain_counts)
     )
     q = report.network.probabilities[cells].reshape(-1, card)
     plain = report.plain_network.probabilities[cells].reshape(-1, card)
-    low, high = interval(q, counts[:, None])
-    own = slice(layout.config_start[i], layout.config_start[i + 1])
+    if card > WHOLE_STATES:
+        return _cells(q, plain, counts, plain_counts)
+    robust = _whole(q[kept])
     table: dict[str, Any] = {
-        "robust": _whole(q[kept]),
-        "low": _whole(low[kept]),
-        "high": _whole(high[kept]),
-        "plain": _whole(plain[kept]),
+        "robust": robust.ravel().tolist(),
+        "change": (_whole(plain[kept]) - robust).ravel().tolist(),
         "n": [_round_rows(c) for c in counts[kept].tolist()],
         "all": [_round_rows(c) for c in plain_counts[kept].tolist()],
-        "moved": _whole(report.moves.of_configuration[own][kept]),
     }
-    if report.inferred is not None:
-        shown = report.inferred.observed_counts[cells].reshape(-1, card).sum(axis=1)
-        table["shown"] = [_round_rows(c) for c in shown[kept].tolist()]
-    if len(kept) < own.stop - own.start:
+    if len(kept) < len(q):
         table["which"] = kept.tolist()
     return table
 
 
-def _round_rows(weight: float) -> float:
-    """Keep few rows exact enough to be told from `FEW_ROWS`."""
-    return round(weight, 3 if weight < 100 else 1)
+def _cells(
+    q: NDArray[np.float64],
+    plain: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    plain_counts: NDArray[np.float64],
+) -> dict[str, Any]:
+    """Return the cells of a wide table that moved most, and how far the others moved at most."""
+    apart = np.abs(q - plain)
+    weight = (counts[:, None] * apart + 1e-9 * counts[:, None] * q).ravel()
+    order = np.argsort(-weight, kind="stable")[:WHOLE_STATES]
+    which, state = np.divmod(order, q.shape[1])
+    rest = apart.ravel().copy()
+    rest[order] = 0
+    robust = _whole(q[which, state])
+    return {
+        "which": which.tolist(),
+        "state": state.tolist(),
+        "robust": robust.tolist(),
+        "change": (_whole(plain[which, state]) - robust).tolist(),
+        "n": [_round_rows(c) for c in counts[which].tolist()],
+        "all": [_round_rows(c) for c in plain_counts[which].tolist()],
+        "rest": q.size - len(order),
+        "restMoved": _short(rest.max(initial=0.0)),
+    }
 
 
-def _whole(shares: NDArray[np.float64]) -> list[int]:
-    whole: list[int] = np.rint(shares * UNIT).astype(np.int64).ravel().tolist()
-    return whole
+def _pair(report: Report, k: int) -> dict[str, Any]:
+    edge, nodes = report.edges[k], report.network.nodes
+    return {
+        "parent": nodes.index(edge.parent),
+        "child": nodes.index(edge.child),
+        "gain": _short(edge.gain),
+        "given": edge.parent_codes.tolist(),
+        "state": edge.child_codes.tolist(),
+        "seen": _whole(edge.seen).tolist(),
+        "expected": _whole(edge.expected).tolist(),
+        "n": [_round_rows(n) for n in edge.n_rows.tolist()],
+    }
 
 
-def _rows(report: Report) -> list[list[Any]]:
-    code_of = _codes(report)
+def _rows(report: Report, coded: Coded, packed: list[str]) -> dict[str, Any]:
+    """Return the rows; parts of their reasons, of which many are the same, stand once."""
     number = {node: i for i, node in enumerate(report.network.nodes)}
-    most = min(MAX_ROWS, MAX_ROW_CELLS // report.network.n_nodes)
-    return [
+    parts: dict[str, int] = {}
+    rows = [
         [
             int(row.row),
             round(float(row.weight), 4),
-            as_text(row.why),
+            [parts.setdefault(part, len(parts)) for part in as_text(row.why).split("; ")],
             [number[n] for n in row.blamed if n in number],
-            [code.get(s, -1) for code, s in zip(code_of, row.states, strict=True)],
+            states,
             [as_text(name) for name in row.names],
+            int(row.n_alike),
+            [[int(other), *(as_text(name) for name in names)] for other, names in row.alike],
+            int(row.kind),
         ]
-        for row in report.rows[:most]
+        for row, states in zip(coded.rows, packed, strict=False)
     ]
+    return {"parts": list(parts), "rows": rows}
 
 
-def _repeats(report: Report) -> list[list[Any]]:
-    code_of = _codes(report)
-    nodes = report.network.nodes
+def _repeats(report: Report, packed: list[str]) -> list[list[Any]]:
+    shown = [] if report.rows_hidden else report.repeats
     return [
-        [
-            int(r.row),
-            int(r.seen),
-            float(f"{r.expected:.3g}"),
-            [code.get(r.states[n], -1) for code, n in zip(code_of, nodes, strict=True)],
-        ]
-        for r in report.repeats
+        [int(r.row), int(r.seen), float(f"{r.expected:.3g}"), states]
+        for r, states in zip(shown, packed, strict=False)
     ]
 
 
-def _codes(report: Report) -> list[Mapping[Hashable, int]]:
-    states = report.network.states
-    return [{s: v for v, s in enumerate(states[n])} for n in report.network.nodes]
+def _round_rows(weight: float) -> float:
+    """Keep few rows exact enough to be told from `FEW_ROWS`; whole numbers without a point."""
+    rounded = round(weight, 3 if weight < 100 else 1)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _short(value: float) -> float:
+    return float(f"{float(value):.5g}")
+
+
+def _whole(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    whole: NDArray[np.int64] = np.rint(shares * UNIT).astype(np.int64)
+    return whole

@@ -10,44 +10,54 @@ import base64
 import hashlib
 from typing import Any
 
+from robustbn._show.page.advice import (
+    next_actions,
+    say_cause,
+    say_evidence,
+    say_kind_move,
+    say_moved_cells,
+    verdict,
+)
 from robustbn._show.page.charts import draw_rounds, draw_spectrum, draw_weights
-from robustbn._show.page.content import FEW_ROWS, Report, as_text, percent, shorten, verdict
+from robustbn._show.page.content import FEW_ROWS, Report, as_text, percent, shorten
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.payload import page_data, to_script_json
 from robustbn.exceptions import MissingDependencyError
 
-SCRIPTS = ("page.js", "graph.js")
+SCRIPTS = ("page.js", "tables.js", "rows.js", "graph.js")
+STYLES = ("look.css", "page.css")  # the first is the look of all pages
 MOST_ORIGINS = 20  # groups of rows that are named
+MOST_CARDS = 12  # kinds of bad rows
+MOST_VANISHING = 4  # groups that are named at once; the others can be unfolded
 
 
 def render_page(report: Report) -> str:
     """Return the report as the text of one HTML file.
 
     Time and size grow with the tables and the rows that are shown, not with the rows that were
-    read: at most 60,000 cells and 2,000 rows are shown, and the page says what it leaves out.
+    read: at most 30,000 cells and 2,000 rows are shown, and the page says what it leaves out.
     """
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError as error:
         raise MissingDependencyError("A report needs jinja2: pip install jinja2") from error
-    script = "\n".join(_file(name) for name in SCRIPTS)
+    script = "\n".join(page_file(name) for name in SCRIPTS)
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(page_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters.update(text=as_text, percent=percent)
+    environment.filters.update(text=as_text, percent=percent, tied=tie_units)
     data = page_data(report)
-    page = environment.from_string(_file("page.html.j2")).render(
-        report=report,
-        verdict=as_text(verdict(report)),
-        tiles=_tiles(report),
-        legend=_legend(report),
-        few=FEW_ROWS,
-        most_origins=MOST_ORIGINS,
-        n_shown=len(data["rows"]),
-        style=Markup(_file("page.css")),  # noqa: S704  our own files, not the reader's data
+    style = "\n".join(page_file(name) for name in STYLES)
+    page = environment.get_template("page.html.j2").render(
+        **_words(report, data),
+        style=Markup(style),  # noqa: S704  our own files, not the reader's data
         script=Markup(script),  # noqa: S704
-        script_hash=_hash(script),
+        script_hash=script_hash(script),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there
         graph=Markup(_graph(report)),  # noqa: S704  escaped there, as are the charts
         weights=Markup(draw_weights(report)),  # noqa: S704
@@ -57,13 +67,37 @@ def render_page(report: Report) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _file(name: str) -> str:
+def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
+    """Return what the template says."""
+    return {
+        "report": report,
+        "verdict": as_text(verdict(report)),
+        "changed": say_moved_cells(report),
+        "actions": next_actions(report),
+        "say_cause": say_cause,
+        "say_evidence": say_evidence,
+        "say_kind_move": say_kind_move,
+        "inferred": _inferred(report),
+        "tiles": _tiles(report),
+        "legend": _legend(report),
+        "few": FEW_ROWS,
+        "most_origins": MOST_ORIGINS,
+        "most_cards": MOST_CARDS,
+        "most_groups": MOST_VANISHING,
+        "n_shown": sum(row[6] for row in data["rows"]),
+        "n_lines": len(data["rows"]),
+    }
+
+
+def page_file(name: str) -> str:
+    """Return the text of a file of the page, or of the look that all pages share."""
     from importlib.resources import files  # slow to import
 
     return (files("robustbn") / "_show" / "page" / name).read_text(encoding="utf-8")
 
 
-def _hash(script: str) -> str:
+def script_hash(script: str) -> str:
+    """Return what a page says of the one script that it may run."""
     digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")
 
@@ -83,7 +117,25 @@ def _graph(report: Report) -> str:
         is_strong=moves.is_significant.tolist(),
         notes=notes,
         is_interactive=True,
+        missing=[(edge.parent, edge.child) for edge in report.edges],
     )
+
+
+def tie_units(text: str) -> str:
+    """Keep a number and its percent sign on one line."""
+    return text.replace(" %", "\u00a0%")
+
+
+def _inferred(report: Report) -> list[tuple[str, int, float]]:
+    """Return the nodes that miss values: how often, and the share of their tables inferred."""
+    shares = [0.0] * report.network.n_nodes
+    if report.inferred is not None:
+        shares = report.inferred.missing.tolist()
+    lines = [
+        (node, report.n_missing.get(node, 0), share)
+        for node, share in zip(report.network.nodes, shares, strict=True)
+    ]
+    return sorted((line for line in lines if line[1]), key=lambda line: -line[1])
 
 
 def _legend(report: Report) -> list[dict[str, Any]]:
@@ -99,20 +151,22 @@ def _tiles(report: Report) -> list[dict[str, str]]:
         {
             "name": "Distrusted rows",
             "value": f"{report.n_distrusted:,}",
-            "note": f"of {report.n_rows:,}; {percent(report.contamination)} of their weight",
+            "note": f"of {report.n_rows:,}: {percent(report.n_distrusted / report.n_rows)}",
         },
         {
-            "name": "Effective sample size",
+            "name": "Rows' worth that is left",
             "value": f"{report.effective_rows:,.0f}",
-            "note": "rows' worth of information is left",
+            "note": "the effective sample size",
         },
         {
-            "name": "Largest move of a table",
+            "name": "Largest change of a table",
             "value": percent(top.moved),
-            "note": f"{shorten(as_text(top.node), 40)}; its error is {percent(top.error)}",
+            "note": f"{shorten(as_text(top.node), 40)}; its error is {percent(top.error)}"
+            if top.moved
+            else "all are what counting gives",
         },
         {
-            "name": "Tables moved",
+            "name": "Tables changed",
             "value": f"{report.n_moved:,} of {d:,}",
             "note": "by more than their error",
         },

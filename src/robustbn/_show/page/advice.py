@@ -1,0 +1,296 @@
+"""What a report says first: what was found, in the reader's terms, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from robustbn._core.kinds import BadKind, MovedCell
+from robustbn._show.page.content import Report, as_text, percent, shorten
+
+MOST_ACTIONS = 3
+MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be named
+ANY_FIT = "robustbn fit NETWORK TABLE"
+OUTPUTS = frozenset(
+    {"-o", "--output", "--report", "--weights", "--model", "--output-dir"}
+    | {"--clean", "--ask", "--fail-over", "--title"}
+)
+SWITCHES = frozenset(
+    ("--drop-distrusted", "--force", "--json", "--quiet", "-q", "--strict", "--no-color")
+)
+
+
+class Headline(StrEnum):
+    """What a fit can find."""
+
+    CLEAN = "the rows fit"
+    MISFIT = "the network does not fit"
+    BAD_ROWS = "some rows are bad"
+    BAD_ROWS_AND_MISFIT = "some rows are bad, and the network does not fit"
+    NOT_SETTLED = "not settled"
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do next.
+
+    Parameters
+    ----------
+    say : what, and when.
+    command, python : how, in a terminal and in Python; empty where there is no such way.
+    kind : the kind of bad rows whose rows are to be looked at; 0 for none.
+    """
+
+    say: str
+    command: str = ""
+    python: str = ""
+    kind: int = 0
+
+
+def find_headline(report: Report) -> Headline:
+    """Return which of the five verdicts a report holds."""
+    if not report.converged:
+        return Headline.NOT_SETTLED
+    is_exact = report.misfit is None or report.misfit.is_exact
+    if report.n_distrusted == 0 and report.contamination < 1e-6:
+        return Headline.CLEAN if is_exact else Headline.MISFIT
+    return Headline.BAD_ROWS if is_exact else Headline.BAD_ROWS_AND_MISFIT
+
+
+def verdict(report: Report) -> str:
+    """Return what the fit found, in two or three plain sentences."""
+    headline = find_headline(report)
+    n = f"{report.n_rows:,}"
+    if headline is Headline.CLEAN:
+        return (
+            f"Every one of the {n} rows fits this network. The tables are what counting all rows "
+            "gives."
+        )
+    if headline is Headline.MISFIT:
+        return (
+            f"No row is bad: all {n} are trusted, and the tables are what counting them gives. "
+            f"{_say_misfit(report)}"
+        )
+    rows = _say_rows(report)
+    if headline is Headline.NOT_SETTLED:
+        return (
+            f"{rows} {_say_tables(report)} Read with care: the rows that are kept still do not "
+            "look like rows of this network."
+        )
+    if headline is Headline.BAD_ROWS_AND_MISFIT:
+        return f"{rows} {_say_misfit(report)} {_say_tables(report)}"
+    return f"{rows} {_say_tables(report)}"
+
+
+def _say_rows(report: Report) -> str:
+    n, bad = report.n_rows, report.n_distrusted
+    if not bad:
+        lost = report.contamination * n
+        return (
+            f"No row is distrusted outright; some of the {n:,} count for less, {lost:,.1f} rows' "
+            "worth in all."
+        )
+    share = percent(bad / n).replace(".0 %", " %")
+    is_misfit = report.misfit is not None and not report.misfit.is_exact
+    does = "stand out from the others" if is_misfit else "do not fit this network"
+    if bad == 1:
+        does = does.replace("stand", "stands").replace("do not", "does not")
+    return f"{bad:,} of {n:,} rows ({share}) {does} and {'is' if bad == 1 else 'are'} left out."
+
+
+def _say_misfit(report: Report) -> str:
+    said = "This network does not describe the trusted rows"
+    if report.edges:
+        edge = report.edges[0]
+        names = f"{shorten(edge.parent, 40)} and {shorten(edge.child, 40)}"
+        return f"{said}: {names} depend on each other without an edge."
+    return f"{said}: an edge is missing, or there is a hidden group."
+
+
+def _say_tables(report: Report) -> str:
+    n_moved, d = report.n_moved, report.network.n_nodes
+    if n_moved == 0:
+        return "No table changed by more than its error."
+    if d == 1:
+        return "Its one table changed by more than its error."
+    whose = "its" if n_moved == 1 else "their"
+    return f"{n_moved:,} of {d:,} tables changed by more than {whose} error."
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def strongest_cell(report: Report, node: str) -> int:
+    """Return the cell that adds most to the move of a node's table: `C[k] |q[j] - plain[j]|`."""
+    network = report.network
+    layout, i = network.layout, network.nodes.index(node)
+    cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
+    rows = layout.sum_configurations(report.counts)[layout.config_of_cell[cells]]
+    apart = np.abs(network.probabilities[cells] - report.plain_network.probabilities[cells])
+    return cells.start + int(np.argmax(rows * apart))
+
+
+def say_cell(node: str, parents: Mapping[str, Hashable], state: Hashable) -> str:
+    """Return a cell in words: `HR = LOW when CO = HIGH`."""
+    given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
+    return f"{as_text(node)} = {as_text(state)}" + (f" when {given}" if given else "")
+
+
+def say_moved_cells(report: Report, most: int = 2) -> list[str]:
+    """Return the cells that moved most, one of each of the tables that moved most, in words."""
+    said = []
+    for table in report.moved_tables[:most]:
+        if table.is_significant:
+            cell = strongest_cell(report, table.node)
+            counted = percent(float(report.plain_network.probabilities[cell]))
+            robust = percent(float(report.network.probabilities[cell]))
+            what = say_cell(*report.network.describe_cell(cell))
+            said.append(f"{what}: {counted} counted, {robust} robust")
+    return said
+
+
+def say_kind_move(cell: MovedCell) -> str:
+    """Return what a table would say with the rows of a kind left in."""
+    what = say_cell(cell.node, cell.parents, cell.state)
+    return f"{what}: {percent(cell.with_kind)} with them, {percent(cell.without)} without"
+
+
+def say_evidence(nats: float) -> str:
+    """Return how much likelier a typical row of a kind is bad than good; empty if not measured."""
+    if nats <= 0:
+        return ""
+    if nats > np.log(1e6):
+        return "a typical row of it is more than a million times likelier bad than good"
+    times = float(f"{np.exp(nats):.2g}")
+    return f"a typical row of it is about {times:,.4g} times likelier bad than good"
+
+
+def say_cause(kind: BadKind) -> str:
+    """Return what may have made the rows of a kind."""
+    if kind.cause is None:
+        return "No single cause explains these rows."
+    return f"{kind.cause.text} ({percent(kind.cause.confidence)} sure)"
+
+
+# --- what to do -----------------------------------------------------------------------------------
+
+
+def next_actions(report: Report) -> list[Action]:
+    """Return two or three things to do, the most useful first."""
+    headline, fit = find_headline(report), base_command(report.command)
+    if headline is Headline.CLEAN:
+        actions = [*_look_at_holes(report, fit), *_use(fit)]
+    elif headline is Headline.MISFIT:
+        actions = [*_draw_edge(report), *_look_at_holes(report, fit), *_use(fit)]
+    elif headline is Headline.NOT_SETTLED:
+        actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(fit)]
+    elif headline is Headline.BAD_ROWS_AND_MISFIT:
+        actions = [*_look_at_rows(report, fit)[:1], *_draw_edge(report), _leave_out(fit)]
+    else:
+        actions = [*_look_at_rows(report, fit), _leave_out(fit)]
+    return actions[:MOST_ACTIONS]
+
+
+def base_command(command: str | None) -> str:
+    """Return the command of a fit without what it writes, for others to build on."""
+    if command is None or not command.startswith("robustbn fit "):
+        return ANY_FIT
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ANY_FIT
+    kept: list[str] = []
+    is_value = False
+    for word in words:
+        name = word.split("=")[0]
+        if not is_value and name not in OUTPUTS and word not in SWITCHES:
+            kept.append(word)
+        is_value = not is_value and word in OUTPUTS
+    return shlex.join(kept)
+
+
+def _look_at_rows(report: Report, fit: str) -> list[Action]:
+    where = f" Begin where they come from: {report.origins[0]}." if report.origins else ""
+    ask = (f"{fit} --ask 20", "fit.ask(20)")
+    n_copies = sum(max(r.seen - r.expected, 0.0) for r in report.repeats)
+    if n_copies > max((kind.n_rows for kind in report.kinds), default=0.0):
+        said = (
+            f"Look at the copies: about {n_copies:,.0f} rows repeat {len(report.repeats):,} others "
+            "beyond what chance allows. A double import, a default form, a stuck sensor?"
+        )
+        return [Action(said + where, ask[0], "fit.repeats_")]
+    if not report.kinds:
+        said = f"Check twenty rows: those whose answer would change the tables most.{where}"
+        return [Action(said, *ask)]
+    kind = report.kinds[0]
+    name = "" if kind.cause is None else f", {kind.cause.name}"
+    said = f"Look at kind {kind.number} (about {kind.n_rows:,.0f} rows{name}): are they wrong?"
+    real = f"If they are real, take kind {kind.number} for good rows; nothing is learned again."
+    return [
+        Action(said + where, *ask, kind=kind.number),
+        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust(kinds=[{kind.number}])"),
+    ]
+
+
+def _draw_edge(report: Report) -> list[Action]:
+    if not report.edges:
+        return [
+            Action(
+                "Look for a hidden group: a source, a region or a period with its own way in some "
+                "of the tables, and make it a node.",
+                python="fit.misfit_",
+            )
+        ]
+    edge = report.edges[0]
+    drawn = f"[({edge.parent!r}, {edge.child!r})]"
+    said = (
+        f"If {as_text(edge.parent)} and {as_text(edge.child)} may depend on each other, draw the "
+        "edge and fit again; one missing edge makes other pairs depend on each other, too."
+    )
+    return [Action(said, python=f"robustbn.fit(fit.network_.with_edges({drawn}), table)")]
+
+
+def _look_at_holes(report: Report, fit: str) -> list[Action]:
+    node, n = max(report.n_missing.items(), key=lambda each: each[1], default=("", 0))
+    if n < MANY_MISSING * report.n_rows:
+        return []
+    said = (
+        f"{as_text(node)} is missing from {percent(n / report.n_rows)} of the rows. If it is "
+        "missing because of what it would say, let that speak for or against a row."
+    )
+    return [Action(said, f"{fit} --missing-is-evidence", "fit.impute(table)")]
+
+
+def _leave_out(fit: str) -> Action:
+    return Action(
+        "If they are wrong, go on without them: the same table, trusted rows only.",
+        f"{fit} --clean trusted.csv --drop-distrusted",
+        "table[fit.row_weights_ >= 0.5]",
+    )
+
+
+def _bound_the_share(fit: str) -> Action:
+    return Action(
+        "If you know the largest share of rows that can be bad, say so.",
+        f"{fit} --contamination 0.2",
+        "robustbn.fit(network, table, contamination=0.2)",
+    )
+
+
+def _use(fit: str) -> list[Action]:
+    return [
+        Action(
+            "Use the tables: write the network.",
+            f"{fit} -o fitted.bif",
+            "fit.network_.write('fitted.bif')",
+        ),
+        Action(
+            "Keep what was learned, and judge the next table by it.",
+            f"{fit} --model model.json && robustbn score model.json NEW",
+            "fit.rows(new_table)",
+        ),
+    ]
