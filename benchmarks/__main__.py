@@ -31,6 +31,7 @@ from benchmarks import (
     proof,
     proposals,
     real,
+    report_page,
     robust_mean,
     robust_time,
     robustness,
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "robust_mean": robust_mean.run,
     "tables": tables.run,
     "first_look": first_look.run,
+    "report_page": report_page.run,
     "dask_scale": dask_scale.run,
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
-from robustbn._core.kinds import BadKind, UnusualCell
+from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
 from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.page import ExplainedRow, Report
 from robustbn._show.page.content import percent
@@ -127,7 +127,7 @@ def hostile_report():
     states = {n: network.states[n][0] for n in names}
     return quick_report(
         network,
-        kinds=[BadKind(0.1, 400.0, (cell,))],
+        kinds=[hostile_kind(cell, names)],
         repeats=[RepeatedRow(7, states, 50, 0.25)],
         rounds=[Round(0, HOSTILE[0], (3.0, 1.0), 1.1, 0.0, 0, 0.1)],
         diagnosis="\n".join(HOSTILE[:3]),
@@ -137,6 +137,18 @@ def hostile_report():
         title=HOSTILE[0],
         status=HOSTILE[1],
         dropped={HOSTILE[0]: 3},
+    )
+
+
+def hostile_kind(cell, names):
+    return BadKind(
+        0.1,
+        400.0,
+        (cell,),
+        cause=Cause(HOSTILE[0], (HOSTILE[1],), 0.5, HOSTILE[1]),
+        nats=2.0,
+        moved=(MovedCell(cell.node, cell.parents, cell.state, 0.2, 0.4),),
+        examples=(Example(3, {names[0]: HOSTILE[1]}, 9, {names[0]: HOSTILE[0]}, (names[0],)),),
     )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from robustbn.estimator import RobustEstimator
 
 MOST_TABLES = 10
+MOST_PRINTED = 5  # tables: all must fit on one screen
 MOST_GROUPS = 3
 ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
@@ -193,8 +194,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "edges": _say_edges(facts["missing_edges"]),
         },
     )
-    n_lines = MOST_TABLES - bool(facts["unseen"])  # all has to fit on one screen
-    show_moved(console, facts["moved"][:n_lines])
+    show_moved(console, facts["moved"][:MOST_PRINTED])
     id_column = table["id"] if facts["ask"] and table["id"] in facts["ask"][0] else None
     show_asked(console, facts["ask"], id_column)
     show_next(console, facts["next"])
@@ -206,7 +206,6 @@ def show_next(console: Console, actions: list[dict[str, str]]) -> None:
     for number, action in enumerate(actions, start=1):
         way = action["command"] or f"in Python: {action['python']}"
         print_facts(console, {f"next {number}": f"{action['say']}\n  {way}"})
-    console.print()
 
 
 def _say_edges(edges: list[dict[str, Any]]) -> str | None:

@@ -144,6 +144,7 @@ def build_report(
         seconds=fit.fit_seconds_,
         command=_call(fit) if command is None else command,
         title=_title(reading) if title is None else title,
+        table=reading.where if reading.kind == "file" else "",
         misfit=fit.misfit_,
         missing=reading.say_missing(),
         inferred=fit.inferred_,

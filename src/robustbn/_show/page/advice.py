@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 
 import numpy as np
 
@@ -189,9 +190,9 @@ def next_actions(report: Report) -> list[Action]:
     elif headline is Headline.NOT_SETTLED:
         actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(fit)]
     elif headline is Headline.BAD_ROWS_AND_MISFIT:
-        actions = [*_look_at_rows(report, fit)[:1], *_draw_edge(report), _leave_out(fit)]
+        actions = [*_look_at_rows(report, fit)[:1], *_draw_edge(report), _leave_out(report, fit)]
     else:
-        actions = [*_look_at_rows(report, fit), _leave_out(fit)]
+        actions = [*_look_at_rows(report, fit), _leave_out(report, fit)]
     return actions[:MOST_ACTIONS]
 
 
@@ -265,10 +266,13 @@ def _look_at_holes(report: Report, fit: str) -> list[Action]:
     return [Action(said, f"{fit} --missing-is-evidence", "fit.impute(table)")]
 
 
-def _leave_out(fit: str) -> Action:
+def _leave_out(report: Report, fit: str) -> Action:
+    table = PurePath(report.table)
+    packed = table.suffix in (".gz", ".zst", ".bz2", ".xz")
+    suffix = "".join(table.suffixes[-2:]) if packed else table.suffix
     return Action(
         "If they are wrong, go on without them: the same table, trusted rows only.",
-        f"{fit} --clean trusted.csv --drop-distrusted",
+        f"{fit} --clean {'trusted' + suffix if suffix else 'FILE'} --drop-distrusted",
         "table[fit.row_weights_ >= 0.5]",
     )
 
@@ -285,8 +289,8 @@ def _use(fit: str) -> list[Action]:
     return [
         Action(
             "Use the tables: write the network.",
-            f"{fit} -o fitted.bif",
-            "fit.network_.write('fitted.bif')",
+            f"{fit} -o fitted.json",
+            "fit.network_.write('fitted.json')",
         ),
         Action(
             "Keep what was learned, and judge the next table by it.",

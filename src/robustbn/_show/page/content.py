@@ -105,6 +105,7 @@ class Report:
     seconds : how long the fit took.
     command : the command line that repeats it.
     title : of the page.
+    table : the file that the rows came from, if it is one.
     missing, inferred : what was missing from the rows, in a sentence; and what was made of it.
     n_missing : how often each node is missing, where it ever is.
     vanishing : groups of rows of which hardly any is trusted.
@@ -137,6 +138,7 @@ class Report:
     seconds: float | None = None
     command: str | None = None
     title: str = "Robust tables"
+    table: str = ""
     misfit: Misfit | None = None
     missing: str = ""
     inferred: Inferred | None = None
