@@ -108,6 +108,14 @@ def test_rows_that_count_for_less_are_told_in_rows(sprinkler):
     assert said.startswith("No row is distrusted outright; some of the 4,000 count for less, 40.0")
 
 
+def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
+    report = replace(quick_report(sprinkler, eps=0.0), converged=False)
+    assert verdict(report).startswith("No row is distrusted: all 4,000 have their say.")
+    assert next_actions(report)[-1].command.endswith("--contamination 0.2")
+    given = replace(report, settings={"contamination": "0.02"})
+    assert next_actions(given)[-1].command.endswith("--contamination auto")
+
+
 def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
     report = replace(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
     first = next_actions(report)[0]

@@ -89,6 +89,8 @@ def verdict(report: Report) -> str:
 
 def _say_rows(report: Report) -> str:
     n, bad = report.n_rows, report.n_distrusted
+    if not bad and report.contamination < 1e-6:
+        return f"No row is distrusted: all {n:,} have their say."
     if not bad:
         lost = report.contamination * n
         return (
@@ -188,7 +190,7 @@ def next_actions(report: Report) -> list[Action]:
     elif headline is Headline.MISFIT:
         actions = [*_draw_edge(report), *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.NOT_SETTLED:
-        actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(fit)]
+        actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(report, fit)]
     elif headline is Headline.BAD_ROWS_AND_MISFIT:
         actions = [*_look_at_rows(report, fit)[:1], *_draw_edge(report), _leave_out(report, fit)]
     else:
@@ -277,7 +279,13 @@ def _leave_out(report: Report, fit: str) -> Action:
     )
 
 
-def _bound_the_share(fit: str) -> Action:
+def _bound_the_share(report: Report, fit: str) -> Action:
+    if report.settings.get("contamination", "auto") != "auto":
+        return Action(
+            "Let the share of bad rows be found: more may be bad than was said.",
+            f"{fit} --contamination auto",
+            "robustbn.fit(network, table, contamination='auto')",
+        )
     return Action(
         "If you know the largest share of rows that can be bad, say so.",
         f"{fit} --contamination 0.2",
