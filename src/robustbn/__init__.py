@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from robustbn._tables.table import read_table
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, fit
+    from robustbn.estimator.comparison import compare
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -24,6 +25,7 @@ __all__ = [
     "Streaming",
     "Table",
     "__version__",
+    "compare",
     "example_network",
     "fit",
     "random_network",
@@ -42,6 +44,7 @@ _ROOM_OF = {
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
     "Table": "_tables.coded",
+    "compare": "estimator.comparison",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",

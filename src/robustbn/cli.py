@@ -17,7 +17,7 @@ COMMANDS = {
     "states": "Find the states of the nodes of an edge list in a table.",
     "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
     "inspect": "Say what a network or a table is, and whether they fit together.",
-    "compare": "Say how far two networks are apart.",
+    "compare": "Say what differs between two fits, or how far two networks are apart.",
     "convert": "Write a network in another format.",
     "sample": "Draw rows from a network.",
     "corrupt": "Make a poisoned copy of a table, to try things on.",

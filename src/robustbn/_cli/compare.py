@@ -1,4 +1,4 @@
-"""`robustbn compare`: how far two networks are apart, as a whole and node by node."""
+"""`robustbn compare`: two fits side by side; or how far two networks are apart."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.compare_fits import are_fits, compare_fits
 from robustbn._cli.count import Count
-from robustbn._cli.networks import load_network, network_options, require_tables
+from robustbn._cli.files import Outputs
+from robustbn._cli.networks import bring_network, load_network, network_options, require_tables
 from robustbn._cli.screen import Screen, print_facts, screen_options
+from robustbn._core.elsewhere import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,25 +25,52 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 @click.option("--top", type=Count(0), default=10, show_default=True, metavar="N",
               help="Nodes to show; --json has them all.")  # fmt: skip
+@click.option("--common", is_flag=True, help="Of two models, compare the nodes that are alike.")
+@click.option("--report", type=click.Path(), metavar="PAGE.html",
+              help="Of two models, a page with both side by side.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
 @network_options
 @screen_options
 def command(
-    first: str, second: str, screen: Screen, draws: int, seed: int, top: int, **options: Any
+    first: str,
+    second: str,
+    screen: Screen,
+    draws: int,
+    seed: int,
+    top: int,
+    common: bool,
+    report: str | None,
+    force: bool,
+    **options: Any,
 ) -> None:
-    """Say how far the networks A and B are apart.
+    """Say what differs between two fits, or how far two networks are apart.
 
-    Total variation is the largest difference in probability that any event can have: 0 for equal
-    networks, 1 at most. Per node, it is the difference of the tables, each configuration counted as
-    often as it occurs in A. Nodes and states must be the same, in any order; where edges differ,
-    only the whole is compared.
+    A and B are models (from `fit --model`): yesterday and today, before and after a mend. Shown are
+    the tables that moved, with the cell of each that moved most and z, its change in standard
+    errors of both; the kinds of bad rows that stayed, came and went; rows, share distrusted,
+    misfit. Networks must be the same, or --common compares the nodes that are alike.
+
+    Of two networks, their total variation is told: the largest difference in probability that any
+    event can have, 0 for equal networks, 1 at most. Per node, it is the difference of the tables,
+    each configuration counted as often as it occurs in A. Nodes and states must be the same, in
+    any order; where edges differ, only the whole is compared.
 
     \b
+      robustbn compare yesterday.json today.json --report changes.html
       robustbn compare truth.bif fitted.bif
       robustbn compare fitted.bif model.json --json
     """  # noqa: D301
     from robustbn.distance import node_distances, total_variation
     from robustbn.exceptions import NetworkError
 
+    first, second = bring_network(first), bring_network(second)
+    outputs = Outputs(force, [first, second])
+    outputs.plan("report", report, (".html", ".htm"))
+    if are_fits(first, second):
+        compare_fits(first, second, screen, outputs, common=common, top=top)
+        return
+    if common or report is not None:
+        raise click.UsageError("--common and --report are for two models (fit --model).")
     with screen.catching_warnings(), screen.steps() as steps:
         with steps.step("read", "reading"):
             a, b = (load_network(text, **options) for text in (first, second))
@@ -55,8 +85,8 @@ def command(
                 apart = {}
     order = sorted(apart, key=lambda node: -apart[node])
     facts = {
-        "first": first,
-        "second": second,
+        "first": name_of(first),
+        "second": name_of(second),
         "total_variation": float(distance),
         "low": distance.low,
         "high": distance.high,

@@ -117,6 +117,7 @@ _ADVICE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"read_network (?=gives|knows)", "robustbn "),
     (r"\bdates=\{'([^']*)': '(\w+)'\}", lambda m: f"--dates {shlex.quote(f'{m[1]}:{m[2]}')}"),
     (r"^(dates)(?= names| says)", r"--\1"),
+    (r"\bcommon=True", "--common"),
     (r"\bprior=(\d)", r"--prior \1"),
     (rf"\bplace={_TEXT}", _quoted("--place")),
     (r"All are in unseen_configurations_\.", "They have n_eff 0 in cpts.csv (--output-dir)."),

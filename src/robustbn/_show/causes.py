@@ -8,7 +8,7 @@ from typing import Any
 from robustbn._core.kinds import Cause
 from robustbn.network import BayesianNetwork
 
-MOST_LISTED = 6  # columns, or what happened to them, in a sentence
+MOST_IN_SENTENCE = 6  # columns, or what happened to them, in a sentence
 MOST_TABLES_NAMED = 5  # of another population
 
 
@@ -29,7 +29,7 @@ def tell_cause(
     return Cause(name, nodes, round(explained, 3), _WORDS[name](network, columns, details))
 
 
-def _list(items: Sequence[str], most: int = MOST_LISTED) -> str:
+def _list(items: Sequence[str], most: int = MOST_IN_SENTENCE) -> str:
     """Return "A, B and C", or "A, B and 12 more"."""
     if len(items) > most:
         return f"{', '.join(items[: most - 1])} and {len(items) - most + 1} more"

@@ -1,0 +1,439 @@
+"""Two fits side by side: tables that moved, kinds of bad rows that came and went.
+
+Nothing here knows an estimator: whoever has two fills a `FitSide` for each and hands them over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.kinds import BadKind
+from robustbn._core.protocols import Vector
+from robustbn._core.result import Misfit
+from robustbn._show.page.content import Z_95_ONE_SIDED, percent
+from robustbn.exceptions import NetworkError
+from robustbn.network import BayesianNetwork
+
+ALIKE_KINDS = 0.5  # below, two kinds of bad rows differ in more than they share
+MOST_DIFFERENCES = 5  # of two networks, that are named
+
+
+@dataclass(frozen=True, eq=False)
+class FitSide:
+    """One of two fits, as plain values.
+
+    Parameters
+    ----------
+    name : what to call it.
+    network : with its tables.
+    counts : weight of the trusted rows on each cell; shape (M,).
+    kinds : its kinds of bad rows.
+    kind_counts : weight of each of them on each cell, in their order; shape (M, K).
+    n_rows, n_left_out : rows that were judged, and those that were left out.
+    contamination : share of the rows' weight that is distrusted.
+    misfit, converged, status, verdict : as the fit has them.
+    """
+
+    name: str
+    network: BayesianNetwork
+    counts: Vector
+    kinds: Sequence[BadKind]
+    kind_counts: Vector
+    n_rows: int
+    n_left_out: int
+    contamination: float
+    misfit: Misfit | None
+    converged: bool
+    status: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class ChangedCell:
+    """A probability in two fits.
+
+    Parameters
+    ----------
+    node, parents, state : the cell.
+    before, after : its probability in the first fit, and in the second.
+    z : their difference, in standard errors of both together.
+    rows_before, rows_after : weight of the trusted rows that show its configuration.
+    weight : share of the rows of both, on average, that it moves.
+    """
+
+    node: str
+    parents: dict[str, Hashable]
+    state: Hashable
+    before: float
+    after: float
+    z: float
+    rows_before: float
+    rows_after: float
+    weight: float
+
+    @property
+    def says(self) -> str:
+        """The cell in words."""
+        given = ", ".join(f"{name} = {state}" for name, state in self.parents.items())
+        return f"{self.state}" + (f" given {given}" if given else "")
+
+
+@dataclass(frozen=True)
+class ChangedTable:
+    """How far a table is from what it was.
+
+    Parameters
+    ----------
+    node : whose table it is.
+    moved : share of the rows in which the node would have another state.
+    error : what sampling alone would make of it in 95 of 100 cases, given the rows of both.
+    cell : the one that adds most.
+    """
+
+    node: str
+    moved: float
+    error: float
+    cell: ChangedCell
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it moved by more than its error."""
+        return self.moved > self.error
+
+
+@dataclass(frozen=True)
+class ChangedKind:
+    """A kind of bad rows that stayed, came or went.
+
+    Parameters
+    ----------
+    before, after : the kind in the first fit, and in the second; None where it is not there.
+    similarity : of the two, from 0 to 1; of one alone, to the nearest on the other side.
+    """
+
+    before: BadKind | None
+    after: BadKind | None
+    similarity: float
+
+    @property
+    def what(self) -> str:
+        """Whether it stayed, came or went."""
+        if self.before is None:
+            return "came"
+        return "went" if self.after is None else "stayed"
+
+    @property
+    def shown(self) -> BadKind:
+        """The kind, as the later fit has it."""
+        kind = self.before if self.after is None else self.after
+        assert kind is not None  # noqa: S101 - one of the two is there
+        return kind
+
+    def __str__(self) -> str:
+        shares = [percent(k.share) if k is not None else "none" for k in (self.before, self.after)]
+        near = f"{self.similarity:.0%} alike"
+        if self.what != "stayed":
+            near = f"the nearest is {near}" if self.similarity else "no other is like it"
+        cells = "; ".join(str(cell) for cell in self.shown.unusual[:2])
+        return f"{self.what}: {shares[0]} -> {shares[1]} of the rows ({near}): {cells}"
+
+
+# --- which tables can be compared -----------------------------------------------------------------
+
+
+def common_nodes(a: BayesianNetwork, b: BayesianNetwork) -> list[str]:
+    """Return the nodes that have the same parents and states in both, in any order."""
+    other = set(b.nodes)
+
+    def is_alike(node: str) -> bool:
+        return node in other and set(a.states[node]) == set(b.states[node])
+
+    return [
+        node
+        for node in a.nodes
+        if is_alike(node)
+        and set(a.parents[node]) == set(b.parents[node])
+        and all(map(is_alike, a.parents[node]))
+    ]
+
+
+def refuse_differences(a: FitSide, b: FitSide) -> None:
+    """Refuse fits of different networks, and say what differs."""
+    found: list[str] = []
+    for one, two in ((a, b), (b, a)):
+        for what, own, others in (
+            ("the node", one.network.nodes, set(two.network.nodes)),
+            ("the edge", [f"{p} -> {c}" for p, c in one.network.edges],
+             {f"{p} -> {c}" for p, c in two.network.edges}),
+        ):  # fmt: skip
+            found += [f"{what} {x} is in {one.name} only" for x in own if x not in others]
+    for node in a.network.nodes:
+        if node in b.network.states:
+            states = [list(map(str, s.network.states[node])) for s in (a, b)]
+            if set(a.network.states[node]) != set(b.network.states[node]):
+                each = " and ".join(", ".join(s) for s in states)
+                found.append(f"the states of {node} are {each}")
+    if found:
+        more = len(found) - MOST_DIFFERENCES
+        rest = f"; and {more} more differences" if more > 0 else ""
+        raise NetworkError(
+            f"{a.name} and {b.name} are fits of different networks: "
+            f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare the nodes that are alike in "
+            "both, use common=True."
+        )
+
+
+def _family(side: FitSide, values: Vector, node: str, like: BayesianNetwork) -> NDArray[np.float64]:
+    """Return the values on the cells of a node, parents and states in the order of a network.
+
+    Shape (*cards of the parents, card), and the shape that a value has.
+    """
+    network = side.network
+    layout, i = network.layout, network.nodes.index(node)
+    own, wanted = [*network.parents[node], node], [*like.parents[node], node]
+    cells = values[layout.cell_start[i] : layout.cell_start[i + 1]]
+    array = cells.reshape(*(len(network.states[name]) for name in own), *values.shape[1:])
+    places = [own.index(name) for name in wanted]
+    array = array.transpose(*places, *range(len(own), array.ndim))
+    for axis, name in enumerate(wanted):
+        order = [network.states[name].index(state) for state in like.states[name]]
+        array = np.take(array, order, axis=axis)
+    return array
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def compare_tables(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[ChangedTable]:
+    """Return how far each table moved, most first, each with the cell that adds most.
+
+    Notation: k a configuration, P(k) its share among the trusted rows of both fits, se[k, v] the
+    standard error of the difference of the two probabilities of state v.
+
+        moved = sum over k of P(k) * 1/2 sum over v of |qb[k, v] - qa[k, v]|
+
+    O(M).
+    """
+    tables = []
+    for node in nodes:
+        cells = compare_cells(a, b, node)
+        change, se, share = cells.after - cells.before, cells.error, cells.share
+        moved = float((share * 0.5 * np.abs(change).sum(axis=1)).sum())
+        top = int(np.argmax(share[:, None] * np.abs(change)))
+        error = expect_move(0.5 * se.sum(axis=1) * share)
+        tables.append(ChangedTable(node, moved, error, cells.cell(top)))
+    return sorted(tables, key=lambda table: -table.moved)
+
+
+def expect_move(spread: NDArray[np.float64]) -> float:
+    """Return how far sampling alone moves a table in 95 of 100 cases.
+
+    The states of a configuration are taken to err together (exact for two, careful for more), so a
+    table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
+    mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher,
+    `m + d (z + (z^2 - 1) g / 6)`: for one configuration 1.96 s, as it should be.
+
+    Parameters
+    ----------
+    spread : s, half the standard errors of a configuration's states times its share; shape (K,).
+    """
+    z, ratio = Z_95_ONE_SIDED, 2 / np.pi
+    mean = np.sqrt(ratio) * spread.sum()
+    variance = (1 - ratio) * (spread**2).sum()
+    third = np.sqrt(ratio) * (4 / np.pi - 1) * (spread**3).sum()
+    skewness = third / max(variance, 1e-300) ** 1.5
+    return float(mean + np.sqrt(variance) * (z + (z**2 - 1) * skewness / 6))
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedCells:
+    """The cells of a node in two fits, by configuration and state; shape (K, card).
+
+    Parameters
+    ----------
+    before, after, error : probabilities, and the standard error of their difference.
+    rows : weight of the rows that show each configuration, in both fits; shape (2, K).
+    share : of the rows of both that show it; shape (K,).
+    """
+
+    node: str
+    like: BayesianNetwork
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    error: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+    def cell(self, place: int) -> ChangedCell:
+        """Return one cell, by its place among all."""
+        k, v = divmod(place, self.before.shape[1])
+        parents = self.like.parents[self.node]
+        codes = np.unravel_index(k, [len(self.like.states[p]) for p in parents]) if parents else ()
+        change = self.after[k, v] - self.before[k, v]
+        return ChangedCell(
+            self.node,
+            {p: self.like.states[p][int(c)] for p, c in zip(parents, codes, strict=True)},
+            self.like.states[self.node][v],
+            float(self.before[k, v]),
+            float(self.after[k, v]),
+            float(change / self.error[k, v]),
+            float(self.rows[0, k]),
+            float(self.rows[1, k]),
+            float(self.share[k] * abs(change)),
+        )
+
+    def largest(self, most: int) -> list[ChangedCell]:
+        """Return the cells that are most standard errors apart."""
+        z = np.abs(self.after - self.before) / self.error
+        return [self.cell(int(j)) for j in np.argsort(-z, axis=None, kind="stable")[:most]]
+
+
+def compare_cells(a: FitSide, b: FitSide, node: str) -> ComparedCells:
+    """Return the cells of a node in both fits."""
+    card = len(a.network.states[node])
+    q, rows, variances = [], [], []
+    for side in (a, b):
+        own = _family(side, side.network.probabilities, node, a.network).reshape(-1, card)
+        counts = _family(side, side.counts, node, a.network).reshape(-1, card).sum(axis=1)
+        n = np.maximum(counts, 0.5)[:, None]
+        q.append(own)
+        rows.append(counts)
+        variances.append(np.maximum(own * (1 - own), 0.25 / n) / n)
+    both = np.array(rows)
+    total = both.sum(axis=1, keepdims=True)
+    share = (both / np.maximum(total, 1e-300)).mean(axis=0)
+    return ComparedCells(node, a.network, q[0], q[1], np.sqrt(sum(variances)), both, share)
+
+
+# --- kinds of bad rows ----------------------------------------------------------------------------
+
+
+def compare_kinds(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[ChangedKind]:
+    """Return the kinds of both fits, those that are alike together, largest first.
+
+    The most similar pair is taken first, down to one half: below that the two differ in more than
+    they share.
+    """
+    alike = measure_similarity(a, b, nodes)
+    found: list[ChangedKind] = []
+    left = alike.copy()
+    while left.size and left.max() >= ALIKE_KINDS:
+        i, j = (int(k) for k in np.unravel_index(np.argmax(left), left.shape))
+        found.append(ChangedKind(a.kinds[i], b.kinds[j], float(left[i, j])))
+        left[i, :] = left[:, j] = -1.0
+    stayed = [(kind.before, kind.after) for kind in found]
+    for i, kind in enumerate(a.kinds):
+        if not any(kind is before for before, _ in stayed):
+            found.append(ChangedKind(kind, None, float(alike[i].max(initial=0.0))))
+    for j, kind in enumerate(b.kinds):
+        if not any(kind is after for _, after in stayed):
+            found.append(ChangedKind(None, kind, float(alike[:, j].max(initial=0.0))))
+    return sorted(found, key=lambda kind: -kind.shown.share)
+
+
+def measure_similarity(a: FitSide, b: FitSide, nodes: Sequence[str]) -> NDArray[np.float64]:
+    """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb).
+
+    Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
+    are in total variation, on average over the families, each weighed by how far the kinds are
+    from the good rows in it: families in which both are like good rows say nothing.
+    """
+    n_a, n_b = len(a.kinds), len(b.kinds)
+    apart, weight = np.zeros((n_a, n_b)), np.zeros((n_a, n_b))
+    if not n_a or not n_b:
+        return apart
+    for node in nodes:
+        kinds, unusual = [], []
+        for side in (a, b):
+            n_kinds = len(side.kinds)
+            bad = _family(side, side.kind_counts, node, a.network).reshape(-1, n_kinds)
+            good = _family(side, side.counts, node, a.network).reshape(-1, 1)
+            bad, good = (x / np.maximum(x.sum(axis=0), 1e-300) for x in (bad, good))
+            kinds.append(bad)
+            unusual.append(0.5 * np.abs(bad - good).sum(axis=0))
+        distance = 0.5 * np.abs(kinds[0][:, :, None] - kinds[1][:, None, :]).sum(axis=0)
+        counts = np.maximum(unusual[0][:, None], unusual[1][None, :])
+        apart += counts * distance
+        weight += counts
+    return np.clip(1 - apart / np.maximum(weight, 1e-12), 0.0, 1.0)
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def say_verdict(
+    a: FitSide, b: FitSide, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
+) -> str:
+    """Return what differs between two fits, in two or three sentences."""
+    moved = [table for table in tables if table.is_significant]
+    first = "No table moved by more than its error."
+    if moved:
+        most = f"{moved[0].node} most, in {percent(moved[0].moved)} of the rows"
+        whose = "its" if len(moved) == 1 else "their"
+        first = (
+            f"{len(moved):,} of {len(tables):,} tables moved by more than {whose} error: {most}."
+        )
+    shares = f"{percent(a.contamination)} of the rows' weight was distrusted, "
+    shares += f"{percent(b.contamination)} now is."
+    count = {what: sum(kind.what == what for kind in kinds) for what in ("stayed", "came", "went")}
+    told = ", ".join(f"{n} {what}" for what, n in count.items() if n)
+    return f"{first} {shares}" + (f" Kinds of bad rows: {told}." if told else "")
+
+
+def comparison_facts(
+    a: FitSide, b: FitSide, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
+) -> dict[str, Any]:
+    """Return what there is to say of two fits, as plain values."""
+    return {
+        "verdict": say_verdict(a, b, tables, kinds),
+        "first": _side_facts(a),
+        "second": _side_facts(b),
+        "tables_compared": len(tables),
+        "tables_moved": sum(table.is_significant for table in tables),
+        "tables": [
+            {
+                "node": table.node,
+                "moved": table.moved,
+                "error": table.error,
+                "is_significant": table.is_significant,
+                **{k: v for k, v in asdict(table.cell).items() if k not in ("node", "weight")},
+            }
+            for table in tables
+        ],
+        "kinds": [
+            {
+                "what": kind.what,
+                "similarity": kind.similarity,
+                "share_before": None if kind.before is None else kind.before.share,
+                "share_after": None if kind.after is None else kind.after.share,
+                "unusual": [str(cell) for cell in kind.shown.unusual],
+            }
+            for kind in kinds
+        ],
+    }
+
+
+def _side_facts(side: FitSide) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "verdict": side.verdict,
+        "rows": side.n_rows,
+        "rows_left_out": side.n_left_out,
+        "contamination": side.contamination,
+        "kinds": len(side.kinds),
+        "misfit": None if side.misfit is None else asdict(side.misfit),
+        "converged": side.converged,
+        "status": side.status,
+    }
+
+
+def say_misfit_of(misfit: Any) -> str:
+    """Return in a few words how well a network fits, from the plain values of a `Misfit`."""
+    if misfit is None:
+        return "not asked"
+    return "none" if misfit["is_exact"] else f"{misfit['nats']:.2f} nats a row at least"
