@@ -75,10 +75,10 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
     for side in (facts["first"], facts["second"]):
         left_out = f", {side['rows_left_out']:,} left out" if side["rows_left_out"] else ""
         settled = "" if side["converged"] else "; not settled"
+        kinds_of = "1 kind" if side["kinds"] == 1 else f"{side['kinds']} kinds"
         text = (
             f"{side['rows']:,} rows{left_out}; {percent(side['contamination'])} distrusted; "
-            f"{side['kinds']} kind{'' if side['kinds'] == 1 else 's'}; "
-            f"misfit {say_misfit_of(side['misfit'])}{settled}"
+            f"{kinds_of}; misfit {say_misfit_of(side['misfit'])}{settled}"
         )
         print_facts(console, {side["name"]: text})
     _show_tables(console, facts["tables"][:top])
