@@ -73,7 +73,7 @@ def test_the_notebook_is_that_of_the_page_and_runs(rows):
     fitted, where, worst, n_bad = (cell.outputs[-1]["data"] for cell in cells)
     assert "rbn-inline" in fitted["text/html"]
     assert "2024-03-07 to 2024-03-10" in where["text/html"]
-    assert "0307-" in worst["text/html"]
+    assert "0310-" in worst["text/html"]
     assert 1_500 < int(n_bad["text/plain"]) < 2_500
 
 
