@@ -21,6 +21,7 @@ if not has_native():
 
 from benchmarks import (
     compare,
+    context,
     counting,
     dask_scale,
     first_look,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "tables": tables.run,
     "first_look": first_look.run,
     "report_page": report_page.run,
+    "context": context.run,
     "dask_scale": dask_scale.run,
 }
 COMMANDS: dict[str, Callable[[list[str]], None]] = {
