@@ -18,8 +18,8 @@ Counts = NDArray[np.int64]  # of rows that were read, that were judged, that are
 Mask = NDArray[np.bool_] | None
 NUMPY_PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
-WIDEST_SPAN = 2**22  # of whole numbers that are counted without being sorted
-COUNTED_TOGETHER = 2**20
+WIDEST_SPAN = 2**18  # of whole numbers that are counted without being sorted
+COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,9 @@ class ContextSummary:
         keys = codes.astype(np.int64) if raw.kind == "hours" else _bits_of(codes)
         if raw.kind == "numbers" and len(codes):
             self._widen(float(codes.min()), float(codes.max()))
-        keys, counts = _count_keys(keys, is_judged, is_bad)
-        self._add_keys(raw.kind, keys, counts, gone)
+        scale = self._scale if self.kind == raw.kind == "numbers" else 0
+        keys, counts = _count_keys(keys >> scale, is_judged, is_bad)
+        self._add_keys(raw.kind, keys, counts, gone, scale)
 
     def merge(self, other: ContextSummary) -> None:
         """Take in what another part has."""
@@ -181,7 +182,7 @@ class ContextSummary:
         if kind == "numbers" and len(units):
             self._widen(float(units.min()), float(units.max()))
         keys = units.astype(np.int64) if kind == "hours" else _bits_of(units)
-        self._add_keys(kind, keys, counts, missing)
+        self._add_keys(kind, *_sum_keys(keys, counts), missing)
 
     def _add_keys(
         self, kind: str, keys: Counts, counts: Counts, missing: Counts, scale: int = 0
@@ -197,6 +198,7 @@ class ContextSummary:
             self._coarsen()
         for step in range(scale, self._scale):
             keys = _coarser(kind, keys, step)
+        keys, counts = _sum_keys(keys, counts) if self._scale > scale else (keys, counts)
         self._keys, self._of_keys = _join_keys(self._keys, self._of_keys, keys, counts)
         most = TUNING.where_periods if kind == "hours" else MOST_BUCKETS
         while len(self._keys) > most and not (kind == "hours" and self._scale == 3):
@@ -208,8 +210,7 @@ class ContextSummary:
 
     def _coarsen(self) -> None:
         keys = _coarser(self.kind, self._keys, self._scale)
-        none = np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
-        self._keys, self._of_keys = _join_keys(*none, keys, self._of_keys)
+        self._keys, self._of_keys = _sum_keys(keys, self._of_keys)
         self._scale += 1
 
     # --- groups -----------------------------------------------------------------------------------
@@ -323,12 +324,27 @@ def _count_keys(keys: Counts, is_judged: Mask, is_bad: Mask) -> tuple[Counts, Co
     return found, _count_places(places, len(found), is_judged, is_bad)
 
 
+def _sum_keys(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Return the keys that occur, in order, and the sums of their counts."""
+    found, places = np.unique(keys, return_inverse=True)
+    return found, _sum_groups(counts, places, len(found))
+
+
 def _join_keys(
     keys: Counts, counts: Counts, more_keys: Counts, more_counts: Counts
 ) -> tuple[Counts, Counts]:
-    """Return all keys in order, and the sums of their counts."""
-    found, places = np.unique(np.concatenate([keys, more_keys]), return_inverse=True)
-    return found, _sum_groups(np.vstack([counts, more_counts]), places, len(found))
+    """Return all keys in order, and the sums of their counts; either has none twice, in order."""
+    if not len(keys) or not len(more_keys):
+        return (keys, counts) if len(keys) else (more_keys, more_counts)
+    places = np.searchsorted(keys, more_keys)
+    is_known = keys[np.minimum(places, len(keys) - 1)] == more_keys
+    counts = counts.copy()
+    counts[places[is_known]] += more_counts[is_known]
+    if is_known.all():
+        return keys, counts
+    new = places[~is_known]
+    keys = np.insert(keys, new, more_keys[~is_known])
+    return keys, np.insert(counts, new, more_counts[~is_known], axis=0)
 
 
 def _sum_groups(counts: Counts, group: NDArray[np.integer[Any]], n_groups: int) -> Counts:
