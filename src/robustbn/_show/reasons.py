@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,10 +51,12 @@ class Explainer:
     ----------
     network : with the learned tables.
     model : how rows are judged.
+    name_kinds : returns what to put before the reason of each row: the cause of its kind.
     """
 
     network: BayesianNetwork
     model: RowModel
+    name_kinds: Callable[[Codes], list[str]] | None = None
 
     def explain(self, codes: Codes, n_cells: int = 3) -> list[Reason]:
         """Return why each row is distrusted. O(n d) time."""
@@ -66,18 +68,20 @@ class Explainer:
             order = np.argsort(-against, axis=1)[:, :n_cells]
             picked = np.take_along_axis(cells, order, axis=1)
             tells = np.take_along_axis(against, order, axis=1) > 0
-            for row, top, telling in zip(part, picked.tolist(), tells.tolist(), strict=True):
+            kinds = self.name_kinds(part) if self.name_kinds else [""] * len(part)
+            lines = zip(part, picked.tolist(), tells.tolist(), kinds, strict=True)
+            for row, top, telling, kind in lines:
                 chosen = tuple(j for j, speaks in zip(top, telling, strict=True) if speaks)
-                reasons.append(self._reason(chosen, row))
+                reasons.append(self._reason(chosen, row, kind))
         return reasons
 
-    def _reason(self, cells: tuple[int, ...], row: Codes) -> Reason:
+    def _reason(self, cells: tuple[int, ...], row: Codes, kind: str) -> Reason:
         texts = [self._texts[j] for j in cells]
         copies = self._copies.get(tuple(row.tolist()))
         if copies is not None:
             texts.insert(0, copies)
         nodes = tuple(self.network.nodes[self._node_of_cell[j]] for j in cells)
-        return Reason(cells, nodes, "; ".join(texts))
+        return Reason(cells, nodes, kind + "; ".join(texts))
 
     @cached_property
     def _node_of_cell(self) -> NDArray[np.int64]:

@@ -104,12 +104,7 @@ class ShownEstimator(TableEstimator):
             doubtful = is_bad if table.kept is None else table.kept[is_bad]
             names = table.aside.of()
         why = np.full(len(weights), "", object)
-        why[doubtful] = [
-            f"{kind}{reason.text}"
-            for kind, reason in zip(
-                self._name_kinds(codes), self.explainer_.explain(codes), strict=True
-            )
-        ]
+        why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
         why[np.isnan(weights)] = "left out: a value is missing or unknown"
         columns = {
             "row": np.arange(len(weights)),
@@ -402,4 +397,4 @@ class ShownEstimator(TableEstimator):
     @property
     def explainer_(self) -> Explainer:
         """What says why a row is distrusted."""
-        return Explainer(self._fitted(), self._fit.model)
+        return Explainer(self._fitted(), self._fit.model, self._name_kinds)

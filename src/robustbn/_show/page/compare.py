@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from robustbn._show.comparison import ChangedCell, ChangedKind, say_misfit_of
 from robustbn._show.page.content import as_text, percent, shorten
+from robustbn._show.page.render import page_file, page_style, script_hash
 from robustbn.exceptions import MissingDependencyError
 
 TABLES_SHOWN = 60
@@ -31,35 +30,23 @@ def render_comparison(
         from markupsafe import Markup
     except ImportError as error:
         raise MissingDependencyError("A page needs jinja2: pip install jinja2") from error
-    script = _own_file("compare.js")
+    script = page_file("compare.js")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(text=as_text, percent=percent, misfit=say_misfit_of)
-    page = environment.from_string(_own_file("compare.html.j2")).render(
+    page = environment.from_string(page_file("compare.html.j2")).render(
         facts=facts,
         sides=(facts["first"], facts["second"]),
         tables=facts["tables"][:TABLES_SHOWN],
         kinds=kinds,
         cells=cells,
         tiles=_tiles(facts),
-        style=Markup(_own_file("page.css")),  # noqa: S704  our own files, not the reader's data
+        style=Markup(page_style()),  # noqa: S704  our own files, not the reader's data
         script=Markup(script),  # noqa: S704
-        script_hash=_script_hash(script),
+        script_hash=script_hash(script),
     )
     return page.encode("utf-8", "replace").decode("utf-8")
-
-
-def _own_file(name: str) -> str:
-    from importlib.resources import files  # slow to import
-
-    return (files("robustbn") / "_show" / "page" / name).read_text(encoding="utf-8")
-
-
-def _script_hash(script: str) -> str:
-    """Return what lets the page run this script and no other."""
-    digest = hashlib.sha256(f"\n{script}\n".encode()).digest()
-    return "sha256-" + base64.b64encode(digest).decode("ascii")
 
 
 def _tiles(facts: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -52,10 +52,9 @@ def render_page(report: Report) -> str:
     )
     environment.filters.update(text=as_text, percent=percent, tied=tie_units)
     data = page_data(report)
-    style = "\n".join(page_file(name) for name in STYLES)
     page = environment.get_template("page.html.j2").render(
         **_words(report, data),
-        style=Markup(style),  # noqa: S704  our own files, not the reader's data
+        style=Markup(page_style()),  # noqa: S704  our own files, not the reader's data
         script=Markup(script),  # noqa: S704
         script_hash=script_hash(script),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there
@@ -94,6 +93,11 @@ def page_file(name: str) -> str:
     from importlib.resources import files  # slow to import
 
     return (files("robustbn") / "_show" / "page" / name).read_text(encoding="utf-8")
+
+
+def page_style() -> str:
+    """Return the look of all pages."""
+    return "\n".join(page_file(name) for name in STYLES)
 
 
 def script_hash(script: str) -> str:
