@@ -20,6 +20,7 @@ if not has_native():
     )
 
 from benchmarks import (
+    causes,
     compare,
     context,
     counting,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "real": real.run,
     "proposals": proposals.run,
     "misfit": misfit.run,
+    "causes": causes.run,
     "holes": holes.run,
     "sensitivity": sensitivity.run,
     "robust_time": robust_time.run,
