@@ -78,7 +78,7 @@ class Good:
 
 
 def join_wrongly(good: Good) -> tuple[Codes, Columns]:
-    """A fifth to a half of the columns come from another row."""
+    """Take a fifth to a half of the columns from another row."""
     d, spoilt = len(good.cards), good.spoilt
     columns = good.pick(0.2 * d, 0.35 * d, 0.5 * d)
     others = good.rng.integers(0, len(good.rows), len(spoilt))
@@ -147,7 +147,7 @@ def copy_rows(good: Good) -> tuple[Codes, Columns]:
 
 
 def fill_defaults(good: Good) -> tuple[Codes, Columns]:
-    """Half of the columns show a default: each in 60 % of the rows, or from a place of a form on."""
+    """Half of the columns show a default, in 60 % of the rows or from a place of a form on."""
     d, spoilt = len(good.cards), good.spoilt
     columns = good.pick(max(3, d // 2))
     start = good.rng.integers(0, len(columns), len(spoilt))

@@ -30,13 +30,13 @@ WIDE = ("diabetes", "link", "munin", "munin2", "munin3", "munin4", "pigs")  # ov
 TABLES = ("DAAG/nassCDS", "Ecdat/HI", "sampleSelection/RandHIE")
 EPS, N_ROWS, LEAST_CAUGHT = 0.1, 20_000, 0.1
 NOTE = (
-    f"{EPS:.0%} of the rows are spoilt in one way, in several sizes (`benchmarks/cause_scenes.py`); "
-    "networks give 20,000 rows, tables what they have. `found` is the share of cells in which at "
-    f"least {LEAST_CAUGHT:.0%} of the spoilt rows are distrusted: what is not seen cannot be named. "
-    "A cell is right if every name that is given to its kinds is the right one, wrong if one is "
-    "not, and unnamed if none is given. Precision and recall are those of the columns that a right "
-    "name speaks of, over cells; which side of a wrong join came from elsewhere cannot be known, so "
-    "the better side counts."
+    f"{EPS:.0%} of the rows are spoilt in one way, in several sizes "
+    "(`benchmarks/cause_scenes.py`); networks give 20,000 rows, tables what they have. `found` is "
+    f"the share of cells in which at least {LEAST_CAUGHT:.0%} of the spoilt rows are distrusted: "
+    "what is not seen cannot be named. A cell is right if every name that is given to its kinds is "
+    "the right one, wrong if one is not, and unnamed if none is given. Precision and recall are "
+    "those of the columns that a right name speaks of, over cells; which side of a wrong join came "
+    "from elsewhere cannot be known, so the better side counts."
 )
 
 

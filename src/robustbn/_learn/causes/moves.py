@@ -186,7 +186,32 @@ def _find_swapped(sides: Sides, sources: _Sources) -> Suspect | None:
         a, b = max(gains, key=lambda pair: gains[pair])
         found[a], found[b] = b, a
         free -= {a, b}
+    found = _pair_anew(sources, found)
     columns = np.flatnonzero(found != np.arange(len(found))).tolist()
     if not columns:
         return None
     return _try_sources(sides, "swapped columns", found, columns, nats * len(columns) / 2)
+
+
+def _pair_anew(sources: _Sources, found: Sources) -> Sources:
+    """Return the swaps once no two of them are better with their partners exchanged."""
+    best = sources.total(found)
+    for _ in range(len(found)):
+        pairs = [(int(a), int(b)) for a, b in enumerate(found) if a < b]
+        tried = [
+            _swap(found, ((a, c), (b, d)))
+            for one, other in combinations(pairs, 2)
+            for (a, b), (c, d) in ((one, other), (one, other[::-1]))
+        ]
+        totals = [sources.total(each) for each in tried]
+        if not totals or max(totals) <= best + 1e-9:
+            break
+        found, best = tried[int(np.argmax(totals))], max(totals)
+    return found
+
+
+def _swap(found: Sources, pairs: Sequence[tuple[int, int]]) -> Sources:
+    swapped = found.copy()
+    for a, b in pairs:
+        swapped[a], swapped[b] = b, a
+    return swapped

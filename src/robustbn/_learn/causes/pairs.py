@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,12 +101,20 @@ class Pairs:
     def agreement(self, good: Pairs, pairs: Sequence[tuple[int, int]]) -> Vector:
         """Return how far each two columns go together as they do among good rows.
 
-        Nats for the dependence among good rows and against none: above 0 if these rows follow it.
+        Nats for the dependence among good rows and against none: above 0 if these rows follow it,
+        0 where good rows show none beyond chance.
         """
         if self.has_all:
-            agreement = self._sum_blocks(self._all * good._lift(2.0))
+            agreement = self._sum_blocks(self._all * good._lift(2.0)) * good._do_depend
             return np.array([agreement[i, j] for i, j in pairs])
         return np.array([self._agree_on(good, i, j) for i, j in pairs])
+
+    @cached_property
+    def _do_depend(self) -> NDArray[np.bool_]:
+        """Which columns depend on each other beyond chance; shape (d, d)."""
+        free = np.array(self._cards) - 1.0
+        do_depend: NDArray[np.bool_] = self.dependence() > _by_chance(np.outer(free, free))
+        return do_depend
 
     def _agree_on(self, good: Pairs, i: int, j: int) -> float:
         seen = good.together(i, j)
@@ -113,7 +122,15 @@ class Pairs:
         apart = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / total
         with np.errstate(divide="ignore", invalid="ignore"):
             lift = np.log((seen + 2 * apart / total) / (apart * (1 + 2 / total)))
-        return float((self.together(i, j) * np.where(np.isfinite(lift), lift, 0.0)).sum())
+        lift = np.where(np.isfinite(lift), lift, 0.0)
+        if float((seen * lift).sum()) <= _by_chance((len(seen) - 1.0) * (len(seen.T) - 1.0)):
+            return 0.0
+        return float((self.together(i, j) * lift).sum())
+
+
+def _by_chance(n_free: Any) -> Any:
+    """Return the nats that independent columns hardly ever seem to tell of each other."""
+    return 0.5 * n_free + 3 * np.sqrt(0.5 * n_free) + 3
 
 
 def strongest_tree(pairs: Pairs, price: float) -> tuple[tuple[int, int], ...]:
