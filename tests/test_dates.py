@@ -131,6 +131,23 @@ def test_the_days_of_more_time_stamps_than_can_be_counted_are_counted():
     assert states_from(other, EDGES).states == states_from(iso, EDGES).states
 
 
+def test_bad_rows_are_placed_by_days_that_leave_no_doubt():
+    network = robustbn.BayesianNetwork({"town": []}, {"town": ["Ulm", "Kiel"]})
+
+    def context(texts):
+        (column,) = read_table(frame(texts), network).aside.context
+        return column
+
+    iso = context(days().strftime("%Y-%m-%d"))
+    for form in ("%d/%m/%Y", "%d %b %Y", "%d.%m.%Y"):
+        other = context(days().strftime(form))
+        assert other.is_ordered
+        assert other.labels == iso.labels
+        assert np.array_equal(other.codes, iso.codes)
+    doubtful = context([f"{1 + k % 12:02d}/{1 + k % 11:02d}/2024" for k in range(400)])
+    assert not doubtful.is_ordered
+
+
 # --- categories that have an order ----------------------------------------------------------------
 
 

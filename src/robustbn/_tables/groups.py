@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.origins import ContextColumn, ContextTally
 from robustbn._core.tuning import TUNING
-from robustbn._tables.units import NEITHER, floats_of, hours_of, narrow
+from robustbn._tables.units import NEITHER, days_of, floats_of, hours_of, narrow
 
 Counts = NDArray[np.int64]  # of rows that were read, that were judged, that are distrusted
 Mask = NDArray[np.bool_] | None
@@ -249,14 +249,19 @@ class ContextSummary:
             turned._turn(kind)
             found = turned.group()
             return None if found is None else (found[0], found[1][1:])
-        is_number = kind == "numbers"
-        names = [_say_number(v) if is_number else str(v) for v in values]
-        firsts = numbers if is_number else np.zeros(len(values))
+        days = days_of(values) if kind == "none" else None
+        is_ordered = kind == "numbers" or days is not None
+        if days is not None:
+            names, firsts = [str(day) for day in days], days.astype(np.float64)
+        elif is_ordered:
+            names, firsts = [_say_number(v) for v in values], numbers
+        else:
+            names, firsts = [str(v) for v in values], np.zeros(len(values))
         kinds = [str(type(value)) for value in values]
         order = sorted(range(len(values)), key=lambda k: (firsts[k], names[k], kinds[k]))
         of_values = {values[k]: place for place, k in enumerate(order)}
         labels = tuple(names[k] for k in order)
-        groups = Groups(self.name, labels, is_ordered=is_number, of_values=of_values)
+        groups = Groups(self.name, labels, is_ordered=is_ordered, of_values=of_values)
         return groups, self._of_values[order]
 
     def _group_hours(self) -> tuple[Groups, Counts] | None:

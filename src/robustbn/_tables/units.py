@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.encode import as_numbers
+from robustbn._tables.encode.dates import day_of, find_orders
 
 NEITHER = np.iinfo(np.int32).min  # the hour of what is no time
 ISO_START = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d|$)")
@@ -41,6 +42,17 @@ def hour_of_text(start: str) -> int:
         return int(np.datetime64(start.replace(" ", "T"), "h").astype(np.int64))
     except ValueError:  # a 31st of February
         return NEITHER
+
+
+def days_of(values: Sequence[Any]) -> NDArray[np.datetime64] | None:
+    """Return days in the forms that people write; None in any doubt."""
+    if not values or not all(isinstance(value, str) for value in values):
+        return None
+    orders = find_orders(values)
+    days = [day_of(value, order) for order in orders for value in values]
+    if len(orders) != 1 or None in days:
+        return None
+    return np.array(days, "M8[D]")
 
 
 def floats_of(values: Sequence[Any]) -> NDArray[np.float64]:
