@@ -63,6 +63,17 @@ def many_files(feeds, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def json_files(feeds, tmp_path_factory):
+    """The same rows as JSON lines, in folders that hold a column."""
+    folder = tmp_path_factory.mktemp("json")
+    for k, piece in enumerate(np.array_split(np.arange(N_ROWS), 3)):
+        (folder / f"site=s{k}").mkdir()
+        part, path = feeds[1].iloc[piece], folder / f"site=s{k}" / "rows.jsonl"
+        part.to_json(path, orient="records", lines=True, date_format="iso")
+    return folder
+
+
+@pytest.fixture(scope="module")
 def text_file(feeds, tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "rows.csv"
     feeds[1].to_csv(path, index=False)
@@ -92,13 +103,13 @@ def limits(monkeypatch, *, is_counted=False, judges_again=False, names_few=False
 
 
 @pytest.mark.parametrize("is_counted", [False, True])
-@pytest.mark.parametrize("kind", ["many_files", "text_file"])
+@pytest.mark.parametrize("kind", ["many_files", "text_file", "json_files"])
 def test_a_table_in_stretches_tells_what_rows_in_memory_tell(
     feeds, kind, is_counted, monkeypatch, request
 ):
     network, table = feeds[0], request.getfixturevalue(kind)
     expected = robustbn.fit(network, table, **SETTINGS)
-    assert {"feed and day", "heat", "seen", "row number"} <= set(expected.where()["column"])
+    assert {"feed", "heat", "seen", "row number"} <= set(expected.where()["column"])
     limits(monkeypatch, is_counted=is_counted)
     found = robustbn.fit(network, table, place="stream", **SETTINGS)
     assert (found._aside.counted is not None) == is_counted

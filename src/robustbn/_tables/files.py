@@ -69,10 +69,12 @@ def open_files(
             if DATASETS[suffix] != "json":
                 raise
             return naming_file(open_without_changed(files, where, error))
-        source = naming_file(open_dataset(dataset, where))
+        source = open_dataset(dataset, where)
         if len(files) > 1 and is_packed(files):
             source = replace(source, file_rows=lambda: _rows_of_fragments(dataset))
-        return source
+        elif len(files) > 1:
+            source = _counting_rows(source, dataset)
+        return naming_file(source)
     except UNREADABLE as error:
         raise unreadable(where, error) from None
 
@@ -80,6 +82,22 @@ def open_files(
 def _rows_of_fragments(dataset: Any) -> list[tuple[str, int]]:
     """Return the file of each fragment and how many rows it has, by what its end says."""
     return [(fragment.path, fragment.count_rows()) for fragment in dataset.get_fragments()]
+
+
+def _counting_rows(source: Source, dataset: Any) -> Source:
+    """Return the source of files that do not say how many rows they have: they are counted."""
+    n_rows: dict[str, int] = {}
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        wanted = [dataset.schema.names[k] for k in positions]
+        n_rows.clear()
+        for fragment in dataset.get_fragments():
+            n_rows[fragment.path] = 0
+            for batch in fragment.to_batches(schema=dataset.schema, columns=wanted):
+                n_rows[fragment.path] += batch.num_rows
+                yield from columns_of(batch)
+
+    return replace(source, read=read, file_rows=lambda: list(n_rows.items()))
 
 
 def is_packed(files: list[Path]) -> bool:

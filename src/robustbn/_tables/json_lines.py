@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +47,21 @@ def open_without_changed(files: Sequence[Path], where: str, error: pa.ArrowInval
         except pa.ArrowInvalid as next_error:
             error = next_error
 
+    n_rows = dict.fromkeys(map(str, files), 0)
+
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         wanted = pa.schema([schema.field(k) for k in positions])
         how = pj.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
-        for file in files:
-            for batch in pj.open_json(str(file), parse_options=how):
+        for file in n_rows:
+            n_rows[file] = 0
+            for batch in pj.open_json(file, parse_options=how):
+                n_rows[file] += batch.num_rows
                 yield from columns_of(batch.select(wanted.names))
 
-    plain = plain_columns(schema)
-    names = tuple(schema.names)
-    return Source(names, len(names), None, "file", where, read, plain=plain, damaged=damaged)
+    names, plain = tuple(schema.names), plain_columns(schema)
+    file_rows = (lambda: list(n_rows.items())) if len(files) > 1 else None
+    source = Source(names, len(names), None, "file", where, read, file_rows=file_rows)
+    return replace(source, plain=plain, damaged=damaged)
 
 
 def _infer_schema(file: Path, damaged: dict[str, str]) -> Any:
