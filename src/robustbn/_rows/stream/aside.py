@@ -23,7 +23,7 @@ from robustbn._core.origins import (
 )
 from robustbn._core.protocols import Column, Rows, RowVector
 from robustbn._rows.stream.ahead import make_ahead
-from robustbn._rows.stream.data import BLOCKS_AHEAD, RowsInStream
+from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.parts import Block
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.aside import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_HELD = 2**28  # bytes of context; with more, rows are counted and not held
+STRETCHES_AHEAD = 2  # are read while one is counted: names are large
 BYTES_A_VALUE = 4  # of context, at the most
 
 ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
@@ -189,7 +190,7 @@ class AsidePass:
 
     def _stretches(self, names: Sequence[str]) -> Iterator[Beside]:
         """Yield columns of all rows, with the trust in them."""
-        with closing(make_ahead(self._blocks(names), BLOCKS_AHEAD)) as blocks:
+        with closing(make_ahead(self._blocks(names), STRETCHES_AHEAD)) as blocks:
             for part, start, columns, block in blocks:
                 if block is not None:
                     trust = self.data.judge_block(block, self.weigh)
