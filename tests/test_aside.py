@@ -277,6 +277,19 @@ def test_summaries_of_parts_add_up_in_any_order(feeds, name, most_buckets, monke
             assert (bad == found[1][:, 2]).all()
 
 
+def test_a_summary_does_not_grow_with_the_rows():
+    rng = np.random.default_rng(0)
+    moments = np.datetime64("1990-01-01T00:00") + rng.integers(0, 2**24, 300_000)
+    for values, most in ((rng.normal(size=300_000), 2**14), (moments, 400)):
+        coder, summary = ContextCoder("c"), ContextSummary("c")
+        for part in np.array_split(values, 5):
+            summary.add(coder.code(robustbn._core.protocols.Column(part)))
+        assert len(summary._keys) <= most
+        assert not summary._values
+        labels = summary.group()[0].labels
+        assert len(labels) in (10, 383)  # tenths; 2^24 minutes are 382.8 months
+
+
 # --- columns that cannot be read ------------------------------------------------------------------
 
 
