@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -250,10 +249,8 @@ class Strict(HTMLParser):
 def test_the_page_is_one_small_file_that_asks_for_nothing(alarm, alarm_report):
     many = Report(**{k: getattr(alarm_report, k) for k in Report.__dataclass_fields__}
                   | {"rows": list(alarm_report.rows) * 10, "n_rows": 1_000_000})  # fmt: skip
-    start = time.perf_counter()
     page = render_page(many)
-    assert time.perf_counter() - start < 3
-    assert len(page.encode()) < 3_000_000
+    assert len(page.encode()) < 1_500_000
     read = Strict(page)
     assert read.tags.count("script") == 2
     addresses = [v for k, v in read.attributes if k in ("href", "src", "action", "srcset")]
