@@ -293,7 +293,8 @@ def test_private_pages_show_no_example(sprinkler):
     hidden = render_page(replace(report, rows_hidden=True))
     assert "Typical rows" not in hidden
     assert "No single cause" not in hidden
-    assert "Rain and grass come from other rows. (80.0 % sure)" in hidden
+    said = "Rain and grass come from other rows. That explains 80.0 % of what sets"
+    assert f"{said} these rows apart." in hidden
 
 
 def test_missing_values_have_their_place(sprinkler):

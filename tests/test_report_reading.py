@@ -171,7 +171,7 @@ def test_a_kind_shows_its_cause_its_evidence_its_moves_and_its_rows(clean, sprin
     clean.open(render_page(replace(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
     said = clean.text("#kind-1")
     assert "Kind 1: stuck columns" in said
-    assert f"{a} and {b} never change. (75.0 % sure)" in said
+    assert f"{a} and {b} never change. That explains 75.0 % of what sets these rows apart." in said
     assert "about 2,000 times likelier bad than good" in said
     assert f"{a} = {good}: 50.0 % with them, 25.0 % without" in said
     clean.click("#kind-1 summary")

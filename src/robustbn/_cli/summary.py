@@ -13,10 +13,11 @@ from robustbn._cli.networks import describe, some
 from robustbn._cli.screen import print_facts
 from robustbn._cli.states import say_found
 from robustbn._cli.wording import say_as_options
+from robustbn._core.kinds import BadKind
 from robustbn._core.origins import Origin
 from robustbn._show.fitted import MOST_EDGES, say_dropped
 from robustbn._show.page import Report, next_actions, say_moved_cells, verdict
-from robustbn._show.page.advice import strongest_cell
+from robustbn._show.page.advice import say_origin, strongest_cell
 from robustbn._show.page.content import percent, shorten
 from robustbn._show.words import say_unseen
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MOST_TABLES = 10
 MOST_PRINTED = 5  # tables: all must fit on one screen
 MOST_GROUPS = 3
+MOST_SAID = 150  # characters of a kind: two lines of a screen
 ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
 
@@ -69,13 +71,32 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "missing_edges": _missing_edges(report, fit),
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
-        "kinds": [
-            {"share": kind.share, "rows": kind.n_rows, "unusual": [str(c) for c in kind.unusual]}
-            for kind in report.kinds
-        ],
+        "kinds": [_describe_kind(kind, has_rows=not report.rows_hidden) for kind in report.kinds],
         "repeated_rows": len(report.repeats),
         "inferred": _inferred(fit),
     }
+
+
+def _describe_kind(kind: BadKind, *, has_rows: bool) -> dict[str, Any]:
+    origins = [o if has_rows else o.without_values() for o in kind.origins]
+    return {
+        "number": kind.number,
+        "share": kind.share,
+        "rows": kind.n_rows,
+        "cause": None if kind.cause is None else asdict(kind.cause),
+        "nats_a_row": kind.nats,
+        "unusual": [str(cell) for cell in kind.unusual],
+        "where": [say_origin(origin) for origin in origins],
+    }
+
+
+def _say_kind(kind: dict[str, Any]) -> str:
+    """Return what is known of a kind, on one line."""
+    cause = kind["cause"]
+    what = (
+        f"{cause['name']}. {cause['text']}" if cause else f"no single cause; {kind['unusual'][0]}"
+    )
+    return plain(shorten(f"about {kind['rows']:,.0f} rows: {what}", MOST_SAID))
 
 
 def _say_unseen(fit: RobustEstimator) -> str:
@@ -189,6 +210,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             f"({percent(share)})",
             "stopped": facts["status"],
             "unseen": facts["unseen"] or None,
+            **{f"kind {n + 1}": _say_kind(kind) for n, kind in enumerate(facts["kinds"][:2])},
             "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
             "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_GROUPS]) or None,
             "edges": _say_edges(facts["missing_edges"]),

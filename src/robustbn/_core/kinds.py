@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from robustbn._core.origins import Origin
+
 
 @dataclass(frozen=True)
 class UnusualCell:
@@ -42,7 +44,8 @@ class Cause:
     name : "wrong join", "stuck columns", "shifted columns", "swapped columns", "swapped labels",
         "noise", "copies", "defaults" or "another population".
     columns : the nodes it concerns.
-    confidence : from 0 to 1.
+    confidence : share of what tells the rows from good ones that it explains, from 0 to 1; of
+        another population, the share that no other cause explains.
     text : the same as a sentence.
     """
 
@@ -102,6 +105,7 @@ class BadKind:
         kind than among good rows; 0 if it was not measured.
     moved : what the tables would be with these rows left in, the largest difference first.
     examples : a few typical rows.
+    origins : where its rows come from: groups that hold more of them than chance.
     """
 
     share: float
@@ -112,6 +116,7 @@ class BadKind:
     nats: float = 0.0
     moved: tuple[MovedCell, ...] = ()
     examples: tuple[Example, ...] = field(default=(), compare=False)  # a file holds no rows
+    origins: tuple[Origin, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""

@@ -180,11 +180,15 @@ class Origin:
         """That share over the share of all rows."""
         return self.rate / self.overall
 
-    def __str__(self) -> str:
-        having = " and ".join(
+    @property
+    def having(self) -> str:
+        """What its rows have in common, in words."""
+        return " and ".join(
             f"{name} = {a}" if a == b else f"{name} from {a} to {b}" for name, a, b in self.parts
         )
+
+    def __str__(self) -> str:
         return (
-            f"{100 * self.rate:.1f} % of the {self.n_rows:,} rows with {having} are distrusted, "
-            f"{self.ratio:.3g} times as many as overall"
+            f"{100 * self.rate:.1f} % of the {self.n_rows:,} rows with {self.having} are "
+            f"distrusted, {self.ratio:.3g} times as many as overall"
         )

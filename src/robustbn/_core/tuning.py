@@ -275,7 +275,7 @@ class Tuning:
         0.8, "nats of own tables", "that templates must bring: other causes bring up to 0.6"
     )
     cause_population: float = _number(
-        0.8, "share of nats", "that any other cause may explain of another population"
+        0.7, "share of nats", "that any other cause may explain of another population"
     )
     cause_breadth: float = _number(
         0.4, "share of tables", "in which another population differs, and four at least"

@@ -13,6 +13,7 @@ from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.kinds import BadKind, Cause, Example, MovedCell
 from robustbn._core.layout import Codes, Layout
+from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import RobustFit
 from robustbn._core.row_model import RowModel
@@ -27,6 +28,7 @@ from robustbn.network import BayesianNetwork
 LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
 COMPARED = (4_000, 400_000, 20_000)  # good rows a cause is tried on: least, cells, most
 MOST_OF_KIND = 4_000  # rows of a kind that are compared
+MOST_PLACES = 2  # where a kind's rows come from, to be told
 MOST_MOVED = 3  # cells that a kind moves, to be told
 TYPICAL = (0.5, 0.35, 0.65)  # quantiles of the evidence among a kind's rows: those shown
 
@@ -96,7 +98,11 @@ class AtHand:
 
 
 def find_kinds(
-    network: BayesianNetwork, fit: RobustFit, judged: JudgedRows, load: Load
+    network: BayesianNetwork,
+    fit: RobustFit,
+    judged: JudgedRows,
+    load: Load,
+    find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundKinds:
     """Return the kinds of bad rows, with their causes.
 
@@ -104,6 +110,7 @@ def find_kinds(
     ----------
     network : with the learned tables.
     load : makes rows of codes.
+    find_origins : says where rows come from, if that can be known.
     """
     at_hand = AtHand.of(fit, judged, load)
     unheld = at_hand.belongs[:, -1] * at_hand.stands_for
@@ -113,7 +120,12 @@ def find_kinds(
     found = describe_found(network, fit, np.hstack([fit.kind_counts, counts[:, None]]))
     causes = _find_causes(network, fit, at_hand, found.columns)
     kinds = [
-        replace(kind, cause=cause, examples=_find_examples(network, fit, at_hand, column))
+        replace(
+            kind,
+            cause=cause,
+            examples=_find_examples(network, at_hand, column),
+            origins=_find_origins(at_hand, column, find_origins),
+        )
         for kind, cause, column in zip(found.kinds, causes, found.columns, strict=True)
     ]
     return replace(found, kinds=kinds)
@@ -232,9 +244,19 @@ def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 # --- examples -------------------------------------------------------------------------------------
 
 
-def _find_examples(
-    network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, column: int
-) -> tuple[Example, ...]:
+def _find_origins(
+    at_hand: AtHand,
+    column: int,
+    find: Callable[[NDArray[np.int64], Vector], list[Origin]] | None,
+) -> tuple[Origin, ...]:
+    """Return where most of a kind's rows come from."""
+    if find is None:
+        return ()
+    is_bad = at_hand.trust < DOUBT
+    return tuple(find(at_hand.numbers[is_bad], at_hand.belongs[is_bad, column])[:MOST_PLACES])
+
+
+def _find_examples(network: BayesianNetwork, at_hand: AtHand, column: int) -> tuple[Example, ...]:
     """Return typical rows of a kind, each beside the good row that differs least from it."""
     belongs = at_hand.belongs[:, column]
     sure = np.flatnonzero(belongs >= min(0.9, float(belongs.max(initial=0.0))))

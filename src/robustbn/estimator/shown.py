@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
-from robustbn._core.protocols import RowVector
+from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
@@ -67,8 +68,22 @@ class ShownEstimator(TableEstimator):
     def _kinds(self) -> FoundKinds:
         network = self._fitted()
         if self._found is None:
-            self._found = find_kinds(network, self._fit, self._judged, self._load_codes)
+            origins = None if self._aside.counted else self._find_origins_of
+            self._found = find_kinds(network, self._fit, self._judged, self._load_codes, origins)
         return self._found
+
+    def _find_origins_of(self, numbers: NDArray[np.int64], belongs: Vector) -> list[Origin]:
+        """Return where rows of a kind come from; nothing where that is not known.
+
+        Parameters
+        ----------
+        numbers, belongs : of the rows that are distrusted, and how surely each is of the kind.
+        """
+        if self._aside.is_forgotten or not hasattr(self, "row_weights_"):
+            return []
+        trust = np.where(np.isnan(self.row_weights_), np.nan, 1).astype(np.float32)
+        trust[numbers] = 1 - belongs
+        return find_origins(self._aside.context, trust, TUNING.where_p_value)
 
     def rows(self, X: Any = None) -> Any:
         """Return a frame with a line a row: row, weight, is_suspicious, why.

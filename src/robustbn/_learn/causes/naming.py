@@ -150,9 +150,9 @@ class Inquiry:
         if gain > 0.5 * tuning.cause_copied * float(paid.sum()):
             return None
         columns = np.argsort(-paid, kind="stable")[:n_broken]
-        share = float(np.maximum(sides.paid, 0).sum()) / sides.unexplained
         named = tuple(sides.network[i][-1] for i in columns.tolist())
-        return Named(POPULATION, named, min(share, 1.0), {})
+        left = 1 - max((e for e in self.explained), default=0.0)
+        return Named(POPULATION, named, float(np.clip(left, 0, 1)), {})
 
 
 def _is_of_rows(suspect: Suspect) -> bool:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from robustbn._core.kinds import BadKind, MovedCell
+from robustbn._core.origins import Origin
 from robustbn._show.page.content import Report, as_text, percent, shorten
 
 MOST_ACTIONS = 3
@@ -176,7 +177,15 @@ def say_cause(kind: BadKind) -> str:
     """Return what may have made the rows of a kind."""
     if kind.cause is None:
         return "No single cause explains these rows."
-    return f"{kind.cause.text} ({percent(kind.cause.confidence)} sure)"
+    if kind.cause.name == "another population":
+        return kind.cause.text
+    explained = percent(kind.cause.confidence)
+    return f"{kind.cause.text} That explains {explained} of what sets these rows apart."
+
+
+def say_origin(origin: Origin) -> str:
+    """Return where many rows of a kind are."""
+    return f"{percent(origin.rate)} of the {origin.n_rows:,} rows with {origin.having} are of it."
 
 
 # --- what to do -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from robustbn._show.page.advice import (
     say_cell,
     say_evidence,
     say_kind_move,
+    say_origin,
     strongest_cell,
     verdict,
 )
@@ -53,6 +54,7 @@ def _kinds(report: Report) -> list[str]:
             what = say_cell(cell.node, cell.parents, cell.state)
             seen = f"{percent(cell.among_bad)} here, {percent(cell.among_good)} among good rows"
             lines.append(f"  - {_escape(what)}: {seen}")
+        lines += [f"  - {_escape(say_origin(origin))}" for origin in kind.origins[:1]]
         lines += [f"  - {_escape(say_kind_move(cell))}" for cell in kind.moved[:2]]
     return lines + _more(len(report.kinds), "kinds")
 

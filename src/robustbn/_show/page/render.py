@@ -16,6 +16,7 @@ from robustbn._show.page.advice import (
     say_evidence,
     say_kind_move,
     say_moved_cells,
+    say_origin,
     verdict,
 )
 from robustbn._show.page.charts import draw_rounds, draw_spectrum, draw_weights
@@ -76,6 +77,7 @@ def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
         "say_cause": say_cause,
         "say_evidence": say_evidence,
         "say_kind_move": say_kind_move,
+        "say_origin": say_origin,
         "inferred": _inferred(report),
         "tiles": _tiles(report),
         "legend": _legend(report),
