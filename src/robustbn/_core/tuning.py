@@ -257,7 +257,15 @@ class Tuning:
         0.85, "share of nats", "between a kind and good rows that a cause must explain"
     )
     cause_noise: float = _number(
-        0.93, "share of nats", "the same of noise, which resembles much that is not"
+        0.94, "share of nats", "the same of noise and defaults: small real groups reach 0.935"
+    )
+    cause_unlike: float = _number(
+        0.98,
+        "share of nats",
+        "the same of unrelated columns: small real groups reach 0.96",
+    )
+    cause_unrelated: float = _number(
+        0.1, "share of nats", "by which columns must be seen not to depend as among good rows"
     )
     cause_ahead: float = _number(0.05, "share of nats", "by which it must be ahead of any other")
     cause_complete: float = _number(

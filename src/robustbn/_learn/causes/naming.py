@@ -116,20 +116,27 @@ class Inquiry:
             explained >= tuning.cause_complete
             and ahead * self.sides.unexplained >= tuning.cause_ahead_nats
         )
-        least = tuning.cause_noise if first.name == "noise" else tuning.cause_explains
-        if explained < least or not is_ahead or not self._is_enough(first):
+        least = _least_explained(first, tuning)
+        if explained < least or not is_ahead or not self._is_enough(first, tuning):
             return None
         return Named(first.name, first.columns, min(explained, 1.0), first.details)
 
-    def _is_enough(self, suspect: Suspect) -> bool:
+    def _is_enough(self, suspect: Suspect, tuning: Tuning) -> bool:
         """Return whether a cause that draws columns by themselves is all that there is to say.
 
         Where the kind's columns depend on one another, tables of its own say more for their price.
+        And columns that hardly vary do not show whether they still depend as among good rows: it
+        must be seen that they do not.
         """
         if _is_of_rows(suspect):
             return True
-        worth = suspect.trial.total - self.sides.price * suspect.n_parameters
-        return worth >= float(np.maximum(self.sides.paid, 0).sum())
+        sides = self.sides
+        worth = suspect.trial.total - sides.price * suspect.n_parameters
+        apart = -float(sides.of_kind.agreement(sides.of_good, sides.pairs).sum())
+        return (
+            worth >= float(np.maximum(sides.paid, 0).sum())
+            and apart >= tuning.cause_unrelated * sides.unexplained
+        )
 
     def _population(self, tuning: Tuning) -> Named | None:
         """Return another population, or many copies, if tables of its own say far more."""
@@ -137,7 +144,9 @@ class Inquiry:
         paid = sides.paid[: len(sides.network)]
         n_broken = int(np.count_nonzero(paid > 0))
         is_simple = any(
-            share > tuning.cause_population if _is_of_rows(suspect) else self._is_enough(suspect)
+            share > tuning.cause_population
+            if _is_of_rows(suspect)
+            else self._is_enough(suspect, tuning)
             for suspect, share in zip(self.suspects, self.explained, strict=True)
         )
         if is_simple or n_broken < max(4, tuning.cause_breadth * sides.n_columns):
@@ -153,6 +162,15 @@ class Inquiry:
         named = tuple(sides.network[i][-1] for i in columns.tolist())
         left = 1 - max((e for e in self.explained), default=0.0)
         return Named(POPULATION, named, float(np.clip(left, 0, 1)), {})
+
+
+def _least_explained(suspect: Suspect, tuning: Tuning) -> float:
+    """Return the share that a cause must explain: more of one that small real groups resemble."""
+    if not _is_of_rows(suspect):
+        return tuning.cause_unlike
+    if suspect.name in ("noise", "defaults"):
+        return tuning.cause_noise
+    return tuning.cause_explains
 
 
 def _is_of_rows(suspect: Suspect) -> bool:
