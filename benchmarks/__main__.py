@@ -1,6 +1,6 @@
-"""`python -m benchmarks proof | page | compare | golden | stream | NAME... | all`: run and write.
+"""`python -m benchmarks proof | page | compare | golden | stream | kills | NAME... | all`.
 
-The first five have options of their own: see `python -m benchmarks proof --help`.
+The first six have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from benchmarks import (
     golden,
     holes,
     kernels,
+    kills,
     misfit,
     proof,
     proposals,
@@ -67,6 +68,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "compare": compare.main,
     "golden": golden.main,
     "stream": stream.main,
+    "kills": kills.main,
 }
 
 

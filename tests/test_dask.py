@@ -14,6 +14,7 @@ from dataclasses import replace
 import dask
 import dask.bag as db
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -399,6 +400,41 @@ def test_a_worker_killed_while_it_judges_does_not_change_the_counts(cluster):
     assert pid not in [nanny.pid for nanny in cluster.workers.values()]
     np.testing.assert_array_equal(again.counts, first.counts)
     np.testing.assert_array_equal(again.trust, first.trust)
+
+
+def test_partitions_that_the_cluster_has_forgotten_are_made_again(cluster):
+    rows = load(split(6))
+    wanted = rows.survey(None, 1000, 0).counts
+    client = rows.partitions.client
+    client.cancel(rows.partitions.futures[1:3], force=True)
+    np.testing.assert_array_equal(rows.survey(None, 1000, 0).counts, wanted)
+    weights = np.ones(N_ROWS)
+    np.testing.assert_array_equal(rows.survey(weights, 1000, 0).counts, wanted)
+    client.cancel(rows.partitions.sent.futures, force=True)
+    np.testing.assert_array_equal(rows.survey(weights, 1000, 0).counts, wanted)
+
+
+def test_partitions_forgotten_while_they_are_made_are_made_again(cluster, in_memory):
+    forgotten = []
+
+    def progress(done, total, what):
+        if (what, done) == ("encoding partitions", 0) and not forgotten:
+            client = distributed.default_client()
+            forgotten.extend(client.futures)
+            client.cancel([distributed.Future(key, client) for key in forgotten], force=True)
+
+    assert_same(fit(load(split(6), progress=progress)), in_memory)
+    assert forgotten
+
+
+def test_rows_that_were_lost_with_a_worker_are_told_of(cluster):
+    client = distributed.default_client()
+    held = client.scatter([FRAME.iloc[:500], FRAME.iloc[500:1000]])
+    table = dd.from_delayed([dask.delayed(future) for future in held], meta=FRAME.iloc[:0])
+    rows = load(table)
+    client.cancel([*held, *rows.partitions.futures], force=True)
+    with pytest.raises(DataError, match=r"counting rows, the cluster lost what .* from files"):
+        rows.survey(None, 100, 0)
 
 
 def test_rows_that_miss_values_are_learned_from_on_a_cluster(cluster):

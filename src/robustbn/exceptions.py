@@ -72,6 +72,10 @@ class CheckpointError(RobustBNError, ValueError):
     """A checkpoint or cache is damaged, or belongs to another run."""
 
 
+class InUseError(RobustBNError, BlockingIOError):
+    """Another run writes there now; the message says which process, where and since when."""
+
+
 class NotFittedError(RobustBNError, ValueError, AttributeError):
     """A learned value was asked for before `fit`."""
 

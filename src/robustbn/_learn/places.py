@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import closing
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,9 @@ from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.find import find_parts
+from robustbn._rows.stream.lock import holding
 from robustbn._rows.stream.parts import CodeStream, open_stream
-from robustbn._rows.stream.weights import WeightFiles, refuse_among_rows
+from robustbn._rows.stream.weights import WeightFiles, identify, lock_of, refuse_among_rows
 from robustbn._tables.coded import Reading, Table, as_weights
 from robustbn._tables.context import Aside
 from robustbn._tables.encode import Tally
@@ -167,8 +170,38 @@ def fit_stream(
     is_seeded : whether the seed was given; otherwise a checkpoint goes on with its own.
     """
     stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
-    data, config = _prepare(stream, table, config, streaming, watch, is_seeded)
-    files, plan = data.weight_files, stream.aside
+    with _holding(streaming, table):
+        data, config = _prepare(stream, config, streaming, watch, is_seeded)
+        return _fit_prepared(data, table, config, watch, complete)
+
+
+@contextmanager
+def _holding(streaming: Streaming, table: Any) -> Iterator[None]:
+    """Hold what a run writes, for itself alone."""
+    weights_to, checkpoint, cache = streaming.weights_to, streaming.checkpoint, streaming.cache
+    with ExitStack() as held:
+        if weights_to is not None:
+            refuse_among_rows(weights_to, table)
+            held.enter_context(holding(lock_of(weights_to), os.fspath(weights_to)))
+        if checkpoint is not None:
+            file = Path(checkpoint) / ".checkpoint.lock"
+            held.enter_context(holding(file, f"The checkpoint {os.fspath(checkpoint)}"))
+        if cache is not None:
+            file = Path(cache) / ".cache.lock"
+            held.enter_context(holding(file, f"The cache {os.fspath(cache)}"))
+        yield
+
+
+def _fit_prepared(
+    data: RowsInStream,
+    table: Any,
+    config: RobustConfig,
+    watch: Watch,
+    complete: Complete | None,
+) -> Fitted:
+    """Fit to a stream that holds whatever it is to keep."""
+    stream, files = data.stream, data.weight_files
+    network, plan = stream.network, stream.aside
     if plan.names:
         data.weight_files = None  # they are written with the names
     try:
@@ -177,6 +210,8 @@ def fit_stream(
         shown = np.union1d(judged.numbers, judged.drawn)
         aside = _look_aside(AsidePass(data, plan, fit.weights, fit.model.weigh, shown, files))
         if files:
+            if data.checkpoint:  # if this is the last that the run does, another knows them by it
+                data.checkpoint.note(weights=files.identity)
             files.finish()
     finally:
         if files:
@@ -279,7 +314,6 @@ def fit_on_dask(
 
 def _prepare(
     stream: CodeStream,
-    table: Any,
     config: RobustConfig,
     streaming: Streaming,
     watch: Watch,
@@ -287,14 +321,13 @@ def _prepare(
 ) -> tuple[RowsInStream, RobustConfig]:
     """Return the rows of a stream with whatever they are to keep, and settings with the seed."""
     network, weight_files, checkpoint = stream.network, None, None
-    if streaming.weights_to is not None:
-        refuse_among_rows(streaming.weights_to, table)
-        weight_files = WeightFiles(streaming.weights_to, list(stream.files))
     if streaming.checkpoint is not None:
         named = replace(config, n_threads=None, seed=config.seed if is_seeded else -1)
         checkpoint = Checkpoint(streaming.checkpoint, _identity(stream, named))
         if not is_seeded:
             config = replace(config, seed=_kept_seed(checkpoint, config.seed))
+    if streaming.weights_to is not None:
+        weight_files = _begin_weights(stream, Path(streaming.weights_to), checkpoint)
 
     def unpack(document: dict[str, Any]) -> Any:
         try:
@@ -316,6 +349,22 @@ def _prepare(
         progress=watch.part,
     )
     return data, config
+
+
+def _begin_weights(
+    stream: CodeStream, path: Path, checkpoint: Checkpoint | None
+) -> WeightFiles | None:
+    """Return where weights are written; None if a run that was ended then has put them in place."""
+    run = None
+    if checkpoint is not None:
+        found = identify(path)
+        if found and found == checkpoint.label.get("weights"):
+            return None
+        run = checkpoint.label.get("run")
+        if run is None:
+            run = uuid.uuid4().hex[:8]
+            checkpoint.note(run=run)
+    return WeightFiles(path, list(stream.files), run)
 
 
 def _kept_seed(checkpoint: Checkpoint, seed: int) -> int:

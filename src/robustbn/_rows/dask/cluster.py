@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
-from robustbn.exceptions import MissingDependencyError
+from robustbn.exceptions import DataError, MissingDependencyError
 
+T = TypeVar("T")
+TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four workers by then
 DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
 
 
@@ -34,16 +36,33 @@ class Partitions:
     Parameters
     ----------
     client : of the cluster, a `distributed.Client`.
-    futures : one a partition.
+    makers : each returns what makes a partition, not run yet, under a name of its own: a name that
+        the cluster has forgotten stays lost.
+    futures : one a partition; replaced where the cluster has lost it for good.
     sizes : rows that are left in each.
     progress : is told how far a pass is.
     """
 
     client: Any
-    futures: tuple[Any, ...]
+    makers: tuple[Callable[[], Any], ...]
+    futures: list[Any]
     sizes: tuple[int, ...]
     progress: DaskProgress
     sent: _Sent = field(default_factory=_Sent)
+
+    @classmethod
+    def make(
+        cls, client: Any, makers: Sequence[Callable[[], Any]], progress: DaskProgress
+    ) -> Partitions:
+        """Have the workers make partitions, which stay there; their sizes are not known yet."""
+        futures = client.compute([make() for make in makers])
+        made = cls(client, tuple(makers), futures, (0,) * len(makers), progress)
+        made._persist("encoding partitions", made._wait)
+        return made
+
+    def _wait(self) -> None:
+        for _ in as_they_come(self.futures, "encoding partitions", self.progress):
+            pass
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -65,6 +84,8 @@ class Partitions:
     ) -> tuple[Vector, list[Any]]:
         """Return the sum over all partitions, and the rest of each one's answer. One pass.
 
+        It is done again if tasks are lost with a worker: the answer is the same, whoever gives it.
+
         Parameters
         ----------
         what : to call it when progress is told.
@@ -72,6 +93,38 @@ class Partitions:
         weights : a number a row, of which each partition is given its own; shape (N,) or (N, r).
         given : something else for each partition.
         """
+        return self._persist(what, lambda: self._ask_once(what, question, weights, given))
+
+    def _persist(self, what: str, work: Callable[[], T]) -> T:
+        """Return what some work gives, done again if workers that died have taken tasks along."""
+        distributed = load_distributed()
+        for _ in range(TRIES - 1):
+            try:
+                return work()
+            except (distributed.CancelledError, distributed.KilledWorker):
+                self._make_lost_anew()
+        try:
+            return work()
+        except distributed.CancelledError as error:
+            raise DataError(
+                f"While {what}, the cluster lost what partitions are made from ({error}), {TRIES} "
+                "times. Rows that were put into the memory of a worker are lost with it: give a "
+                "frame that is read from files, or replicate what was persisted."
+            ) from None
+
+    def _make_lost_anew(self) -> None:
+        self.sent.values = None
+        for k, future in enumerate(self.futures):
+            if future.status in ("cancelled", "error"):
+                self.futures[k] = self.client.compute(self.makers[k]())
+
+    def _ask_once(
+        self,
+        what: str,
+        question: Question,
+        weights: RowVector | None,
+        given: Sequence[Any] | None,
+    ) -> tuple[Vector, list[Any]]:
         import dask
 
         client, groups = self.client, self._group_by_worker()
@@ -136,7 +189,9 @@ class Partitions:
 
     def __getitem__(self, some: slice) -> Partitions:
         """Return some of them that follow each other."""
-        return Partitions(self.client, self.futures[some], self.sizes[some], self.progress)
+        return Partitions(
+            self.client, self.makers[some], self.futures[some], self.sizes[some], self.progress
+        )
 
 
 def _at(worker: str | None) -> dict[str, Any]:
@@ -153,7 +208,7 @@ def as_they_come(tasks: list[Any], what: str, progress: DaskProgress) -> Iterato
     progress(0, len(tasks), what)
     try:
         for n_done, task in enumerate(distributed.as_completed(tasks), 1):
-            if task.status == "error":
+            if task.status in ("error", "cancelled"):
                 task.result()
             yield place[task.key], task
             progress(n_done, len(tasks), what)

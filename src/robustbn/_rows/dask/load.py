@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._rows.dask.cluster import DaskProgress, Partitions, as_they_come, load_distributed
+from robustbn._rows.dask.cluster import DaskProgress, Partitions, load_distributed
 from robustbn._rows.dask.partition import (
     FilePart,
     Partition,
@@ -71,10 +72,7 @@ def load_on_dask(
     tell = progress or (lambda done, n, what: None)
     reader = Reader(network.with_cpts(None), config, name)
     tasks, reading, files = _plan(network, table, reader)
-    futures = client.compute(tasks)
-    for _ in as_they_come(futures, "encoding partitions", tell):
-        pass  # they stay where they are
-    partitions = Partitions(client, tuple(futures), (0,) * len(futures), tell)
+    partitions = Partitions.make(client, tasks, tell)
     described = partitions.ask("describing partitions", describe)[1]
     partitions = replace(partitions, sizes=tuple(n for n, _ in described))
     founds = [found for _, found in described]
@@ -121,7 +119,7 @@ def _require_edges(config: TableConfig) -> None:
 
 def _plan(
     network: BayesianNetwork, table: Any, reader: Reader
-) -> tuple[list[Any], Reading, tuple[str, ...]]:
+) -> tuple[list[Callable[[], Any]], Reading, tuple[str, ...]]:
     """Return what makes each partition, not run yet; what is known of the table so far; files."""
     from dask.delayed import delayed
 
@@ -152,7 +150,9 @@ def _plan(
             "For an array, use dask.dataframe.from_dask_array(x, columns=[...])."
         )
     encode_one = delayed(encode, pure=False, traverse=False)
-    tasks = [encode_one(piece, number, how) for number, piece in enumerate(pieces)]
+    tasks: list[Callable[[], Any]] = [
+        partial(encode_one, piece, number, how) for number, piece in enumerate(pieces)
+    ]
     return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config), files
 
 

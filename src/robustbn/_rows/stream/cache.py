@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,13 +38,15 @@ class CodeCache:
     Parameters
     ----------
     kernels : that packs the rows; NumPy's has no packed form and is not cached.
-    folder : made if it is not there; for one run at a time. None: in memory.
+    folder : made if it is not there; for one run at a time, which holds a lock on it. What a run
+        that was ended has left is removed. None: in memory.
     """
 
     def __init__(self, kernels: str | None, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self._kernels = load_kernels(kernels)
         self._stretches: dict[int, list[_Stretch]] = {}
+        self._run = uuid.uuid4().hex[:8]  # no file of another run has such a name
         self._room = min(MOST_BYTES, int(MEMORY_SHARE * physical_bytes()))
         if self.folder is not None:
             try:
@@ -132,7 +135,7 @@ class CodeCache:
 
     def _file(self, part: int) -> Path:
         assert self.folder is not None  # noqa: S101 - for the type checker
-        return self.folder / f"rows-{part:06}.packed"
+        return self.folder / f"rows-{self._run}-{part:06}.packed"
 
 
 def _not_written(path: Path, error: OSError) -> CheckpointError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from robustbn.exceptions import CheckpointError
 
 CHECKPOINT_FORMAT = "robustbn-checkpoint 1"
 LABEL = "run.json"
+STAGES = ("seed", "survey", "verdict", "verified", "judged")  # each rests on those before it
 
 
 class Checkpoint:
@@ -27,14 +29,20 @@ class Checkpoint:
     folder : made if it is not there.
     identity : what the run is of, by name: network, data, settings, version. A folder that belongs
         to another is refused with what differs.
+
+    It is for one run at a time: whoever opens it holds a lock on it.
     """
 
     def __init__(self, folder: str | os.PathLike[str], identity: Mapping[str, str]) -> None:
         self.folder = Path(folder)
         label, wanted = self.folder / LABEL, {"format": CHECKPOINT_FORMAT, **identity}
+        self.label: dict[str, Any] = dict(wanted)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            others = [f for f in self.folder.iterdir() if not _is_partial(f)]
+            for file in self.folder.iterdir():
+                if _is_partial(file):  # what a killed run left
+                    file.unlink()
+            others = [f for f in self.folder.iterdir() if not is_lock(f)]
         except OSError as error:
             raise self._not_written(self.folder, error) from None
         if label not in others:
@@ -60,6 +68,12 @@ class Checkpoint:
                 f"{self.folder} belongs to another run. What differs: {told}. Choose another "
                 "folder, or remove this one to begin anew."
             )
+        self.label = found
+
+    def note(self, **more: Any) -> None:
+        """Keep something more on the label, which is the last thing to be cleared."""
+        self.label |= more
+        self._write(self.folder / LABEL, json.dumps(self.label, indent=1).encode())
 
     def add(self, stage: str, number: int, **arrays: Any) -> None:
         """Store what was found up to a number of parts, since that was done before."""
@@ -75,6 +89,7 @@ class Checkpoint:
         """Remove what was stored of a stage, the latest first."""
         for file in sorted(self.folder.glob(f"{stage}-*.npz"), reverse=True):
             file.unlink()
+        (self.folder / f"{stage}.json").unlink(missing_ok=True)
 
     def save_document(self, stage: str, document: Mapping[str, Any]) -> None:
         """Store the plain values of a stage, with a checksum."""
@@ -96,10 +111,12 @@ class Checkpoint:
         return document
 
     def clear(self) -> None:
-        """Remove everything: the run has ended well."""
-        for file in self.folder.iterdir():
-            if _is_partial(file) or (file.suffix in (".npz", ".json") and file.name != LABEL):
-                file.unlink()
+        """Remove everything: the run has ended well.
+
+        The last stage first: whenever this is ended, another run goes on from what is left.
+        """
+        for stage in reversed(STAGES):
+            self.forget(stage)
         (self.folder / LABEL).unlink(missing_ok=True)
 
     def _load(self, file: Path) -> dict[str, Any]:
@@ -110,7 +127,7 @@ class Checkpoint:
             raise self._damaged(file, error) from None
 
     def _write(self, file: Path, data: bytes | memoryview) -> None:
-        temporary = file.with_name(f".{file.name}.partial")
+        temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.partial")
         try:
             with temporary.open("wb") as opened:
                 opened.write(data)
@@ -132,6 +149,11 @@ class Checkpoint:
             f"The checkpoint {path} cannot be written: {error}. What was stored before is good: "
             "make room and run again."
         )
+
+
+def is_lock(file: Path) -> bool:
+    """Whether a file is a lock, which says nothing of what else there is."""
+    return file.name.startswith(".") and file.name.endswith(".lock")
 
 
 def _is_partial(file: Path) -> bool:

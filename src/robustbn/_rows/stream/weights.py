@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
@@ -28,17 +30,22 @@ class WeightFiles:
 
     Parameters
     ----------
-    path : the file or folder to write; it must not be there.
+    path : the file or folder to write; it must not be there. It is for one run at a time, which
+        holds a lock on it.
     names : the table's files.
+    run : the run that goes on with what another run has begun, if it has the same; else a new one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], names: Sequence[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], names: Sequence[str], run: str | None = None
+    ) -> None:
         self.path = Path(path)
-        if self.path.exists():
-            raise DataError(f"{self.path} exists already; choose another name or remove it.")
-        if not self.path.parent.is_dir():
-            raise DataError(f"{self.path}: there is no folder {self.path.parent}.")
-        self.temporary = self.path.with_name(f".{self.path.name}.partial")
+        self._refuse_if_there()
+        run = uuid.uuid4().hex[:8] if run is None else run
+        self.temporary = self.path.with_name(f".{self.path.name}.{run}.partial")
+        for left_over in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.partial"):
+            if left_over != self.temporary:
+                _remove(left_over)
         self.is_folder = len(names) > 1
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
@@ -100,10 +107,20 @@ class WeightFiles:
     def finish(self) -> None:
         """Move what was written into place."""
         self.end()
+        self._refuse_if_there()
         try:
             self.temporary.replace(self.path)
         except OSError as error:
             raise self._not_written(error) from None
+
+    @property
+    def identity(self) -> list[int]:
+        """What still tells the files from all others once they are in place."""
+        return identify(self.temporary)
+
+    def _refuse_if_there(self) -> None:
+        if self.path.exists():
+            raise DataError(f"{self.path} exists already; choose another name or remove it.")
 
     def discard(self) -> None:
         """Remove what was written so far."""
@@ -111,10 +128,7 @@ class WeightFiles:
         if writer is not None:
             with suppress(OSError):  # of a disk that is full, say; the file goes anyway
                 writer.close()
-        if self.temporary.is_dir():
-            shutil.rmtree(self.temporary, ignore_errors=True)
-        else:
-            self.temporary.unlink(missing_ok=True)
+        _remove(self.temporary)
 
     def has_whole(self, file: int, n_rows: int) -> bool:
         """Whether an earlier run, that was ended, has written all weights of a file."""
@@ -132,6 +146,30 @@ class WeightFiles:
     def _not_written(self, error: OSError) -> DataError:
         self.discard()
         return DataError(f"{self.path} cannot be written: {error}. Nothing was left behind.")
+
+
+def identify(path: Path) -> list[int]:
+    """Return what tells a file or folder from all others, whatever its name; empty if none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return []
+    return [found.st_ino, found.st_mtime_ns]
+
+
+def lock_of(path: str | os.PathLike[str]) -> Path:
+    """Return the file that is locked while weights are written; refuse a folder that is none."""
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise DataError(f"{place}: there is no folder {place.parent}.")
+    return place.with_name(f".{place.name}.lock")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _lasting(kind: Any) -> Any:
