@@ -115,6 +115,8 @@ def run_killed(rows: Path, n_kills: int, seed: int) -> tuple[int, int, int]:
                 printed, told = child.communicate()
                 if child.returncode == -signal.SIGKILL:
                     here, killed = here + 1, killed + 1
+                    if not (out / "checkpoint/run.json").exists():  # it had ended: begin anew
+                        shutil.rmtree(out / "weights_to", ignore_errors=True)
                     continue
                 if child.returncode:
                     raise RuntimeError(told.decode())

@@ -106,9 +106,9 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     Parameters
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
-    contamination, method, schedule, polish, misfit, prior, pseudo_count, equivalent_sample_size, \
-on_unknown, on_missing, bins, missing_is_evidence, sample_rows, verify, random_state, n_threads, \
-kernels, verbose : as in `robustbn.RobustEstimator`.
+    contamination, method, schedule, polish, misfit, copies, prior, pseudo_count, \
+equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, verify, \
+random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
     ----------
@@ -132,6 +132,7 @@ kernels, verbose : as in `robustbn.RobustEstimator`.
         schedule: str = "joint",
         polish: bool = True,
         misfit: str = "allow",
+        copies: str = "auto",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -151,6 +152,7 @@ kernels, verbose : as in `robustbn.RobustEstimator`.
         self.schedule = schedule
         self.polish = polish
         self.misfit = misfit
+        self.copies = copies
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size

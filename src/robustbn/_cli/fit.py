@@ -97,6 +97,10 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="Whether the network may be wrong, or good rows are exactly its own.",
 )  # fmt: skip
 @click.option(
+    "--copies", type=click.Choice(["auto", "count", "distrust"]), default="auto", show_default=True,
+    help="What is made of rows repeated too often; auto: counted if most are, else distrusted.",
+)  # fmt: skip
+@click.option(
     "--missing-is-evidence",
     is_flag=True,
     help="Which values are missing speaks for or against a row.",
@@ -338,6 +342,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         options["method"],
         schedule=options["schedule"],
         misfit=options["misfit"],
+        copies=options["copies"],
         prior=None if options["prior"] == "none" else options["prior"],
         pseudo_count=options["pseudo_count"],
         equivalent_sample_size=options["sample_size"],

@@ -108,7 +108,7 @@ def _say_unseen(fit: RobustEstimator) -> str:
 
 def say_unsettled(fit: RobustEstimator) -> str:
     """Return why the rows do not permit a conclusion; nothing if they do."""
-    n, n_free = fit.reading_.n_rows, fit.network_.layout.n_free
+    n, n_free = round(fit.reading_.n_rows / fit._fit.effect), fit.network_.layout.n_free
     if not fit.converged_:
         return say_as_options(fit.status_)
     if n < ROWS_A_PARAMETER * n_free:

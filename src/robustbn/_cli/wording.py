@@ -107,6 +107,7 @@ _ADVICE: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"\bmethod={_TEXT}", _quoted("--method")),
     (rf"\bschedule={_TEXT}", _quoted("--schedule")),
     (rf"\bmisfit={_TEXT}", _quoted("--misfit")),
+    (rf"\bcopies={_TEXT}", _quoted("--copies")),
     (r"`?\bmax_cells\b(?:=[\d_,]+)?`?", "--max-table"),
     (r", or give format='(\w+)'", _from_format),
     (r"`format=`", "--from"),

@@ -29,6 +29,7 @@ class RobustConfig:
     schedule: str = "joint"
     polish: bool = True
     misfit: str = "allow"
+    copies: str = "auto"
     sample_rows: int | None = None
     verify: bool = False
     seed: int = 0
@@ -42,6 +43,8 @@ class RobustConfig:
             raise ValueError(f"Unknown schedule {self.schedule!r}; choose joint or paper.")
         if self.misfit not in ("allow", "none"):
             raise ValueError(f"misfit is 'allow' or 'none'; found {self.misfit!r}.")
+        if self.copies not in ("auto", "count", "distrust"):
+            raise ValueError(f"copies is 'auto', 'count' or 'distrust'; found {self.copies!r}.")
         if self.sample_rows is not None and not (
             isinstance(self.sample_rows, Integral) and self.sample_rows >= 1
         ):

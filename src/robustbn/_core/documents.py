@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, Misfit, Round, Verdict
+from robustbn._core.result import Inferred, Misfit, Repetition, Round, UnevenCopies, Verdict
 from robustbn._core.row_model import Filter, Repeats, RowModel
 from robustbn.exceptions import ModelFileError, RobustBNError
 
@@ -173,6 +173,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         "threshold": verdict.threshold,
         "stopped": verdict.stopped,
         "misfit": describe_misfit(verdict.misfit),
+        "repetition": None if verdict.repetition is None else asdict(verdict.repetition),
     }
 
 
@@ -187,7 +188,23 @@ def build_verdict(document: Any, layout: Layout, fingerprint: Fingerprint) -> Ve
             threshold=float(document["threshold"]),
             stopped=str(document["stopped"]),
             misfit=build_misfit(document.get("misfit")),
+            repetition=build_repetition(document.get("repetition")),
         )
+
+
+def build_repetition(document: Any) -> Repetition | None:
+    """Return how rows are repeated; None where that changes nothing."""
+    if document is None:
+        return None
+    uneven = document["uneven"]
+    return Repetition(
+        is_design=bool(document["is_design"]),
+        is_counted=bool(document["is_counted"]),
+        share=float(document["share"]),
+        divisor=int(document["divisor"]),
+        effect=float(document["effect"]),
+        uneven=None if uneven is None else UnevenCopies(**uneven),
+    )
 
 
 def read_kind_counts(document: Any, layout: Layout) -> Vector:

@@ -112,6 +112,44 @@ class Misfit:
     bottom_limit: float = math.nan
 
 
+@dataclass(frozen=True)
+class UnevenCopies:
+    """A state whose rows are repeated more often than those of other states.
+
+    Parameters
+    ----------
+    node, state : the rows that have it.
+    times, elsewhere : how often such a row appears on average, and others do.
+    """
+
+    node: str
+    state: str
+    times: float
+    elsewhere: float
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How rows are repeated that should appear once.
+
+    Parameters
+    ----------
+    is_design : whether most of them are: resampled or upsampled rows.
+    is_counted : whether copies are counted as they are, and speak against no row.
+    share : of the rows, that appear more than once.
+    divisor : number of copies that all rows have, or a multiple of; 1 if there is none.
+    effect : how many rows say as much as one.
+    uneven : the state that is repeated most, if one is more than others.
+    """
+
+    is_design: bool
+    is_counted: bool
+    share: float
+    divisor: int
+    effect: float
+    uneven: UnevenCopies | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """How rows are to be judged, learned from some of them.
@@ -124,6 +162,7 @@ class Verdict:
     top, threshold : the certificate: largest eigenvalue left, and what clean rows would have.
     stopped : why the rounds ended, in a few words; empty when the rows look clean.
     misfit : how well the network fits; None if it was taken for exact.
+    repetition : how rows are repeated; None if that changes nothing.
     """
 
     model: RowModel
@@ -133,6 +172,7 @@ class Verdict:
     threshold: float
     stopped: str
     misfit: Misfit | None = None
+    repetition: Repetition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +227,7 @@ class RobustFit:
     rounds, converged, status : what happened, whether it settled, and why it stopped.
     misfit : how well the network fits; None if it was taken for exact.
     inferred : what was inferred of values that are missing; None if nothing was.
+    repetition : how rows are repeated; None if that changes nothing.
     """
 
     counts: Vector
@@ -201,6 +242,12 @@ class RobustFit:
     status: str
     misfit: Misfit | None = None
     inferred: Inferred | None = None
+    repetition: Repetition | None = None
+
+    @property
+    def effect(self) -> float:
+        """How many rows say as much as one."""
+        return 1.0 if self.repetition is None else self.repetition.effect
 
     @property
     def removed(self) -> float:

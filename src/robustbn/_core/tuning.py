@@ -19,8 +19,8 @@ class Tuning:
     """The numbers, each with its unit and its reason: see `describe`.
 
     A name says the stage that it belongs to: `spectrum_`, `sample_`, `kind_`, `split_`, `settle_`,
-    `filter_`, `copies_` are of the default method, `where_` and `states_` of what is said and read,
-    the others of the named oracles.
+    `filter_`, `copies_`, `design_` are of the default method, `where_` and `states_` of what is
+    said and read, the others of the named oracles.
     """
 
     # --- the spectrum -----------------------------------------------------------------------------
@@ -125,6 +125,27 @@ class Tuning:
     copies_anew: float = _number(
         2e-3, "share of rows", "newly found to be copies: the verdict is learned again"
     )
+
+    # --- copies by design -------------------------------------------------------------------------
+    design_share: float = _number(
+        0.45,
+        "share of rows",
+        "that appear again, of those that should not: more than bad rows can be; 0.5 to 0.7 in "
+        "any bootstrap of a real table, up to 0.37 in the tables themselves",
+    )
+    design_strata: int = _number(5, "parts", "from rare to less rare, each of which must show it")
+    design_least: int = _number(20, "different rows", "of a part, or of a state; fewer say nothing")
+    design_expected: float = _number(0.25, "rows", "expected of one that should appear once")
+    design_noticed: float = _number(0.02, "share of rows", "repeated at all: less is not looked at")
+    design_rows: int = _number(200_000, "different rows", "that are looked at: enough for shares")
+    design_distinct: int = _number(
+        30, "different rows", "whose numbers share a divisor: by chance one table in 2^30 is so"
+    )
+    design_effect: float = _number(1.05, "rows", "that say as much as one: less is chance")
+    design_tail: float = _number(1.0, "decades", "added to the tail of numbers of copies")
+    design_alike: float = _number(0.9, "share of rows", "of an upsampled state that are repeated")
+    design_uneven: float = _number(1.5, "times", "as many copies as rows of other states have")
+    design_group: float = _number(0.01, "share of rows", "of a state that is told of")
 
     # --- components with tied tables --------------------------------------------------------------
     tied_rows: int = _number(50_000, "rows", "to search in: enough for a kind of 1 %")

@@ -14,6 +14,7 @@ from robustbn._core.row_model import NO_REPEATS
 from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
+from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.population import settle
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies
@@ -26,7 +27,7 @@ from robustbn._learn.rounds import (
     filter_the_rest,
     is_suspicious,
 )
-from robustbn._learn.status import describe_status
+from robustbn._learn.status import describe_status, say_repetition
 from robustbn._learn.study import Chosen, Study, Weighed, mean_weight
 from robustbn._rows.draw import drawing
 from robustbn.network import BayesianNetwork
@@ -92,8 +93,10 @@ def fit_robustly(
         kind_counts=verdict.kind_counts,
         rounds=verdict.rounds,
         converged=converged,
-        status=status,
+        status=status
+        + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors)),
         misfit=verdict.misfit,
+        repetition=verdict.repetition,
     )
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)
@@ -109,8 +112,8 @@ def learn(
     known: Known | None = None,
 ) -> Verdict:
     """Learn how rows are to be judged, from those of a survey."""
-    study = Study.of(network, survey, sample_weight, config, tell)
-    verdict = judge_survey(study)
+    study = heed_design(network, Study.of(network, survey, sample_weight, config, tell))
+    verdict = replace(judge_survey(study), repetition=study.repetition)
     return verdict if known is None else heed_known(study, verdict, known)
 
 
@@ -230,6 +233,8 @@ def verify(
     model, base, n_given = verdict.model, verdict.model.repeats.weigh(rows), float(rows.n_rows)
     if sample_weight is not None:  # in the unit in which the verdict was learned
         base = base * (sample_weight / mean_weight(sample_weight))
+    if verdict.repetition is not None and verdict.repetition.effect > 1:
+        base, n_given = base / verdict.repetition.effect, n_given / verdict.repetition.effect
     draw = drawing(network, config.kernels, config.n_threads, config.seed, like=survey)
     sample = Sample(rows, base, n_given, draw, config.ceiling, config.tuning, tell)
     state = begin_as_judged(sample, replace(model, repeats=NO_REPEATS), verdict.rounds)

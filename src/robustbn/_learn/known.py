@@ -68,7 +68,8 @@ def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:
         return verdict
     model = replace(model, is_bad=sides, filters=filters)
     counts = model.count(chosen.rows, sample.base)[:, 1:]
-    counts = counts * (study.unit * study.scale * (study.n_rows / chosen.rows.n_rows))
+    scale = study.scale * study.effect_of(chosen)
+    counts = counts * (study.unit * scale * (study.n_rows / chosen.rows.n_rows))
     misfit, n = verdict.misfit, study.survey.n_rows * study.unit
     if misfit is not None or not sides.all():
         base = Misfit(True, 0.0, 0, verdict.top, verdict.threshold) if misfit is None else misfit

@@ -157,6 +157,7 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
     model = replace(population.model, is_bad=described.is_bad)
     counts = sample.rows.count(population.shares * sample.base[:, None])
     scale = study.unit * study.scale * (study.n_rows / sample.rows.n_rows)
+    scale *= study.effect_of(chosen)
     bottom, limit = look_at_bottom(sample, population)
     stopped, standing_out = "", described.share_standing_out
     if standing_out > described.shares[described.is_bad].sum():

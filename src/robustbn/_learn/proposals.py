@@ -31,6 +31,7 @@ class Sample:
     ceiling : largest share of the rows that may be distrusted, below 1/2.
     tell : is told of every round.
     codes : of the rows, where they are at hand; shape (N, d).
+    most_copies : that speak against no row.
     """
 
     rows: Rows
@@ -41,6 +42,7 @@ class Sample:
     tuning: Tuning = TUNING
     tell: Callable[[Round], None] = lambda _: None
     codes: Codes | None = None
+    most_copies: int = 0
 
     @cached_property
     def total(self) -> float:

@@ -48,6 +48,7 @@ def find_copies(
     tuning: Tuning,
     *,
     knows_patterns: bool = False,
+    most: int = 0,
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
@@ -56,13 +57,14 @@ def find_copies(
     prints, weights, codes : fingerprints of the rows, their weights and their codes.
     load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.
+    most : copies of a row that speak against none; it has to appear more often.
     """
     ordered = np.sort(prints)
     is_start = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_start[1:])
     starts = np.flatnonzero(is_start)
     seen = np.diff(starts, append=len(ordered))
-    often = seen >= tuning.copies_seen
+    often = seen >= max(tuning.copies_seen, most + 1)
     repeated, seen = ordered[starts[often]], seen[often]
     found, place = locate_prints(prints, repeated)
     first = np.empty(len(repeated), np.int64)
@@ -71,11 +73,11 @@ def find_copies(
     np.add.at(weight, place, weights[found])
     rows, pattern = load(codes[first]), np.ones(len(seen))
     if rows.layout.holed and not knows_patterns:
-        pattern = _pattern_shares(rows.layout, codes)[first]
+        pattern = share_patterns(rows.layout, codes)[first]
     return Copies(repeated, first, seen, weight, codes[first], rows, np.log(pattern))
 
 
-def _pattern_shares(layout: Layout, codes: Codes) -> Vector:
+def share_patterns(layout: Layout, codes: Codes) -> Vector:
     """Return for each row the share of rows that miss the same values."""
     packed = np.packbits(codes == np.array(layout.cards), axis=1)
     patterns = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}")[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustbn._core.config import CEILING, RobustConfig
-from robustbn._core.result import Misfit
+from robustbn._core.result import Misfit, Repetition
 
 
 def describe_status(
@@ -54,6 +54,38 @@ def describe_status(
     return True, (
         f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
     )
+
+
+def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: int) -> str:
+    """Say how rows are repeated and what was made of it; empty if there is nothing to say.
+
+    Parameters
+    ----------
+    n_distrusted : different rows that are distrusted for their copies.
+    """
+    if repetition is None:
+        return ""
+    text, uneven = "", repetition.uneven
+    if repetition.is_design:
+        how = f"{repetition.share:.0%} of those that should appear once appear again"
+        if repetition.divisor > 1:
+            how = f"each appears {repetition.divisor} times, or a multiple of that"
+        text = f" Rows are repeated by design ({how}): copies are counted as they are."
+    if uneven is not None:
+        text += (
+            f" Rows with {uneven.node} = {uneven.state} appear {uneven.times:.1f} times on average "
+            f"where others appear {uneven.elsewhere:.1f} times"
+        )
+        if repetition.is_counted:
+            text += ": what is learned is the table with its copies, not what it was before."
+        else:
+            text += ", and copies are distrusted." if n_distrusted else "."
+            text += " If they were made on purpose, say copies='count'."
+    if repetition.effect > 1:
+        text += (
+            f" {n_rows:,.0f} rows say as much as {n_rows / repetition.effect:,.0f} different ones."
+        )
+    return text
 
 
 def say_misfit(removed: float, misfit: Misfit) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
-from robustbn._core.result import Round
+from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies, find_copies, find_repeats
@@ -52,6 +52,9 @@ class Study:
     config : the caller's.
     tell : is told of every round.
     knows_patterns : whether nodes of the network say which values are missing.
+    repetition : how rows are repeated; None if that changes nothing.
+    effect : how many of the rows say as much as one.
+    most_copies : that speak against no row.
     """
 
     survey: Survey
@@ -63,6 +66,9 @@ class Study:
     config: RobustConfig
     tell: Callable[[Round], None]
     knows_patterns: bool = False
+    repetition: Repetition | None = None
+    effect: float = 1.0
+    most_copies: int = 0
 
     @classmethod
     def of(
@@ -111,30 +117,36 @@ class Study:
         return Chosen(which, self.load(self.survey.codes[which]))
 
     def sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
-        """Return rows to learn from."""
+        """Return rows to learn from; they weigh as much as different rows that say as much."""
+        effect, base = self.effect_of(chosen), weighed.base[chosen.which]
         return Sample(
             rows=chosen.rows,
-            base=weighed.base[chosen.which],
-            n_given=float(self.given[chosen.which].sum(dtype=np.float64)),
+            base=base if effect == 1 else (base / effect).astype(base.dtype),
+            n_given=float(self.given[chosen.which].sum(dtype=np.float64)) / effect,
             draw=self.draw,
             ceiling=self.config.ceiling,
             tuning=self.config.tuning,
             tell=self.tell,
             codes=self.survey.codes[chosen.which],
+            most_copies=self.most_copies,
         )
+
+    def effect_of(self, chosen: Chosen) -> float:
+        """Return how many of some rows say as much as one: of a few, fewer are copies."""
+        return 1 + (self.effect - 1) * chosen.rows.n_rows / self.n_rows
 
     # --- copies -----------------------------------------------------------------------------------
 
     def find_copies(self) -> Copies:
-        """Return the rows that appear several times."""
-        tuning = self.config.tuning
+        """Return the rows that appear more often than once, or than is by design."""
         return find_copies(
             self.prints,
-            self.given,
+            self.given if self.effect == 1 else self.given / self.effect,
             self.survey.codes,
             self.load,
-            tuning,
+            self.config.tuning,
             knows_patterns=self.knows_patterns,
+            most=self.most_copies,
         )
 
     def weigh(self, repeats: Repeats) -> Weighed:
@@ -150,6 +162,7 @@ class Study:
         tuning = self.config.tuning
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
         n, slack = float(self.given.sum(dtype=np.float64)), tuning.copies_slack_first
+        n, counts = n / self.effect, counts / self.effect
         return find_repeats(copies, counts, n, everywhere, tuning, slack=slack)
 
     def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
@@ -169,7 +182,7 @@ class Study:
         if state.spectrum.top > tuning.spectrum_obvious:
             return before
         trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
-        scale = self.n_rows / chosen.rows.n_rows
+        scale = self.n_rows / chosen.rows.n_rows / self.effect
         counts, n = chosen.rows.count(trust) * scale, float(trust.sum(dtype=np.float64)) * scale
         judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
         found = find_repeats(copies, counts, n, judged, tuning, slack=slack)
@@ -197,7 +210,7 @@ class Study:
             repeats,
             first=self.survey.numbers[repeats.first],
             seen=np.rint(repeats.seen * self.scale).astype(np.int64),
-            expected=repeats.expected * self.scale,
+            expected=repeats.expected * (self.scale * self.effect),
         )
 
 

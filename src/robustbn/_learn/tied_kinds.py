@@ -208,7 +208,8 @@ def near_copies(sample: Sample, families: Families, density: RowVector) -> list[
     _, first, seen = np.unique(prints, return_index=True, return_counts=True)
     expected = np.maximum(sample.rows.n_rows * np.exp(density[first]), 1e-12)
     surprise = seen * np.log(seen / expected) - seen + expected
-    surprise[(seen < tuning.copies_seen) | (seen <= expected)] = 0
+    least = max(tuning.copies_seen, sample.most_copies + 1)
+    surprise[(seen < least) | (seen <= expected)] = 0
     found: list[NDArray[np.bool_]] = []
     taken = np.zeros(sample.rows.n_rows, bool)
     radius = max(1.0, tuning.tied_radius * families.layout.n_nodes)

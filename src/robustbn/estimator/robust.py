@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
 from robustbn._core.judged import DOUBT
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._core.result import RobustFit, Round, Shift
+from robustbn._core.result import RobustFit, Shift
 from robustbn._learn.filling import Complete, complete_fit, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
@@ -36,6 +35,7 @@ from robustbn._show.words import describe_repeats, find_vanishing
 from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
+from robustbn.estimator.telling import tell_part, tell_round
 from robustbn.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -70,6 +70,10 @@ class RobustEstimator(ShownEstimator):
     polish : whether bad rows are explained by networks of their own; otherwise filters alone judge.
     misfit : "allow" (the default: the network may be wrong, and what it misses is told from bad
         rows) or "none" (good rows are exactly the network's, as the paper assumes).
+    copies : what is made of rows that appear more often than they should: "auto" (the default:
+        copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
+        are counted, as so many rows and not as so much information), "count" (no row is distrusted
+        for its copies) or "distrust" (whoever is repeated).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
@@ -138,6 +142,7 @@ class RobustEstimator(ShownEstimator):
         schedule: str = "joint",
         polish: bool = True,
         misfit: str = "allow",
+        copies: str = "auto",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -160,6 +165,7 @@ class RobustEstimator(ShownEstimator):
         self.schedule = schedule
         self.polish = polish
         self.misfit = misfit
+        self.copies = copies
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
@@ -230,7 +236,7 @@ class RobustEstimator(ShownEstimator):
             raise ValueError(
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
             )
-        watch = watch or (Watch(_tell_round, _tell_part) if self.verbose else Watch())
+        watch = watch or (Watch(tell_round, tell_part) if self.verbose else Watch())
         start = time.perf_counter()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
             if place == "memory":
@@ -259,6 +265,7 @@ class RobustEstimator(ShownEstimator):
             schedule=self.schedule,
             polish=self.polish,
             misfit=self.misfit,
+            copies=self.copies,
             sample_rows=self.sample_rows,
             verify=self.verify,
             seed=_seed(self.random_state),
@@ -451,36 +458,17 @@ class RobustEstimator(ShownEstimator):
         self._warn_of_damaged()
         if not self.converged_:
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
-        n, n_free = self.reading_.n_rows, self.network_.layout.n_free
+        n, n_free = round(self.reading_.n_rows / self._fit.effect), self.network_.layout.n_free
         if n < 20 * n_free:
+            different = "different " if self._fit.effect > 1 else ""
             warnings.warn(
-                f"{n:,} rows are few for a network with {n_free:,} free parameters: sampling noise "
-                "hides all but gross corruption. Something like "
+                f"{n:,} {different}rows are few for a network with {n_free:,} free parameters: "
+                "sampling noise hides all but gross corruption. Something like "
                 f"{self.network_.n_configurations * 100:,} rows would show 10 % of bad rows; with "
                 "fewer, read the tables with care, or use a simpler network.",
                 SmallSampleWarning,
                 stacklevel=3,
             )
-
-
-def _tell_part(what: str, done: int, total: int) -> None:
-    """Tell how many of a table's parts are done."""
-    if total > 1:
-        print(f"{what}: {done} of {total} files", file=sys.stderr)
-
-
-def _tell_round(done: Round) -> None:
-    spectrum = ""
-    if done.eigenvalues:
-        spectrum = (
-            f"top eigenvalue {done.eigenvalues[0]:.3f}, good rows up to {done.threshold:.3f}; "
-        )
-    undone = "" if done.is_accepted else ", undone: more would be in excess than before"
-    print(
-        f"round {done.number}: {done.action}{undone}; {spectrum}{done.removed:.2%} distrusted "
-        f"({done.wall_s:.2f} s)",
-        file=sys.stderr,
-    )
 
 
 def _seed(random_state: Any) -> int:

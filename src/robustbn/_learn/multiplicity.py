@@ -1,0 +1,193 @@
+"""Rows that are repeated by design: resampled, upsampled, or a weight written as copies.
+
+A row that the tables expect once in a hundred tables appears once in a table of independent rows,
+whatever else is in it. Somebody who copies a few rows changes that for a few; a bootstrap, or ten
+copies of a table, changes it for most. So among the rows that should appear once, from the least to
+the most likely, the share that appears again is looked at in each fifth: where it is above what bad
+rows can make up in every one of them, repetition is the design, and speaks against no row.
+
+Copies bring no information. If a row that is drawn at random stands among m rows like it on
+average (its own included), n rows say as much as n / m different ones: `effect` is that m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import log_probabilities, normalise_counts
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import RowVector, Survey, Vector
+from robustbn._core.result import Repetition, UnevenCopies
+from robustbn._core.tuning import Tuning
+from robustbn._learn.repeats import share_patterns
+from robustbn._learn.study import Study
+from robustbn.network import BayesianNetwork
+
+ANY_NUMBER = 2**62  # of copies speaks against no row
+
+
+@dataclass(frozen=True, eq=False)
+class _Distinct:
+    """Different rows that should appear once, the least likely first.
+
+    Parameters
+    ----------
+    codes : of each; shape (n, d).
+    seen : how often each appears.
+    weight : what its copies weigh together.
+    expected : how often it should appear.
+    """
+
+    codes: Codes
+    seen: NDArray[np.int64]
+    weight: Vector
+    expected: Vector
+
+
+def heed_design(network: BayesianNetwork, study: Study) -> Study:
+    """Return a study that takes copies for what the caller says, or the rows show, that they are.
+
+    O(N log N) time.
+    """
+    copies, tuning = study.config.copies, study.config.tuning
+    if copies == "distrust":
+        return study
+    scale = study.scale
+    study, divisor = _thin(study)
+    effect = _effect_of(study.given)
+    share, rare = _find_rare(study)
+    is_design = divisor > 1
+    most = 0
+    if rare is not None:
+        is_alike = _least_repeated(rare.seen, tuning) > tuning.design_share
+        is_design |= is_alike
+        if is_alike or copies == "count":
+            most = _most_copies(rare.seen, tuning)
+            effect = max(effect, _effect_of(rare.weight, most) - _natural(rare, most))
+    effect = effect if effect >= tuning.design_effect else 1.0
+    uneven = None if rare is None else _find_uneven(network, rare, tuning)
+    found = Repetition(
+        is_design=is_design,
+        is_counted=is_design or copies == "count",
+        share=1.0 if divisor > 1 else share,
+        divisor=divisor,
+        effect=1 + (effect * divisor - 1) * scale,
+        uneven=uneven,
+    )
+    if not (found.is_counted or uneven or effect > 1):
+        return study
+    most = ANY_NUMBER if copies == "count" else most
+    return replace(study, repetition=found, effect=effect, most_copies=most)
+
+
+def _thin(study: Study) -> tuple[Study, int]:
+    """Return the rows once each, if all are there k times, 2k times and so on; and k."""
+    if not len(study.prints) or (study.given != study.given[0]).any():
+        return study, 1
+    seen = np.unique(study.prints, return_counts=True)[1]
+    divisor = int(np.gcd.reduce(seen))
+    if divisor == 1 or len(seen) < study.config.tuning.design_distinct:
+        return study, 1
+    order = np.argsort(study.prints, kind="stable")
+    number = np.arange(len(order)) - np.repeat(np.cumsum(seen) - seen, seen)
+    kept = np.sort(order[number % divisor == 0])
+    survey, codes = study.survey, study.survey.codes[kept]
+    thinned = Survey(survey.n_rows, survey.counts, codes, survey.numbers[kept], study.load(codes))
+    return (
+        replace(study, survey=thinned, given=study.given[kept], prints=study.prints[kept]),
+        divisor,
+    )
+
+
+def _find_rare(study: Study) -> tuple[float, _Distinct | None]:
+    """Return the share of rows that should appear once and are repeated, and those rows.
+
+    They are None where too few rows are repeated to ask, or too few should appear once.
+    """
+    tuning, survey = study.config.tuning, study.survey
+    _, first, inverse, seen = np.unique(
+        study.prints, return_index=True, return_inverse=True, return_counts=True
+    )
+    if 1 - np.count_nonzero(seen == 1) / max(len(study.prints), 1) < tuning.design_noticed:
+        return 0.0, None
+    some = slice(tuning.design_rows)  # in the order of their hashes: an even draw
+    first, seen = first[some], seen[some]
+    codes = survey.codes[first]
+    rows = study.load(codes)
+    q = normalise_counts(rows.layout, survey.rows.count(study.given), 1e-3)
+    log_q = rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
+    if rows.layout.holed and not study.knows_patterns:
+        log_q += np.log(share_patterns(rows.layout, survey.codes)[first])
+    expected = study.n_rows * np.exp(log_q)
+    is_rare = expected <= tuning.design_expected
+    if np.count_nonzero(is_rare) < tuning.design_strata * tuning.design_least:
+        return 0.0, None
+    place = np.minimum(inverse, len(seen))
+    weight = np.bincount(place, study.given, len(seen) + 1)[:-1].astype(np.float64)
+    chosen = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
+    rare = _Distinct(codes[chosen], seen[chosen], weight[chosen], expected[chosen])
+    return _share_repeated(rare.seen), rare
+
+
+def _share_repeated(seen: NDArray[np.int64]) -> float:
+    return 1 - float(np.count_nonzero(seen == 1) / seen.sum())
+
+
+def _least_repeated(seen: NDArray[np.int64], tuning: Tuning) -> float:
+    """Return the share of rows that appear again where it is least, from rare to less rare."""
+    return min(_share_repeated(part) for part in np.array_split(seen, tuning.design_strata))
+
+
+def _most_copies(seen: NDArray[np.int64], tuning: Tuning) -> int:
+    """Return how often a row may appear by design: the upper tail of most rows, carried on.
+
+    Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
+    """
+    middle, high = np.quantile(seen, [0.5, 0.95])
+    decades = np.log10(max(0.05 * len(seen), 1.0)) + tuning.design_tail
+    return int(np.ceil(high + (high - middle + 1) * decades))
+
+
+def _effect_of(weight: RowVector, most: float = np.inf) -> float:
+    """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row.
+
+    Parameters
+    ----------
+    weight : of different rows, or of all rows where 1 is the mean.
+    most : a row that weighs more is no measure of the others.
+    """
+    within = weight[weight <= most].astype(np.float64)
+    total = float(within.sum())
+    return float(within @ within) / total if total > 0 else 1.0
+
+
+def _natural(rare: _Distinct, most: float) -> float:
+    """Return how many of its like a row has by chance alone."""
+    within = rare.weight <= most
+    return float(rare.weight[within] @ rare.expected[within] / max(rare.weight[within].sum(), 1.0))
+
+
+def _find_uneven(network: BayesianNetwork, rare: _Distinct, tuning: Tuning) -> UnevenCopies | None:
+    """Return the state whose rows are nearly all repeated, far more often than all others."""
+    best, found = 0.0, None
+    n = len(rare.seen)
+    repeated, times = (rare.seen > 1).astype(np.float64), rare.seen.astype(np.float64)
+    least = max(tuning.design_least, tuning.design_group * n)
+    for i, node in enumerate(network.nodes):
+        states, card = rare.codes[:, i], len(network.states[node])
+        inside = np.bincount(states, minlength=card + 1)[:card].astype(np.float64)
+        mean = np.bincount(states, times, card + 1)[:card] / np.maximum(inside, 1)
+        again = np.bincount(states, repeated, card + 1)[:card] / np.maximum(inside, 1)
+        rest = (times.sum() - inside * mean) / np.maximum(n - inside, 1)
+        is_uneven = (again >= tuning.design_alike) & (mean >= tuning.design_uneven * rest)
+        is_uneven &= (inside >= least) & (n - inside >= least)
+        contrast = np.where(is_uneven, inside * (n - inside) * (mean - rest) ** 2, 0.0)
+        k = int(contrast.argmax())
+        if contrast[k] > best:
+            best = float(contrast[k])
+            state = str(network.states[node][k])
+            found = UnevenCopies(node, state, float(mean[k]), float(rest[k]))
+    return found
