@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import re
 import warnings
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
@@ -268,3 +270,9 @@ def test_the_command_line_says_how_to_count_copies(tmp_path):
     command = ["fit", str(tmp_path / "insurance.bif"), str(tmp_path / "rows.parquet")]
     told = CliRunner().invoke(main, [*command, "--seed", "0"])
     assert "If they were made on purpose, say --copies count" in " ".join(told.output.split())
+
+
+def test_the_page_on_copies_runs_as_written():
+    page = (Path(__file__).parents[1] / "docs" / "copies.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.S):
+        exec(compile(block, "docs/copies.md", "exec"), {})  # noqa: S102
