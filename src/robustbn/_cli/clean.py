@@ -176,15 +176,12 @@ def _write_batches(
     """Write Parquet or Arrow with the schema it had, and the trust as one more column."""
     import pyarrow as pa
 
-    from robustbn._tables.files import make_dataset
-
-    dataset = make_dataset(files, root, root, by_words=False)
-    schema = dataset.schema
+    schema, read = _open_batches(files, root)
     wider = schema if is_dropping else schema.append(pa.field(TRUST_COLUMN, pa.float32()))
 
     def batches() -> Iterator[pa.RecordBatch]:
         start = 0
-        for batch in dataset.to_batches(batch_size=ROWS_TO_WRITE):
+        for batch in read:
             own = weights[start : start + batch.num_rows].astype(np.float32)
             start += batch.num_rows
             if len(own) != batch.num_rows:
@@ -198,6 +195,26 @@ def _write_batches(
             raise DataError(f"{root} has fewer rows than were read: it has changed since.")
 
     write_batches(wider, batches(), path, codec=_codec_of(files[0]))
+
+
+def _open_batches(files: list[Path], root: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the columns of Parquet or Arrow files, and their rows, all of which may be used."""
+    from robustbn._tables.files import find_folders, make_dataset, sound_batches
+    from robustbn._tables.ipc import place_columns, read_batches, read_schema
+
+    if inner_suffix(files[0]) in (".parquet", ".pq"):
+        dataset = make_dataset(files, root, root, by_words=False)
+        found = dataset.to_batches(batch_size=ROWS_TO_WRITE)
+        return dataset.schema, sound_batches(found, root)
+    folders = find_folders(files, root)
+    schema = read_schema(files[0], folders[0])
+
+    def read() -> Iterator[pa.RecordBatch]:
+        for file, held in zip(files, folders, strict=True):
+            for batch in read_batches(file):
+                yield place_columns(batch, schema, held)
+
+    return schema, sound_batches(read(), root)
 
 
 def _codec_of(file: Path) -> str | None:

@@ -200,12 +200,12 @@ def read_rows(
         steps.expect(source.n_rows)
 
         def read(positions: Sequence[int]) -> Iterator[Any]:
-            for columns in source.read(positions):
+            for columns in source.stretches(positions):
                 yield columns
                 steps.advance(len(columns[0].values) if columns else 0)
 
         config = config if has_context else replace(config, context=())
-        watched = replace(source, read=read)
+        watched = replace(source, stretches=read)
         table = encode_source(watched, network, config, is_later=not has_context)
         require_rows(len(table))
     return table

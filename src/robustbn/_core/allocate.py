@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from math import prod
 from typing import Any
 
@@ -34,6 +35,21 @@ def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
         f"this machine ({physical_bytes() / 2**30:.1f} GiB in all). Use fewer rows at a time, or "
         f"a machine with more memory."
     )
+
+
+def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
+    """Return the error that says what memory was needed for, where nobody knows how much."""
+    asked = re.search(r"(?:size|allocate) ([0-9.]+ ?[KMGT]?i?B?)", str(error))
+    more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
+    return InsufficientMemoryError(
+        f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, read "
+        "fewer columns or rows at a time (a path with backend='stream'), or use a machine with "
+        "more memory."
+    )
+
+
+def _say_size(text: str) -> str:
+    return f"{int(text):,} bytes" if text.strip().isdigit() else text.strip()
 
 
 def physical_bytes() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from robustbn._core.allocate import out_of_memory
 from robustbn._core.protocols import Column
 from robustbn._tables.encode.labels import as_number
-from robustbn._tables.sources import BLOCK_ROWS, Source
+from robustbn._tables.soundness import check_array
+from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError
 from robustbn.exceptions import DataError
 
 
@@ -27,7 +30,7 @@ def open_arrow(table: Any) -> Source:
     if isinstance(table, pa.Table):
         return _open_whole(table, kind)
     if isinstance(table, ds.Dataset):
-        return open_dataset(table, "The dataset")
+        return naming_table(open_dataset(table, "The dataset"))
     if isinstance(table, pa.RecordBatchReader):
         return _open_stream(table)
     return _open_frame(table, kind)
@@ -79,6 +82,8 @@ def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
 
     kind = getattr(getattr(dataset, "format", None), "default_extname", "")
     n_rows = None if kind in ("csv", "json") else dataset.count_rows()  # text would be parsed
+    if n_rows is not None and n_rows < 0:
+        raise pa.ArrowInvalid(f"it says that it has {n_rows} rows")
     return Source(
         names, len(names), n_rows, "file", where, read, plain=plain_columns(dataset.schema)
     )
@@ -107,7 +112,9 @@ def _open_whole(table: pa.Table, kind: str) -> Source:
             yield from columns_of(batch)
 
     plain = plain_columns(table.schema)
-    return Source(names, len(names), table.num_rows, kind, "The table", read, plain=plain)
+    return naming_table(
+        Source(names, len(names), table.num_rows, kind, "The table", read, plain=plain)
+    )
 
 
 def _open_stream(reader: pa.RecordBatchReader) -> Source:
@@ -117,7 +124,9 @@ def _open_stream(reader: pa.RecordBatchReader) -> Source:
         for batch in reader:
             yield from columns_of(batch.select(list(positions)))
 
-    return Source(names, len(names), None, "pyarrow", "The stream", read, is_once=True)
+    return naming_table(
+        Source(names, len(names), None, "pyarrow", "The stream", read, is_once=True)
+    )
 
 
 def _open_frame(frame: Any, kind: str) -> Source:
@@ -141,22 +150,41 @@ def _open_frame(frame: Any, kind: str) -> Source:
         for batch in pa.RecordBatchReader.from_stream(stream):
             yield from columns_of(batch)
 
-    return Source(names, len(names), n_rows, kind, "The frame", read)
+    return naming_table(Source(names, len(names), n_rows, kind, "The frame", read))
+
+
+def naming_table(source: Source) -> Source:
+    """Return the source with errors of Arrow that say which table they are of."""
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        try:
+            yield from source.stretches(positions)
+        except pa.ArrowMemoryError as error:
+            raise out_of_memory(f"Reading {source.where.lower()}", error) from None
+        except (pa.ArrowException, UnicodeError) as error:
+            said = str(error).strip().rstrip(".")
+            raise UnreadableError(f"{source.where} cannot be read: {said}.") from error
+
+    return replace(source, stretches=read)
 
 
 def columns_of(batch: pa.RecordBatch) -> Iterator[list[Column]]:
     """Yield the columns of a batch in stretches of rows."""
     for start in range(0, batch.num_rows, BLOCK_ROWS):
         stretch = batch.slice(start, BLOCK_ROWS)
-        yield [column_of(array) for array in stretch.columns]
+        pairs = zip(batch.schema.names, stretch.columns, strict=True)
+        yield [column_of(check_array(array, name)) for name, array in pairs]
 
 
 def column_of(array: pa.Array) -> Column:
-    """Return an Arrow array as a column: text by its distinct values, the rest as it is."""
+    """Return a checked array as a column: text by its distinct values, the rest as it is."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         values, missing = _numbers(array.indices)
-        labels = array.dictionary.to_pylist()
+        try:
+            labels = array.dictionary.to_pylist()
+        except OverflowError as error:
+            raise pa.ArrowInvalid(f"a category cannot be read: {error}") from None
         return Column(values, labels, missing, is_ordered=kind.ordered)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column_of(_find_distinct(array))
@@ -166,7 +194,10 @@ def column_of(array: pa.Array) -> Column:
     if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
         return _column_of_times(array)
     objects = np.empty(len(array), object)
-    objects[:] = array.to_pylist()
+    try:
+        objects[:] = array.to_pylist()
+    except (OverflowError, ValueError) as error:  # a day beyond the last that Python knows
+        raise pa.ArrowInvalid(f"a value of type {kind} cannot be read: {error}") from None
     return Column(objects)
 
 

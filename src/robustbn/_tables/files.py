@@ -6,21 +6,23 @@ import glob
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from robustbn._core.allocate import out_of_memory
 from robustbn._core.elsewhere import name_of
 from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
 from robustbn._tables.here import EXCEL, find_here, read_workbook
+from robustbn._tables.ipc import open_ipc, values_of_folders
 from robustbn._tables.json_lines import open_without_changed
 from robustbn._tables.sources import Source, UnreadableError
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, RobustBNError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
 DATASETS = {
@@ -63,6 +65,8 @@ def open_files(
     try:
         if suffix in TEXT:
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
+        if DATASETS[suffix] == "ipc":
+            return naming_file(open_ipc(files, where, find_folders(files, root)))
         try:
             dataset = _make_dataset(files, root, DATASETS[suffix])
         except pa.ArrowInvalid as error:
@@ -97,7 +101,18 @@ def _counting_rows(source: Source, dataset: Any) -> Source:
                 n_rows[fragment.path] += batch.num_rows
                 yield from columns_of(batch)
 
-    return replace(source, read=read, file_rows=lambda: list(n_rows.items()))
+    return replace(source, stretches=read, file_rows=lambda: list(n_rows.items()))
+
+
+def find_folders(files: Sequence[Path], root: str) -> list[dict[str, str]]:
+    """Return, of each file, the columns that its folders hold the value of."""
+    base = _fixed_part(root)
+    return [values_of_folders(file, base) for file in files]
+
+
+def has_row_groups(files: Sequence[Path]) -> bool:
+    """Whether files are Parquet, of which parts can be read alone."""
+    return DATASETS.get(inner_suffix(files[0])) == "parquet"
 
 
 def is_packed(files: list[Path]) -> bool:
@@ -105,8 +120,10 @@ def is_packed(files: list[Path]) -> bool:
     return inner_suffix(files[0]) not in TEXT and DATASETS[inner_suffix(files[0])] != "json"
 
 
-def unreadable(path: str, error: Exception) -> UnreadableError:
+def unreadable(path: str, error: Exception) -> RobustBNError:
     """Return the error for a file that is damaged or is not what its name says."""
+    if isinstance(error, MemoryError):
+        return out_of_memory(f"Reading {path}", error)
     if isinstance(error, PermissionError):
         return UnreadableError(f"{path}: no permission to read it.")
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -251,11 +268,21 @@ def naming_file(source: Source) -> Source:
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         try:
-            yield from source.read(positions)
+            yield from source.stretches(positions)
         except UNREADABLE as error:
             raise unreadable(source.where, error) from None
 
-    return replace(source, read=read)
+    return replace(source, stretches=read)
+
+
+def sound_batches(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
+    """Yield batches of which every column may be used, whole; an error names the file."""
+    try:
+        for batch in batches:
+            batch.validate(full=True)
+            yield batch
+    except UNREADABLE as error:
+        raise unreadable(where, error) from None
 
 
 def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) -> Source:

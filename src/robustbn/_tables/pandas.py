@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.protocols import Column
-from robustbn._tables.sources import BLOCK_ROWS, Source
+from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError
 
 
 def open_pandas(frame: Any) -> Source:
@@ -47,11 +47,15 @@ def _column_of_text(series: Any) -> Column:
     import pyarrow as pa
 
     from robustbn._tables.arrow import column_of
+    from robustbn._tables.soundness import join_chunks
 
     array = pa.array(series, from_pandas=True)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-    return column_of(array)
+    if not isinstance(array, pa.ChunkedArray):
+        array = pa.chunked_array([array])
+    try:
+        return column_of(join_chunks(array, str(series.name)))
+    except (pa.ArrowException, UnicodeError) as error:
+        raise UnreadableError(f"The frame cannot be read: {error}.") from None
 
 
 def _column_of(series: Any) -> Column:

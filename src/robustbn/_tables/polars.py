@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
-from robustbn._tables.arrow import column_of
+from robustbn._tables.arrow import column_of, naming_table
+from robustbn._tables.soundness import join_chunks
 from robustbn._tables.sources import BLOCK_ROWS, Source
 
 OWN = ("Categorical", "Object")
@@ -31,12 +32,12 @@ def open_polars(frame: Any) -> Source:
                 stretch |= _through_arrow(others.slice(start, BLOCK_ROWS))
             yield [stretch[name] for name in wanted]
 
-    return Source(names, len(names), frame.height, "polars", "The frame", read)
+    return naming_table(Source(names, len(names), frame.height, "polars", "The frame", read))
 
 
 def _through_arrow(frame: Any) -> dict[str, Column]:
     table = pa.table(frame)
-    return {name: column_of(pa.concat_arrays(table[name].chunks)) for name in table.column_names}
+    return {name: column_of(join_chunks(table[name], name)) for name in table.column_names}
 
 
 def _kind(series: Any) -> str:

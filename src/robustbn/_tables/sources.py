@@ -30,7 +30,8 @@ class Source:
     n_columns, n_rows : its size; `n_rows` is None when only reading tells.
     kind : what its owner works with: "pandas", "polars", "pyarrow", "numpy".
     where : what to call it in messages.
-    read : yields stretches of rows in order, each a list of the columns at given positions.
+    stretches : yields stretches of rows in order, each a list of the columns at given positions;
+        what `read` yields is checked, too.
     is_text : whether a missing value is a word.
     is_codes : whether its numbers are codes: true of arrays of numbers.
     is_once : whether it is gone once it is read.
@@ -40,6 +41,7 @@ class Source:
     file_rows : returns, of several files, the name of each and how many rows it has, once they
         have been read.
     damaged : columns that are there and cannot be read, and why; they are not among `names`.
+    first_row : number of its first row, for messages, where it is a part of a file.
     """
 
     names: tuple[str, ...] | None
@@ -47,7 +49,7 @@ class Source:
     n_rows: int | None
     kind: str
     where: str
-    read: Callable[[Sequence[int]], Iterator[list[Column]]]
+    stretches: Callable[[Sequence[int]], Iterator[list[Column]]]
     is_text: bool = False
     is_codes: bool = False
     is_once: bool = False
@@ -55,11 +57,44 @@ class Source:
     plain: frozenset[int] | None = None
     file_rows: Callable[[], Sequence[tuple[str, int]]] | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
+    first_row: int = 0
 
     @property
     def can_be_tried(self) -> bool:
         """Whether its first rows can be looked at, at little cost, before all are read."""
         return not self.is_once and (self.n_rows is not None or self.kind == "file")
+
+    def read(self, positions: Sequence[int]) -> Iterator[list[Column]]:
+        """Yield stretches of rows in order, each a list of the columns at given positions.
+
+        A row that points at a category that is not there is an error: it would be another state.
+        """
+        n_read = 0
+        for columns in self.stretches(positions):
+            for k, column in zip(positions, columns, strict=True):
+                if column.labels is not None:
+                    self._check_places(column, k, self.first_row + n_read)
+            n_read += len(columns[0].values) if columns else 0
+            yield columns
+
+    def _check_places(self, column: Column, position: int, start: int) -> None:
+        """Refuse places outside of a column's labels, except -1; O(n)."""
+        places, n_labels = column.values, len(column.labels or ())
+        if not len(places) or (places.min() >= -1 and places.max() < n_labels):
+            return
+        is_wrong = (places < -1) | (places >= n_labels)
+        if column.is_missing is not None:
+            is_wrong &= ~column.is_missing
+        if is_wrong.any():
+            row = int(is_wrong.argmax())
+            named = f"column {position}"
+            if self.names is not None:
+                named = f"column {self.names[position]!r}"
+            raise UnreadableError(
+                f"{self.where}, {named}, row {start + row}: category number {int(places[row])} is "
+                f"not there; there are {n_labels}, numbered from 0. The column is damaged: make "
+                "its categories anew from its values."
+            )
 
 
 def open_table(

@@ -156,7 +156,7 @@ def _encode(source: Source, reader: Reader) -> Table:
 
 
 def _open_part(part: FilePart, where: str, config: TableConfig) -> Source:
-    from robustbn._tables.files import open_files
+    from robustbn._tables.files import naming_file, open_files
 
     if part.groups is None:
         files = [Path(part.file)]
@@ -170,7 +170,9 @@ def _open_part(part: FilePart, where: str, config: TableConfig) -> Source:
     texts = [f.name for f in schema if f.type in (pa.string(), pa.large_string())]
     whole = ds.dataset(part.file, format=ds.ParquetFileFormat(dictionary_columns=texts))
     piece = next(iter(whole.get_fragments())).subset(row_group_ids=list(part.groups))
-    return open_dataset(ds.FileSystemDataset([piece], whole.schema, whole.format), where)
+    return naming_file(
+        open_dataset(ds.FileSystemDataset([piece], whole.schema, whole.format), where)
+    )
 
 
 def _is_scalar(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def _is_dataset_of_files(table: Any) -> bool:
 
 
 def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
-    from robustbn._tables.files import find_files, is_packed, make_dataset, open_files
+    from robustbn._tables.files import find_files, has_row_groups, make_dataset, open_files
     from robustbn._tables.here import find_here
 
     path = str(find_here(path))
@@ -82,7 +82,7 @@ def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
     if on_error == "skip":
         empty = {str(f): f"{name_of(f)} is empty (0 bytes)." for f in files if not f.stat().st_size}
         files = [file for file in files if str(file) not in empty]
-    if not files or not is_packed(files):
+    if not files or not has_row_groups(files):
         open_one = partial(open_files, root=path, sep=config.sep, encoding=config.encoding)
         makers: dict[str, Callable[[], list[Part]]] = {
             str(f): partial(_whole, f, partial(open_one, [f], where=name_of(f))) for f in files
@@ -130,6 +130,7 @@ class _Slice:
     expression: Any
     row_groups: tuple[int, ...] | None
     name: str
+    first_row: int = 0
 
     def open(self) -> Source:
         import pyarrow.dataset as ds
@@ -142,7 +143,8 @@ class _Slice:
         try:
             fragment = self.format.make_fragment(*place, **chosen)
             dataset = ds.FileSystemDataset([fragment], self.schema, self.format, self.filesystem)
-            return naming_file(open_dataset(dataset, self.name, **READ_AHEAD))
+            source = open_dataset(dataset, self.name, **READ_AHEAD)
+            return naming_file(replace(source, first_row=self.first_row))
         except UNREADABLE as error:
             raise unreadable(self.name, error) from None
 
@@ -167,7 +169,8 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
         ids.append(identity)
         n += n_rows
         if n >= PART_ROWS or identity == groups[-1][0]:
-            parts.append(Part(name, _Slice(*place, tuple(ids), name).open, first, stamp, n))
+            piece = _Slice(*place, tuple(ids), name, first)
+            parts.append(Part(name, piece.open, first, stamp, n))
             first, n, ids = first + n, 0, []
     return parts
 

@@ -199,7 +199,7 @@ def open_stream(
             first,
             names=network.nodes,
             where="The table",
-            read=lambda chosen: _read_nodes(parts, network, config, chosen),
+            stretches=lambda chosen: _read_nodes(parts, network, config, chosen),
         )
         config = fix_edges(together, network, range(network.n_nodes), config)
     sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
