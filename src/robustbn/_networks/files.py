@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from robustbn._core.elsewhere import bring_here, name_of, url_of
+from robustbn._core.inflation import TREE_FLOOR, TREE_RATIO, most_inflated, say_inflated
 from robustbn._core.nearby import did_you_mean
 from robustbn.exceptions import (
     NetworkError,
@@ -70,13 +71,17 @@ def _decompress(data: bytes, path: Path) -> bytes:
         raise NetworkError(f"{name_of(path)} is empty.")
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-            return file.read(MAX_BYTES + 1)
+            limit = min(MAX_BYTES, most_inflated(len(data), TREE_RATIO, TREE_FLOOR))
+            text = file.read(limit + 1)
     except EOFError:
         raise NetworkError(
             f"{name_of(path)} is truncated: the compressed data end too early."
         ) from None
     except (OSError, zlib.error) as error:
         raise NetworkError(f"{name_of(path)} is not a gzip file, or is damaged: {error}.") from None
+    if len(text) > limit:
+        raise NetworkError(say_inflated(name_of(path), limit))
+    return text
 
 
 def decode(data: bytes, source: str) -> str:

@@ -9,10 +9,11 @@ from robustbn._networks.parts import refuse, show
 from robustbn.exceptions import MissingDependencyError, NetworkError
 
 MAX_DEPTH = 64
+LEAST_TAGS, BYTES_A_TAG = 250_000, 32  # a file may have so many tags, or one in so many bytes
 BLANKS = " \t\r\n"
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """A tag with its attributes, children and text, and the line where it begins."""
 
@@ -44,16 +45,20 @@ class Element:
 class _TreeBuilder:
     """What the parser calls; keeps its own stack, so that depth costs nothing and is limited."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, most_tags: int) -> None:
         self.source = source
         self.expat: Any = None
         self.stack: list[Element] = []
         self.root: Element | None = None
+        self.n_left = most_tags
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag, dict(attributes), self.expat.CurrentLineNumber)
         if len(self.stack) >= MAX_DEPTH:
             raise refuse(self.source, element.line, f"tags are nested more than {MAX_DEPTH} deep.")
+        self.n_left -= 1
+        if self.n_left < 0:
+            raise refuse(self.source, element.line, "there are more tags than any network needs.")
         if self.stack:
             self.stack[-1].children.append(element)
         else:
@@ -81,7 +86,7 @@ def parse_xml(data: bytes, source: str, root: str, what: str) -> Element:
         raise MissingDependencyError(
             "Reading a network from XML needs defusedxml: pip install defusedxml"
         ) from error
-    builder = _TreeBuilder(source)
+    builder = _TreeBuilder(source, max(LEAST_TAGS, len(data) // BYTES_A_TAG))
     parser = DefusedXMLParser(target=builder)  # refuses entities and whatever is outside
     builder.expat = parser.parser
     builder.expat.buffer_size = 1 << 20

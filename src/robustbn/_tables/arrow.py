@@ -193,6 +193,10 @@ def column_of(array: pa.Array) -> Column:
         return Column(values, None, missing)
     if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
         return _column_of_times(array)
+    if pa.types.is_null(kind):
+        return Column(np.full(len(array), -1, np.int8), [])
+    if pa.types.is_run_end_encoded(kind):
+        return column_of(pc.run_end_decode(array))
     objects = np.empty(len(array), object)
     try:
         objects[:] = array.to_pylist()

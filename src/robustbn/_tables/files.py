@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
 from robustbn._tables.here import EXCEL, find_here, read_workbook
 from robustbn._tables.ipc import open_ipc, values_of_folders
-from robustbn._tables.json_lines import open_without_changed
+from robustbn._tables.json_lines import open_without_changed, require_shallow
+from robustbn._tables.packed import open_unpacked, require_modest_parquet
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError, RobustBNError
 
@@ -37,6 +39,8 @@ DATASETS = {
 KNOWN = ".csv and .tsv (also .gz, .zst, .bz2), .parquet, .arrow, .feather, .jsonl, .xlsx"
 TABLE_SUFFIXES = (*TEXT, *DATASETS, *EXCEL)  # suffixes of tables
 UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
+LONGEST_HEADER = 2**22
+MOST_BLANK = 10_000  # lines before the header
 UNSAFE = (".pkl", ".pickle", ".joblib", ".npy", ".npz")
 
 
@@ -67,6 +71,8 @@ def open_files(
             return _open_text(files, where, TEXT[suffix] if sep is None else sep, encoding)
         if DATASETS[suffix] == "ipc":
             return naming_file(open_ipc(files, where, find_folders(files, root)))
+        for file in files:
+            (require_modest_parquet if has_row_groups(files) else require_shallow)(file)
         try:
             dataset = _make_dataset(files, root, DATASETS[suffix])
         except pa.ArrowInvalid as error:
@@ -220,6 +226,8 @@ def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = T
     by_words : whether text is read by its distinct values.
     """
     try:
+        for file in files if has_row_groups(files) else ():
+            require_modest_parquet(file)
         return _make_dataset(files, root, DATASETS[inner_suffix(files[0])], by_words=by_words)
     except UNREADABLE as error:
         raise unreadable(where, error) from None
@@ -341,19 +349,34 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
     import csv
 
     with (
-        pa.input_stream(str(file), compression="detect") as stream,
+        open_unpacked(file) as stream,
         io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text,
     ):
-        lines = csv.reader(text, delimiter=sep, strict=True)
+        lines = csv.reader(_short_lines(text, file), delimiter=sep, strict=True)
         try:
-            for n_blank, values in enumerate(lines):
+            for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
                 if values:
                     "".join(values).encode(encoding)  # refuses what could not be decoded
                     names = tuple(name.removeprefix("\ufeff").strip() for name in values)
                     return _Header(names, n_blank, next(lines, None) is None)
         except csv.Error as error:
             raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
+        if next(lines, None) is not None:
+            raise DataError(
+                f"{name_of(file)} has no header: its first {MOST_BLANK:,} lines are blank."
+            )
     raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
+
+
+def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:
+    """Yield lines; one that does not end is no header, and is not held as a whole."""
+    while line := text.readline(LONGEST_HEADER):
+        if len(line) == LONGEST_HEADER:
+            raise DataError(
+                f"{name_of(file)} cannot be read: its first line has more than "
+                f"{LONGEST_HEADER:,} characters."
+            )
+        yield line
 
 
 def _text_batches(
@@ -367,24 +390,27 @@ def _text_batches(
     numbered = [str(k) for k in range(n_columns)]
     wanted = [str(k) for k in positions]
     words = pa.dictionary(pa.int32(), pa.string())
-    with pv.open_csv(
-        str(file),
-        read_options=pv.ReadOptions(
-            encoding=encoding,
-            column_names=numbered,
-            skip_rows=header.n_blank,
-            skip_rows_after_names=1,
-            block_size=2**23,
-        ),
-        parse_options=pv.ParseOptions(
-            delimiter=sep,
-            newlines_in_values=True,
-            ignore_empty_lines=n_columns > 1,  # of one column, a blank line is a missing value
-        ),
-        convert_options=pv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, words),
-            include_columns=wanted,
-            strings_can_be_null=False,
-        ),
-    ) as reader:
+    with (
+        open_unpacked(file) as stream,
+        pv.open_csv(
+            stream,
+            read_options=pv.ReadOptions(
+                encoding=encoding,
+                column_names=numbered,
+                skip_rows=header.n_blank,
+                skip_rows_after_names=1,
+                block_size=2**23,
+            ),
+            parse_options=pv.ParseOptions(
+                delimiter=sep,
+                newlines_in_values=True,
+                ignore_empty_lines=n_columns > 1,  # of one column, a blank line is a missing value
+            ),
+            convert_options=pv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, words),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        ) as reader,
+    ):
         yield from reader

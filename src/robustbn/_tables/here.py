@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from robustbn._core.elsewhere import bring_here, make_scratch, name_of, remember_name, url_of
 from robustbn._core.nearby import COMPRESSIONS, TABLE_FORMATS, inner_suffix
+from robustbn._tables.packed import open_unpacked
 from robustbn.exceptions import DataError
 
 STANDARD_INPUT = "-"
@@ -168,7 +169,7 @@ def _store_stream(raw: Path, packed: str) -> Path:
 def _copy_stream(raw: Path, packed: str, path: Path, *, by_words: bool) -> None:
     """Write the batches of a stream to a file; `by_words`: columns of categories as they are."""
     with (
-        pa.input_stream(str(raw), compression=_compression(packed) if packed else None) as stream,
+        open_unpacked(raw, _compression(packed)) if packed else pa.OSFile(str(raw)) as stream,
         pa.ipc.open_stream(stream) as reader,
     ):
         fields = [
@@ -178,6 +179,7 @@ def _copy_stream(raw: Path, packed: str, path: Path, *, by_words: bool) -> None:
         schema = reader.schema if by_words else pa.schema(fields)
         with pa.ipc.new_file(str(path), schema) as writer:
             for batch in reader:
+                batch.validate(full=True)
                 writer.write_batch(batch if by_words else batch.cast(schema))
 
 

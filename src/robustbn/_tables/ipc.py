@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import column_of, plain_columns
+from robustbn._tables.packed import require_modest_rows
 from robustbn._tables.soundness import check_array
 from robustbn._tables.sources import BLOCK_ROWS, Source
 
@@ -92,6 +93,7 @@ def _count_rows(file: str, size: int, mtime_ns: int) -> int:
         for array in batch.columns:
             check_array(array)
         counted += batch.num_rows
+        require_modest_rows(Path(file), counted)
     return counted
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from robustbn._tables.packed import require_modest_sheets
 from robustbn.exceptions import DataError, MissingDependencyError
 
 EXCEL_EXTRA = "pip install 'robustbn[openpyxl]'"
@@ -25,6 +26,7 @@ def write_sheet(file: Path, name: str, sheet: str | int | None, path: Path) -> s
         from openpyxl import load_workbook
     except ImportError:
         raise MissingDependencyError(f"{name} is read with openpyxl: {EXCEL_EXTRA}.") from None
+    require_modest_sheets(file, name)
     try:
         book = load_workbook(file, read_only=True, data_only=True)
     except Exception as error:  # of zip, XML or openpyxl itself

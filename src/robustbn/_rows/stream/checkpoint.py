@@ -19,6 +19,10 @@ from robustbn.exceptions import CheckpointError
 CHECKPOINT_FORMAT = "robustbn-checkpoint 1"
 LABEL = "run.json"
 STAGES = ("seed", "survey", "verdict", "verified", "judged")  # each rests on those before it
+DAMAGE = (
+    AttributeError, EOFError, KeyError, MemoryError, NotImplementedError, OSError, SyntaxError,
+    TypeError, ValueError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class Checkpoint:
@@ -122,8 +126,9 @@ class Checkpoint:
     def _load(self, file: Path) -> dict[str, Any]:
         try:
             with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+                _check_sizes(stored.zip, file.stat().st_size)
                 return {name: stored[name] for name in stored.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        except DAMAGE as error:
             raise self._damaged(file, error) from None
 
     def _write(self, file: Path, data: bytes | memoryview) -> None:
@@ -154,6 +159,15 @@ class Checkpoint:
 def is_lock(file: Path) -> bool:
     """Whether a file is a lock, which says nothing of what else there is."""
     return file.name.startswith(".") and file.name.endswith(".lock")
+
+
+def _check_sizes(stored: zipfile.ZipFile, n_bytes: int) -> None:
+    """Refuse what is packed tighter than it was written: as it is."""
+    parts = stored.infolist()
+    if any(part.compress_type != zipfile.ZIP_STORED for part in parts):
+        raise ValueError("it is compressed, and was not written so")
+    if sum(part.file_size for part in parts) > n_bytes:
+        raise ValueError("it says to hold more than it can")
 
 
 def _is_partial(file: Path) -> bool:
