@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from robustbn._cli.files import TABLES, Outputs, write_codes, write_columns
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
 from robustbn._cli.networks import bring_network, load_network, network_options, some
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, print_facts, screen_options
@@ -35,6 +35,7 @@ ADVERSARIES = (
               help="Replace rows, or add to them.")  # fmt: skip
 @click.option("--strength", type=float, help="How far to go, in the unit of the kind.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same rows.")
+@raw_option
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @network_options
 @table_options

@@ -16,6 +16,7 @@ import click
 
 from robustbn._cli.exits import CannotWriteError
 from robustbn._core.elsewhere import url_of
+from robustbn._core.formulas import FORMULA, PLAIN_NUMBER, guard_cell
 from robustbn._core.nearby import inner_suffix
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ CODECS = {
     ".lz4": "lz4", ".br": "brotli", ".brotli": "brotli",
 }  # fmt: skip
 ROWS_TO_WRITE = 2**16
+RAW = "robustbn.raw_csv"  # in the context of a command
 
 
 class Outputs:
@@ -284,11 +286,55 @@ def _write_text(
         pa.field(f.name, f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema
     ]
     flat = pa.schema(fields)
-    header = io.StringIO()
-    csv.writer(header, delimiter=sep, lineterminator="\n").writerow(schema.names)
+    header, is_raw = io.StringIO(), wants_raw()
+    names = schema.names if is_raw else [guard_cell(name) for name in schema.names]
+    csv.writer(header, delimiter=sep, lineterminator="\n").writerow(names)
     options = pv.WriteOptions(delimiter=sep, quoting_style=quotes, include_header=False)
     with open_packed(target) if isinstance(target, Path) else nullcontext(target) as file:
         file.write(header.getvalue().encode("utf-8", "replace"))
         with pv.CSVWriter(file, flat, write_options=options) as writer:
             for batch in batches:
+                if not is_raw:
+                    arrays = [_guard(array) for array in batch.columns]
+                    batch = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
                 writer.write_table(pa.Table.from_batches([batch]).cast(flat))
+
+
+def _guard(array: pa.Array) -> pa.Array:
+    """Return cells as they are written: those that a spreadsheet would run after a quote."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(array.indices, _guard(array.dictionary))
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return array
+    is_number = pc.match_substring_regex(array, PLAIN_NUMBER)
+    runs = pc.and_not(pc.match_substring_regex(array, f"(?s){FORMULA}"), is_number)
+    if not pc.any(runs).as_py():
+        return array
+    quoted = pc.binary_join_element_wise(pa.scalar("'", kind), array, pa.scalar("", kind))
+    return pc.if_else(runs, quoted, array)
+
+
+def raw_option(function: Any) -> Any:
+    """Give a command the option of writing cells as they are."""
+
+    def note(context: click.Context, _: click.Parameter, is_raw: bool) -> None:
+        context.meta[RAW] = is_raw
+
+    return click.option(
+        "--raw-csv",
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help="Write cells that begin with = + - @ to CSV as they are, though a spreadsheet may "
+        "run them.",
+    )(function)
+
+
+def wants_raw() -> bool:
+    """Whether the command was asked to write cells as they are."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(RAW))

@@ -12,7 +12,14 @@ import click
 from robustbn._cli import COMMAND_LINE, exits
 from robustbn._cli.clean import plan_clean, write_clean
 from robustbn._cli.count import Count, Prior
-from robustbn._cli.files import TABLES, Outputs, network_suffixes, try_to_write, write_columns
+from robustbn._cli.files import (
+    TABLES,
+    Outputs,
+    network_suffixes,
+    raw_option,
+    try_to_write,
+    write_columns,
+)
 from robustbn._cli.networks import EXAMPLE, bring_network, load_network, network_options
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, screen_options
@@ -71,6 +78,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="The table itself, in its own format, with the trust in each row: robustbn_trust.",
 )
 @click.option("--drop-distrusted", is_flag=True, help="--clean writes the trusted rows only.")
+@raw_option
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option(
     "--contamination",

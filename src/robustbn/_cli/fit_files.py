@@ -6,14 +6,16 @@ import csv
 import glob
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustbn._cli.files import wants_raw
 from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
 from robustbn._core.elsewhere import name_of
+from robustbn._core.formulas import guard_cell
 from robustbn._show.fitted import versions
 from robustbn._show.page import Report
 from robustbn._show.page.content import interval
@@ -44,6 +46,7 @@ def write_cpts(report: Report, path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CPT_COLUMNS)
+        as_is: Callable[[str], str] = str if wants_raw() else guard_cell
         for cell in range(network.n_cells):
             node, parents, state = network.describe_cell(cell)
             given = "; ".join(f"{name}={label}" for name, label in parents.items())
@@ -51,9 +54,7 @@ def write_cpts(report: Report, path: Path) -> None:
             bounds = (low[cell], high[cell])
             writer.writerow(
                 [
-                    node,
-                    given,
-                    state,
+                    *(as_is(str(text)) for text in (node, given, state)),
                     *(repr(float(v)) for v in figures),
                     f"{n_rows[cell]:.6g}",
                     *(f"{v:.6g}" for v in bounds),

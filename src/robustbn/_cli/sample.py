@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from robustbn._cli.count import Count
-from robustbn._cli.files import TABLES, Outputs, write_codes
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes
 from robustbn._cli.networks import load_network, network_options, require_tables
 from robustbn._cli.screen import Screen, print_facts, screen_options
 
@@ -22,6 +22,7 @@ from robustbn._cli.screen import Screen, print_facts, screen_options
 @click.option("--codes", is_flag=True, help="Write positions of states, not their labels.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same rows.")
 @click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
+@raw_option
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @network_options
 @screen_options

@@ -9,7 +9,7 @@ import numpy as np
 
 from robustbn._cli import exits
 from robustbn._cli.count import Count
-from robustbn._cli.files import TABLES, Outputs, write_columns
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
 from robustbn._cli.networks import (
     bring_network,
     is_model,
@@ -45,6 +45,7 @@ MOST_ROWS = 10
 @click.option(
     "-o", "--output", type=click.Path(), metavar="ROWS.parquet", help="A line a row (also .csv)."
 )
+@raw_option
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
 @click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from robustbn._core.allocate import out_of_memory
 from robustbn._core.elsewhere import name_of
+from robustbn._core.formulas import unguard_cell
 from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
@@ -313,11 +314,19 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
         for file, header in zip(files, headers, strict=True):
             for batch in _text_batches(file, sep or ",", encoding, header, positions):
                 n_rows[str(file)] += batch.num_rows
-                yield from columns_of(batch)
+                yield from ([_as_written(c) for c in columns] for columns in columns_of(batch))
 
     file_rows = (lambda: list(n_rows.items())) if len(files) > 1 else None
     source = Source(names, len(names), None, "file", where, read, is_text=True, file_rows=file_rows)
     return naming_file(source)
+
+
+def _as_written(column: Column) -> Column:
+    """Return a column without the quotes that keep a spreadsheet from running its cells."""
+    labels = column.labels
+    if labels is None or not any(label[:1] == "'" for label in labels):
+        return column
+    return replace(column, labels=[unguard_cell(label) for label in labels])
 
 
 def _complain_of_separator(where: str, header: str, sep: str | None) -> None:
@@ -357,7 +366,7 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
             for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
                 if values:
                     "".join(values).encode(encoding)  # refuses what could not be decoded
-                    names = tuple(name.removeprefix("\ufeff").strip() for name in values)
+                    names = tuple(_name_of_column(name) for name in values)
                     return _Header(names, n_blank, next(lines, None) is None)
         except csv.Error as error:
             raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
@@ -366,6 +375,10 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
                 f"{name_of(file)} has no header: its first {MOST_BLANK:,} lines are blank."
             )
     raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
+
+
+def _name_of_column(cell: str) -> str:
+    return unguard_cell(cell.removeprefix("\ufeff").strip())
 
 
 def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:
