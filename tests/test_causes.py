@@ -78,6 +78,15 @@ def test_each_cause_is_named_with_its_columns(alarm, way, seed):
         assert any(alarm.nodes[c] in cause.text for c in named.columns) or way == "copies"
 
 
+def test_columns_that_are_shuffled_are_a_wrong_join_of_all(alarm):
+    rows = sample(alarm, N_GOOD + N_BAD, 3)
+    rng = np.random.default_rng(0)
+    bad = np.stack([rng.permutation(column) for column in rows[N_GOOD:].T], axis=1)
+    named = Inquiry.of(set_beside(alarm, rows[:N_GOOD], bad)).decide(TUNING)
+    assert named.name == "wrong join"
+    assert named.details["is_all_apart"]
+
+
 def test_good_rows_have_no_cause(alarm):
     rows = sample(alarm, N_GOOD + N_BAD, 3)
     assert Inquiry.of(set_beside(alarm, rows[:N_GOOD], rows[N_GOOD:])).decide(TUNING) is None
@@ -180,6 +189,8 @@ def test_a_fit_names_the_cause_of_its_kinds(alarm, stuck):
     assert set(kind.cause.columns) == {"HR", "SAO2", "BP"}
     assert "HR at LOW" in kind.cause.text
     assert kind.cause.name in str(kind)
+    in_kinds = sum(each.n_rows for each in fit.kinds_)
+    assert in_kinds == pytest.approx(20_000 * fit.contamination_, rel=0.02)
     assert kind.nats > 1
 
 

@@ -80,7 +80,7 @@ def test_rows_of_a_network_with_more_edges_are_trusted_and_the_misfit_is_told(fi
     assert fit.misfit_.top > fit.misfit_.limit
     assert fit.converged_
     assert "The network does not describe the trusted rows" in fit.status_
-    assert "not bad rows" in fit.status_
+    assert "rather than of bad rows" in fit.status_
     assert "look clean" not in fit.status_
 
 

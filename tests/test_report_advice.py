@@ -65,7 +65,7 @@ def cases(network):
     edges = (edge_of(network),)
     return {
         "clean": (clean, "Every one of the 4,000 rows fits this network."),
-        "misfit": (replace(clean, misfit=WRONG, edges=edges), "No row is bad: all 4,000"),
+        "misfit": (replace(clean, misfit=WRONG, edges=edges), "No row stands out: all 4,000"),
         "bad": (replace(bad, kinds=[KIND]), "of 4,000 rows (10 %) do not fit this network"),
         "both": (
             replace(bad, kinds=[KIND], misfit=WRONG, edges=edges),

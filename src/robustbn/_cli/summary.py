@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -71,14 +72,13 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "missing_edges": _missing_edges(report, fit),
         "tables_moved": report.n_moved,
         "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
-        "kinds": [_describe_kind(kind, has_rows=not report.rows_hidden) for kind in report.kinds],
+        "kinds": [_describe_kind(kind) for kind in report.kinds],
         "repeated_rows": len(report.repeats),
         "inferred": _inferred(fit),
     }
 
 
-def _describe_kind(kind: BadKind, *, has_rows: bool) -> dict[str, Any]:
-    origins = [o if has_rows else o.without_values() for o in kind.origins]
+def _describe_kind(kind: BadKind) -> dict[str, Any]:
     return {
         "number": kind.number,
         "share": kind.share,
@@ -86,7 +86,7 @@ def _describe_kind(kind: BadKind, *, has_rows: bool) -> dict[str, Any]:
         "cause": None if kind.cause is None else asdict(kind.cause),
         "nats_a_row": kind.nats,
         "unusual": [str(cell) for cell in kind.unusual],
-        "where": [say_origin(origin) for origin in origins],
+        "where": [say_origin(origin) for origin in kind.origins],
     }
 
 
@@ -96,7 +96,8 @@ def _say_kind(kind: dict[str, Any]) -> str:
     what = (
         f"{cause['name']}. {cause['text']}" if cause else f"no single cause; {kind['unusual'][0]}"
     )
-    return plain(shorten(f"about {kind['rows']:,.0f} rows: {what}", MOST_SAID))
+    said = f"about {kind['rows']:,.0f} rows: {what}"
+    return plain(textwrap.shorten(said, MOST_SAID, placeholder=" …"))
 
 
 def _say_unseen(fit: RobustEstimator) -> str:

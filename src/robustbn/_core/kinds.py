@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from robustbn._core.origins import Origin
 
@@ -90,7 +90,7 @@ class Example:
     differs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BadKind:
     """One kind of bad rows that was found.
 
@@ -117,6 +117,17 @@ class BadKind:
     moved: tuple[MovedCell, ...] = ()
     examples: tuple[Example, ...] = field(default=(), compare=False)  # a file holds no rows
     origins: tuple[Origin, ...] = field(default=(), compare=False)
+
+    def without_values(self) -> BadKind:
+        """Return the kind without what single rows of a private table hold."""
+        origins = tuple(origin.without_values() for origin in self.origins)
+        return replace(self, examples=(), origins=origins)
+
+    def __repr__(self) -> str:
+        cause = "unnamed"
+        if self.cause is not None:
+            cause = f"{self.cause.name}: {', '.join(self.cause.columns[:6])}"
+        return f"BadKind({self.number}: {self.n_rows:,.0f} rows, {cause})"
 
     def __str__(self) -> str:
         cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""

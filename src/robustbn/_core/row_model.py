@@ -282,6 +282,18 @@ class RowModel:
         tables = [self.good, *self.others[:, is_class].T]
         return draw([(q, int(n)) for q, n in zip(tables, sizes, strict=True)])
 
+    def most_like(self, rows: Rows) -> list[int]:
+        """Return the kind that each row is most like, by its place among the kinds.
+
+        One past the last for rows that no kind holds: filters and repetition speak against them.
+        """
+        belongs = np.empty((rows.n_rows, 0), np.float32)
+        if self.n_kinds:
+            belongs = self.judge(rows)[0][:, 1:][:, self.is_bad]
+        unheld = 1 - self.weigh(rows) - belongs.sum(axis=1)
+        places: list[int] = np.hstack([belongs, unheld[:, None]]).argmax(axis=1).tolist()
+        return places
+
     def speak_against(self, cells: NDArray[np.int64]) -> Vector:
         """Return how much each of a row's cells speaks against it; shape (n, d).
 

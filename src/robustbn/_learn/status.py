@@ -108,5 +108,6 @@ def say_misfit(removed: float, misfit: Misfit) -> str:
         )
     return (
         f"{found} The network does not describe the trusted rows ({'; '.join(reasons)}): an edge "
-        "is missing, or there is a hidden group. That is misfit, not bad rows."
+        "is missing, or there is a hidden group. That speaks of the network rather than of bad "
+        "rows; bad rows that make a group of their own would look the same."
     )

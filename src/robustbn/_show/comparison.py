@@ -139,8 +139,10 @@ class ChangedKind:
         near = f"{self.similarity:.0%} alike"
         if self.what != "stayed":
             near = f"the nearest is {near}" if self.similarity else "no other is like it"
+        cause = self.shown.cause
         cells = "; ".join(str(cell) for cell in self.shown.unusual[:2])
-        return f"{self.what}: {shares[0]} -> {shares[1]} of the rows ({near}): {cells}"
+        said = f"{cause.name}. {cause.text}" if cause else cells
+        return f"{self.what}: {shares[0]} -> {shares[1]} of the rows ({near}): {said}"
 
 
 # --- which tables can be compared -----------------------------------------------------------------
@@ -411,6 +413,7 @@ def comparison_facts(
                 "similarity": kind.similarity,
                 "share_before": None if kind.before is None else kind.before.share,
                 "share_after": None if kind.after is None else kind.after.share,
+                "cause": None if kind.shown.cause is None else asdict(kind.shown.cause),
                 "unusual": [str(cell) for cell in kind.shown.unusual],
             }
             for kind in kinds

@@ -74,6 +74,9 @@ class FittedEstimator(Protocol):
     def kinds_(self) -> list[BadKind]:
         """The kinds of bad rows, largest first."""
 
+    def _kinds(self) -> Any:
+        """Return the kinds of bad rows, and where their sums are."""
+
     def diagnose(self) -> Diagnosis:
         """Return what the paper asks, measured."""
 
@@ -132,7 +135,7 @@ def build_report(
         status=fit.status_,
         weight_edges=TRUST_EDGES,
         weight_counts=fit._judged.trust.counts.astype(np.int64),
-        kinds=fit.kinds_,
+        kinds=fit.kinds_ if rows else [kind.without_values() for kind in fit.kinds_],
         repeats=fit.repeats_,
         rounds=fit.history_,
         rows=explain_rows(fit, max_rows) if rows else (),

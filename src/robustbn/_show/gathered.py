@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector
 from robustbn._show.page.content import ExplainedRow
-from robustbn._show.words import order_kinds
 
 if TYPE_CHECKING:
     from robustbn._show.fitted import FittedEstimator
@@ -82,17 +80,11 @@ def gather_rows(
 
 def find_kinds(fit: FittedEstimator, codes: Codes) -> NDArray[np.int64]:
     """Return the number of the kind that each row is most likely of, 0 for none; shape (n,)."""
-    model = fit._fit.model
-    numbers = np.zeros(len(codes), np.int64)
-    if not model.n_kinds or not len(codes):
-        return numbers
-    shares = model.judge(fit._load_codes(codes))[0][:, 1:][:, model.is_bad]
-    best = shares.argmax(axis=1)
-    columns = order_kinds(fit.network_, fit._fit.kind_counts)
-    number = {column: k for k, column in enumerate(columns, start=1)}
-    is_clear = shares.max(axis=1) >= DOUBT
-    numbers[is_clear] = [number.get(int(column), 0) for column in best[is_clear]]
-    return numbers
+    if not len(codes):
+        return np.zeros(0, np.int64)
+    number = {column: k for k, column in enumerate(fit._kinds().columns, start=1)}
+    columns = fit._fit.model.most_like(fit._load_codes(codes))
+    return np.array([number.get(column, 0) for column in columns], np.int64)
 
 
 def _name(

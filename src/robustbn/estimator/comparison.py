@@ -23,7 +23,6 @@ from robustbn._show.comparison import (
 )
 from robustbn._show.page import Report, verdict
 from robustbn._show.page.content import percent
-from robustbn._show.words import order_kinds
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import NetworkError
@@ -170,13 +169,13 @@ def compare(
 def describe_side(fit: RobustEstimator, name: str) -> FitSide:
     """Return a fit as plain values; one from a file will do."""
     network = fit._fitted()
-    columns = order_kinds(network, fit._fit.kind_counts)
+    found = fit._kinds()
     return FitSide(
         name,
         network,
         fit.counts_,
-        fit.kinds_,
-        fit._fit.kind_counts[:, columns],
+        found.kinds,
+        found.counts[:, found.columns],
         fit.reading_.n_rows,
         fit.reading_.n_dropped,
         fit.contamination_,

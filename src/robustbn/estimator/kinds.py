@@ -16,7 +16,6 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import RobustFit
-from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.pairs import Pairs
@@ -113,11 +112,10 @@ def find_kinds(
     find_origins : says where rows come from, if that can be known.
     """
     at_hand = AtHand.of(fit, judged, load)
-    unheld = at_hand.belongs[:, -1] * at_hand.stands_for
-    counts = load(at_hand.codes).count(unheld)
-    if unheld.sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows):
-        counts = np.zeros_like(counts)
-    found = describe_found(network, fit, np.hstack([fit.kind_counts, counts[:, None]]))
+    belongs = at_hand.belongs * at_hand.stands_for[:, None]
+    if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows):
+        belongs[:, -1] = 0
+    found = describe_found(network, fit, load(at_hand.codes).count(belongs))
     causes = _find_causes(network, fit, at_hand, found.columns)
     kinds = [
         replace(
@@ -184,16 +182,6 @@ def _find_moved(network: BayesianNetwork, fit: RobustFit, counts: Vector) -> tup
         for j in cells
         if abs(with_kind[j] - without[j]) >= 0.001
     )
-
-
-def find_columns(model: RowModel, rows: Rows) -> list[int]:
-    """Return the column of `FoundKinds.counts` that each distrusted row is most like."""
-    belongs = np.empty((rows.n_rows, 0))
-    if model.n_kinds:
-        belongs = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
-    unheld = 1 - model.weigh(rows) - belongs.sum(axis=1)
-    columns: list[int] = np.hstack([belongs, unheld[:, None]]).argmax(axis=1).tolist()
-    return columns
 
 
 # --- causes ---------------------------------------------------------------------------------------

@@ -164,7 +164,6 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
     plain : tables by counting; shape (M,).
     found : the kinds of bad rows; their causes are stored, single rows are not.
     """
-    unheld = found.counts[:, -1]
     return {
         "counts": fit.counts.tolist(),
         "plain_counts": fit.plain_counts.tolist(),
@@ -173,7 +172,7 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
         "n_trusted": fit.n_trusted,
         **describe_model(fit.model),
         "kind_counts": fit.kind_counts.tolist(),
-        "unheld_counts": unheld.tolist() if unheld.any() else None,
+        "found_counts": found.counts.tolist(),
         "causes": [None if kind.cause is None else asdict(kind.cause) for kind in found.kinds],
         "rounds": describe_rounds(fit.rounds),
         "converged": fit.converged,
@@ -213,11 +212,13 @@ def build_fit(
 
 def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit) -> FoundKinds:
     """Return the kinds of bad rows, without examples; files of old tell no causes."""
-    given, m = document.get("unheld_counts"), network.n_cells
+    shape = (network.n_cells, fit.kind_counts.shape[1] + 1)
+    counts = np.hstack([fit.kind_counts, np.zeros((shape[0], 1))])
     with explaining("fit"):
-        unheld = np.zeros(m) if given is None else read_array(given, (m,), "unheld_counts", low=0.0)
+        if document.get("found_counts") is not None:
+            counts = read_array(document["found_counts"], shape, "found_counts", low=0.0)
         causes = [_build_cause(each, network) for each in document.get("causes", ())]
-    return describe_found(network, fit, np.hstack([fit.kind_counts, unheld[:, None]]), causes)
+    return describe_found(network, fit, counts, causes)
 
 
 def _build_cause(document: Any, network: BayesianNetwork) -> Cause | None:

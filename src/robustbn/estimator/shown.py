@@ -25,7 +25,7 @@ from robustbn._tables.coded import some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
-from robustbn.estimator.kinds import FoundKinds, find_columns, find_kinds
+from robustbn.estimator.kinds import FoundKinds, find_kinds
 from robustbn.exceptions import ContextWarning, NotFittedError
 from robustbn.network import BayesianNetwork
 
@@ -131,7 +131,7 @@ class ShownEstimator(TableEstimator):
 
     def _name_kinds(self, codes: Codes) -> list[str]:
         """Return the cause of the kind that each row is most like, to be put before its reason."""
-        found, model = self._kinds(), self._fit.model
+        found = self._kinds()
         named = {
             column: f"{kind.cause.name}: "
             for column, kind in zip(found.columns, found.kinds, strict=True)
@@ -139,7 +139,9 @@ class ShownEstimator(TableEstimator):
         }
         if not named or not len(codes):
             return [""] * len(codes)
-        return [named.get(column, "") for column in find_columns(model, self._load_codes(codes))]
+        return [
+            named.get(column, "") for column in self._fit.model.most_like(self._load_codes(codes))
+        ]
 
     def moved(self) -> Any:
         """Return a frame with a line a node: how far its table moved from counting, most first.

@@ -108,8 +108,11 @@ class Inquiry:
         akin = {first.name, SPECIAL.get(first.name)} | {
             special for special, general in SPECIAL.items() if general == first.name
         }
+        is_shuffled = bool(first.details.get("is_all_apart"))  # columns unrelated, each as usual
         others = (
-            e for s, e in zip(self.suspects, self.explained, strict=True) if s.name not in akin
+            e
+            for s, e in zip(self.suspects, self.explained, strict=True)
+            if s.name not in akin and (_is_of_rows(s) or not is_shuffled)
         )
         ahead = explained - max(others, default=0.0)
         is_ahead = ahead >= tuning.cause_ahead or (

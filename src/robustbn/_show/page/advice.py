@@ -74,7 +74,7 @@ def verdict(report: Report) -> str:
         )
     if headline is Headline.MISFIT:
         return (
-            f"No row is bad: all {n} are trusted, and the tables are what counting them gives. "
+            f"No row stands out: all {n} are trusted, and the tables are what counting them gives. "
             f"{_say_misfit(report)}"
         )
     rows = _say_rows(report)
@@ -103,7 +103,11 @@ def _say_rows(report: Report) -> str:
     does = "stand out from the others" if is_misfit else "do not fit this network"
     if bad == 1:
         does = does.replace("stand", "stands").replace("do not", "does not")
-    return f"{bad:,} of {n:,} rows ({share}) {does} and {'is' if bad == 1 else 'are'} left out."
+    causes = list(dict.fromkeys(kind.cause.name for kind in report.kinds if kind.cause))[:2]
+    what = f": {' and '.join(causes)}" if causes else ""
+    return (
+        f"{bad:,} of {n:,} rows ({share}) {does} and {'is' if bad == 1 else 'are'} left out{what}."
+    )
 
 
 def _say_misfit(report: Report) -> str:
@@ -201,7 +205,7 @@ def next_actions(report: Report) -> list[Action]:
     elif headline is Headline.NOT_SETTLED:
         actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(report, fit)]
     elif headline is Headline.BAD_ROWS_AND_MISFIT:
-        actions = [*_look_at_rows(report, fit)[:1], *_draw_edge(report), _leave_out(report, fit)]
+        actions = [*_look_at_rows(report, fit)[:1], _leave_out(report, fit), *_draw_edge(report)]
     else:
         actions = [*_look_at_rows(report, fit), _leave_out(report, fit)]
     return actions[:MOST_ACTIONS]
@@ -259,9 +263,10 @@ def _draw_edge(report: Report) -> list[Action]:
         ]
     edge = report.edges[0]
     drawn = f"[({edge.parent!r}, {edge.child!r})]"
+    first = "Once the bad rows are settled: if" if report.n_distrusted else "If"
     said = (
-        f"If {as_text(edge.parent)} and {as_text(edge.child)} may depend on each other, draw the "
-        "edge and fit again; one missing edge makes other pairs depend on each other, too."
+        f"{first} {as_text(edge.parent)} and {as_text(edge.child)} may depend on each other, draw "
+        "the edge and fit again; one missing edge makes other pairs depend on each other, too."
     )
     return [Action(said, python=f"robustbn.fit(fit.network_.with_edges({drawn}), table)")]
 
@@ -281,6 +286,7 @@ def _leave_out(report: Report, fit: str) -> Action:
     table = PurePath(report.table)
     packed = table.suffix in (".gz", ".zst", ".bz2", ".xz")
     suffix = "".join(table.suffixes[-2:]) if packed else table.suffix
+    suffix = ".csv" if suffix.lower() == ".xlsx" else suffix  # workbooks are read, not written
     return Action(
         "If they are wrong, go on without them: the same table, trusted rows only.",
         f"{fit} --clean {'trusted' + suffix if suffix else 'FILE'} --drop-distrusted",
