@@ -30,6 +30,7 @@ from robustbn.adversary import corrupt
 NETWORK = robustbn.random_network("tree", 12, random_state=3)
 N_ROWS, N_FILES = 24_000, 6
 MOST_CHANGES = 60  # of files in one run, about: kills are spread over them
+N_WORKERS = 3
 MOST_KILLS = 4  # of one run before it may end
 
 CHILD = """
@@ -142,10 +143,10 @@ def run_workers_killed(n_kills: int, seed: int) -> tuple[int, int, int]:
     codes = corrupt(rows, NETWORK, "flipped", eps=0.15, random_state=3)[0]
     frame = pd.DataFrame(codes, columns=list(NETWORK.nodes)).astype(str)
     table = dd.from_pandas(frame, npartitions=12, sort=False)
-    quiet: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 60}
+    quiet: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 60, "memory_limit": "1GB"}
     with (
         dask.config.set({"distributed.worker.daemon": False}),
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", **quiet) as cluster,
+        LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, **quiet) as cluster,
         Client(cluster),
     ):
 
@@ -171,11 +172,16 @@ def run_workers_killed(n_kills: int, seed: int) -> tuple[int, int, int]:
 def _kill_workers(
     cluster: Any, is_over: threading.Event, killed: list[int], n_kills: int, seed: int
 ) -> None:
-    """Kill a worker after another, each once it has been there for a moment."""
+    """Kill a worker after another, at a random moment once all are at work again.
+
+    One that is killed while it starts is not started again: its nanny gives up.
+    """
     rng = np.random.default_rng(seed)
-    while len(killed) < n_kills and not is_over.wait(0.2 + rng.random()):
-        pids = [n.pid for n in list(cluster.workers.values()) if n.pid not in (None, *killed)]
-        if pids:
+    while len(killed) < n_kills and not is_over.wait(0.5 + 2 * rng.random()):
+        at_work = set(cluster.scheduler.workers)
+        nannies = [n for n in list(cluster.workers.values()) if n.status.name == "running"]
+        pids = [n.pid for n in nannies if n.worker_address in at_work and n.pid is not None]
+        if pids and len(pids) == len(nannies) and not set(pids) & set(killed):
             killed.append(int(rng.choice(pids)))
             os.kill(killed[-1], signal.SIGKILL)
 

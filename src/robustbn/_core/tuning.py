@@ -130,8 +130,8 @@ class Tuning:
     design_share: float = _number(
         0.45,
         "share of rows",
-        "that appear again, of those that should not: more than bad rows can be; 0.5 to 0.7 in "
-        "any bootstrap of a real table, up to 0.37 in the tables themselves",
+        "that appear again, of those that should not: more than bad rows can be; 0.47 to 0.7 in "
+        "bootstraps of real tables, up to 0.37 in the tables themselves",
     )
     design_strata: int = _number(5, "parts", "from rare to less rare, each of which must show it")
     design_least: int = _number(20, "different rows", "of a part, or of a state; fewer say nothing")

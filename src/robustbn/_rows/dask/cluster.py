@@ -17,6 +17,7 @@ from robustbn.exceptions import DataError, MissingDependencyError
 
 T = TypeVar("T")
 TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four workers by then
+MakePartition = Callable[..., Any]  # (is_anew: bool): what makes a partition, not run yet
 DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
 
 
@@ -36,15 +37,15 @@ class Partitions:
     Parameters
     ----------
     client : of the cluster, a `distributed.Client`.
-    makers : each returns what makes a partition, not run yet, under a name of its own: a name that
-        the cluster has forgotten stays lost.
+    makers : each returns what makes a partition, not run yet; anew, under names of its own: what
+        the cluster has forgotten, or given up, stays so under its name.
     futures : one a partition; replaced where the cluster has lost it for good.
     sizes : rows that are left in each.
     progress : is told how far a pass is.
     """
 
     client: Any
-    makers: tuple[Callable[[], Any], ...]
+    makers: tuple[MakePartition, ...]
     futures: list[Any]
     sizes: tuple[int, ...]
     progress: DaskProgress
@@ -52,10 +53,10 @@ class Partitions:
 
     @classmethod
     def make(
-        cls, client: Any, makers: Sequence[Callable[[], Any]], progress: DaskProgress
+        cls, client: Any, makers: Sequence[MakePartition], progress: DaskProgress
     ) -> Partitions:
         """Have the workers make partitions, which stay there; their sizes are not known yet."""
-        futures = client.compute([make() for make in makers])
+        futures = client.compute([make(is_anew=False) for make in makers])
         made = cls(client, tuple(makers), futures, (0,) * len(makers), progress)
         made._persist("encoding partitions", made._wait)
         return made
@@ -114,9 +115,12 @@ class Partitions:
 
     def _make_lost_anew(self) -> None:
         self.sent.values = None
+        given_up = [future for future in self.futures if future.status == "error"]
+        if given_up:  # and what they are made from: several workers have died over it
+            self.client.retry(given_up)
         for k, future in enumerate(self.futures):
-            if future.status in ("cancelled", "error"):
-                self.futures[k] = self.client.compute(self.makers[k]())
+            if future.status == "cancelled":
+                self.futures[k] = self.client.compute(self.makers[k](is_anew=True))
 
     def _ask_once(
         self,

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._rows.dask.cluster import DaskProgress, Partitions, load_distributed
+from robustbn._rows.dask.cluster import (
+    DaskProgress,
+    MakePartition,
+    Partitions,
+    load_distributed,
+)
 from robustbn._rows.dask.partition import (
     FilePart,
     Partition,
@@ -119,7 +124,7 @@ def _require_edges(config: TableConfig) -> None:
 
 def _plan(
     network: BayesianNetwork, table: Any, reader: Reader
-) -> tuple[list[Callable[[], Any]], Reading, tuple[str, ...]]:
+) -> tuple[list[MakePartition], Reading, tuple[str, ...]]:
     """Return what makes each partition, not run yet; what is known of the table so far; files."""
     from dask.delayed import delayed
 
@@ -150,9 +155,12 @@ def _plan(
             "For an array, use dask.dataframe.from_dask_array(x, columns=[...])."
         )
     encode_one = delayed(encode, pure=False, traverse=False)
-    tasks: list[Callable[[], Any]] = [
-        partial(encode_one, piece, number, how) for number, piece in enumerate(pieces)
-    ]
+
+    def make(piece: Any, number: int, *, is_anew: bool) -> Any:
+        # what several workers have died over, or is lost, stays so under its name
+        return encode_one(piece, number, delayed(reader, traverse=False) if is_anew else how)
+
+    tasks: list[MakePartition] = [partial(make, each, k) for k, each in enumerate(pieces)]
     return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config), files
 
 
