@@ -172,16 +172,20 @@ def run_workers_killed(n_kills: int, seed: int) -> tuple[int, int, int]:
 def _kill_workers(
     cluster: Any, is_over: threading.Event, killed: list[int], n_kills: int, seed: int
 ) -> None:
-    """Kill a worker after another, at a random moment once all are at work again.
+    """Kill a worker after another, at a random moment once all have been at work for a while.
 
     One that is killed while it starts is not started again: its nanny gives up.
     """
+    since: dict[int, float] = {}
     rng = np.random.default_rng(seed)
     while len(killed) < n_kills and not is_over.wait(0.5 + 2 * rng.random()):
         at_work = set(cluster.scheduler.workers)
         nannies = [n for n in list(cluster.workers.values()) if n.status.name == "running"]
         pids = [n.pid for n in nannies if n.worker_address in at_work and n.pid is not None]
-        if pids and len(pids) == len(nannies) and not set(pids) & set(killed):
+        now = time.monotonic()
+        since = {pid: since.get(pid, now) for pid in pids}
+        is_settled = all(now - begun > 1 for begun in since.values())
+        if pids and len(pids) == len(nannies) and is_settled and not set(pids) & set(killed):
             killed.append(int(rng.choice(pids)))
             os.kill(killed[-1], signal.SIGKILL)
 

@@ -272,6 +272,7 @@ def test_the_command_line_says_how_to_count_copies(tmp_path):
     assert "If they were made on purpose, say --copies count" in " ".join(told.output.split())
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_the_page_on_copies_runs_as_written():
     page = (Path(__file__).parents[1] / "docs" / "copies.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", page, re.S):

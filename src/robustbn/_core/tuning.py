@@ -137,7 +137,7 @@ class Tuning:
     design_least: int = _number(20, "different rows", "of a part, or of a state; fewer say nothing")
     design_expected: float = _number(0.25, "rows", "expected of one that should appear once")
     design_noticed: float = _number(0.02, "share of rows", "repeated at all: less is not looked at")
-    design_rows: int = _number(200_000, "different rows", "that are looked at: enough for shares")
+    design_rows: int = _number(20_000, "rows", "that are looked at, with all their copies")
     design_distinct: int = _number(
         30, "different rows", "whose numbers share a divisor: by chance one table in 2^30 is so"
     )

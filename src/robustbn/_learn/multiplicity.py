@@ -39,18 +39,20 @@ class _Distinct:
     seen : how often each appears.
     weight : what its copies weigh together.
     expected : how often it should appear.
+    scale : how many different rows each of them stands for.
     """
 
     codes: Codes
     seen: NDArray[np.int64]
     weight: Vector
     expected: Vector
+    scale: float
 
 
 def heed_design(network: BayesianNetwork, study: Study) -> Study:
     """Return a study that takes copies for what the caller says, or the rows show, that they are.
 
-    O(N log N) time.
+    O(N) time, unless all rows have copies.
     """
     copies, tuning = study.config.copies, study.config.tuning
     if copies == "distrust":
@@ -65,7 +67,7 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
         is_alike = _least_repeated(rare.seen, tuning) > tuning.design_share
         is_design |= is_alike
         if is_alike or copies == "count":
-            most = _most_copies(rare.seen, tuning)
+            most = _most_copies(rare, tuning)
             effect = max(effect, _effect_of(rare.weight, most) - _natural(rare, most))
     effect = effect if effect >= tuning.design_effect else 1.0
     uneven = None if rare is None else _find_uneven(network, rare, tuning)
@@ -85,7 +87,10 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
 
 def _thin(study: Study) -> tuple[Study, int]:
     """Return the rows once each, if all are there k times, 2k times and so on; and k."""
-    if not len(study.prints) or (study.given != study.given[0]).any():
+    some = study.prints[_choose_by_hash(study)]
+    if not len(some) or np.gcd.reduce(np.unique(some, return_counts=True)[1]) == 1:
+        return study, 1
+    if (study.given != study.given[0]).any():
         return study, 1
     seen = np.unique(study.prints, return_counts=True)[1]
     divisor = int(np.gcd.reduce(seen))
@@ -102,33 +107,40 @@ def _thin(study: Study) -> tuple[Study, int]:
     )
 
 
+def _choose_by_hash(study: Study) -> NDArray[np.int64]:
+    """Return about so many rows as are looked at, each with all its copies."""
+    share = study.config.tuning.design_rows / max(len(study.prints), 1)
+    if share >= 1:
+        return np.arange(len(study.prints))
+    low = study.prints & np.uint64(2**32 - 1)
+    return np.flatnonzero(low < np.uint64(share * 2**32))
+
+
 def _find_rare(study: Study) -> tuple[float, _Distinct | None]:
     """Return the share of rows that should appear once and are repeated, and those rows.
 
     They are None where too few rows are repeated to ask, or too few should appear once.
     """
-    tuning, survey = study.config.tuning, study.survey
-    _, first, inverse, seen = np.unique(
-        study.prints, return_index=True, return_inverse=True, return_counts=True
+    tuning, survey, some = study.config.tuning, study.survey, _choose_by_hash(study)
+    _, first, place, seen = np.unique(
+        study.prints[some], return_index=True, return_inverse=True, return_counts=True
     )
-    if 1 - np.count_nonzero(seen == 1) / max(len(study.prints), 1) < tuning.design_noticed:
+    if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < tuning.design_noticed:
         return 0.0, None
-    some = slice(tuning.design_rows)  # in the order of their hashes: an even draw
-    first, seen = first[some], seen[some]
-    codes = survey.codes[first]
+    codes = survey.codes[some[first]]
     rows = study.load(codes)
-    q = normalise_counts(rows.layout, survey.rows.count(study.given), 1e-3)
+    q = normalise_counts(rows.layout, survey.counts, 1e-3)
     log_q = rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
     if rows.layout.holed and not study.knows_patterns:
-        log_q += np.log(share_patterns(rows.layout, survey.codes)[first])
+        log_q += np.log(share_patterns(rows.layout, survey.codes[some])[first])
     expected = study.n_rows * np.exp(log_q)
     is_rare = expected <= tuning.design_expected
     if np.count_nonzero(is_rare) < tuning.design_strata * tuning.design_least:
         return 0.0, None
-    place = np.minimum(inverse, len(seen))
-    weight = np.bincount(place, study.given, len(seen) + 1)[:-1].astype(np.float64)
+    weight = np.bincount(place, study.given[some], len(seen)).astype(np.float64)
+    scale = len(study.prints) / len(some)
     chosen = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
-    rare = _Distinct(codes[chosen], seen[chosen], weight[chosen], expected[chosen])
+    rare = _Distinct(codes[chosen], seen[chosen], weight[chosen], expected[chosen], scale)
     return _share_repeated(rare.seen), rare
 
 
@@ -141,13 +153,13 @@ def _least_repeated(seen: NDArray[np.int64], tuning: Tuning) -> float:
     return min(_share_repeated(part) for part in np.array_split(seen, tuning.design_strata))
 
 
-def _most_copies(seen: NDArray[np.int64], tuning: Tuning) -> int:
+def _most_copies(rare: _Distinct, tuning: Tuning) -> int:
     """Return how often a row may appear by design: the upper tail of most rows, carried on.
 
     Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
     """
-    middle, high = np.quantile(seen, [0.5, 0.95])
-    decades = np.log10(max(0.05 * len(seen), 1.0)) + tuning.design_tail
+    middle, high = np.quantile(rare.seen, [0.5, 0.95])
+    decades = np.log10(max(0.05 * len(rare.seen) * rare.scale, 1.0)) + tuning.design_tail
     return int(np.ceil(high + (high - middle + 1) * decades))
 
 

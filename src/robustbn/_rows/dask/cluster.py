@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
 from robustbn.exceptions import DataError, MissingDependencyError
 
 T = TypeVar("T")
+FORGETTING_SECONDS = 0.5  # until the scheduler no longer holds what workers have died over
 TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four workers by then
 MakePartition = Callable[..., Any]  # (is_anew: bool): what makes a partition, not run yet
 DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
@@ -103,7 +105,8 @@ class Partitions:
             try:
                 return work()
             except (distributed.CancelledError, distributed.KilledWorker):
-                self._make_lost_anew()
+                pass  # whose frames hold the tasks that are to be forgotten
+            self._make_lost_anew()
         try:
             return work()
         except distributed.CancelledError as error:
@@ -115,12 +118,12 @@ class Partitions:
 
     def _make_lost_anew(self) -> None:
         self.sent.values = None
-        given_up = [future for future in self.futures if future.status == "error"]
-        if given_up:  # and what they are made from: several workers have died over it
-            self.client.retry(given_up)
-        for k, future in enumerate(self.futures):
-            if future.status == "cancelled":
-                self.futures[k] = self.client.compute(self.makers[k](is_anew=True))
+        lost = [k for k, f in enumerate(self.futures) if f.status in ("cancelled", "error")]
+        for k in lost:
+            self.futures[k] = None
+        time.sleep(FORGETTING_SECONDS)
+        for k in lost:
+            self.futures[k] = self.client.compute(self.makers[k](is_anew=True))
 
     def _ask_once(
         self,
