@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -32,7 +33,8 @@ inline void run_parallel(size_t n, int n_threads, const std::function<void(size_
     try {
         for (size_t t = 1; t < std::min(size_t(std::max(n_threads, 1)), n); ++t)
             threads.emplace_back(work);
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // no more threads: those that are there do it all
+    } catch (const std::bad_alloc&) {
     }
     work();
     for (auto& thread : threads) thread.join();

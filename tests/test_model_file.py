@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fuzz import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,7 +163,7 @@ def _changed(document, path, value):
         (["fit", "counts", 0], -1.0, "outside"),
         (["fit", "mixture", "q", 0], 0.0, '"q" has values outside'),
         (["fit", "mixture", "bad"], [[0.5]], '"bad" has shape'),
-        (["fit", "mixture", "slope"], "steep", "damaged: could not convert"),
+        (["fit", "mixture", "slope"], "steep", "fit.mixture.slope must be a number"),
         (["fit", "repeats", "codes", 0, 0], 9, "Code 9 at row 0"),
         (["fit", "repeats", "codes", 0, 0], 900, "damaged"),
         (["fit", "rounds", 0], {"what": 1}, "damaged"),
@@ -218,3 +219,32 @@ def test_no_change_of_a_value_gives_anything_but_a_model_or_our_error(
     except RobustBNError:
         return
     assert model.network_.has_cpts
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["fit", "counts", 3], "1e999", r"fit.counts\[3\] must be a finite number below 1e300"),
+        (["fit", "rounds", 0, "removed"], 2, r"fit.rounds\[0\].removed must be a share; found 2"),
+        (["fit", "rounds", 0, "wall_s"], "x", r"fit.rounds\[0\].wall_s must be seconds; found 'x'"),
+        (["fit", "converged"], "yes", "fit.converged must be true or false; found 'yes'"),
+        (["fit", "mixture", "is_bad"], [1], "fit.mixture.is_bad must be true or false for each"),
+        (["fit", "misfit"], [], r"fit.misfit must be an object or null; found \[\]"),
+        (["reading", "n_missing"], {"a": None}, "reading.n_missing must be a number of rows for"),
+        (["reading", "config", "others"], 0.5, "reading.config.others must be a state for each"),
+        (["settings", "n_threads"], "2", "settings: n_threads is a whole number from 1, or None"),
+        (["settings", "polish"], 1, "settings: polish is True or False; found 1, of type int"),
+        (["settings", "prior"], "x", "settings: Unknown prior 'x'"),
+        (["version"], "1", "has version '1'; this release reads version 1"),
+    ],
+)
+def test_the_path_of_a_wrong_entry_is_told(document, tmp_path, path, value, message):
+    file = tmp_path / "model.json"
+    text = json.dumps(_changed(document, path, value))
+    file.write_text(text.replace('"1e999"', "1e999"))
+    with pytest.raises(ModelFileError, match=message):
+        RobustEstimator.load(file)
+
+
+def test_a_changed_model_is_refused_or_works():
+    assert models.run(150, seed=0) == 0

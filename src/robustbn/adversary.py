@@ -19,6 +19,7 @@ from robustbn._networks.random_networks import random_network
 from robustbn._rows.draw import sample
 from robustbn._rows.memory import load_rows
 from robustbn._tables.encode import as_codes
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 
@@ -56,11 +57,11 @@ def corrupt(
     ((1000, 37), 100)
     """
     if kind not in KINDS:
-        raise ValueError(f"Unknown kind of adversary {kind!r}; choose one of {', '.join(KINDS)}.")
+        raise SettingError(f"Unknown kind of adversary {kind!r}; choose one of {', '.join(KINDS)}.")
     if not 0 <= eps < 1:
-        raise ValueError(f"eps is a share of rows, from 0 to below 1; found {eps!r}.")
+        raise SettingError(f"eps is a share of rows, from 0 to below 1; found {eps!r}.")
     if mode not in ("replace", "add"):
-        raise ValueError(f"Unknown mode {mode!r}; choose replace or add.")
+        raise SettingError(f"Unknown mode {mode!r}; choose replace or add.")
     codes = as_codes(X, network)
     rng = np.random.default_rng(random_state)
     n = len(codes)

@@ -14,7 +14,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
 from robustbn._rows.draw import sample
 from robustbn._rows.memory import load_rows
-from robustbn.exceptions import NetworkError
+from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
 MAX_ENUMERATED_STATES = 2**22
@@ -92,13 +92,13 @@ def total_variation(
         method = "exact" if n_states <= MAX_ENUMERATED_STATES else "monte_carlo"
     if method == "exact":
         if n_states > MAX_ENUMERATED_STATES:
-            raise ValueError(
+            raise SettingError(
                 f"The networks have {n_states:.3g} joint states; at most {MAX_ENUMERATED_STATES:,} "
                 "are enumerated. Use method='monte_carlo'."
             )
         return TotalVariation(float(np.abs(_joint(P) - _joint(Q)).sum()) / 2)
     if method != "monte_carlo":
-        raise ValueError(f"Unknown method {method!r}; choose auto, exact or monte_carlo.")
+        raise SettingError(f"Unknown method {method!r}; choose auto, exact or monte_carlo.")
     return _estimate_by_drawing(P, Q, n_draws, random_state, confidence)
 
 
@@ -175,7 +175,7 @@ def _estimate_by_drawing(
 ) -> TotalVariation:
     """Estimate with the mixture estimator, the draws stratified: half from P, half from Q."""
     if n_draws < 4:
-        raise ValueError(f"n_draws must be at least 4; found {n_draws!r}.")
+        raise SettingError(f"n_draws must be at least 4; found {n_draws!r}.")
     rng = np.random.default_rng(random_state)
     half = n_draws // 2
     mean, variance = 0.0, 0.0

@@ -64,6 +64,14 @@ class CodeRangeError(DataError):
         self.is_holed = is_holed
 
 
+class SettingError(RobustBNError, ValueError):
+    """A setting or an argument has a value that it cannot have; the message names it."""
+
+
+class UnknownSettingError(RobustBNError, TypeError):
+    """An argument is of the wrong type, or there is no setting of that name."""
+
+
 class ModelFileError(RobustBNError, ValueError):
     """A file is not a fitted estimator, is damaged, or is of another version."""
 

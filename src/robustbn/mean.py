@@ -13,6 +13,7 @@ from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
 from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
+from robustbn.exceptions import SettingError
 
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
 SCALES = ("columns", "common", "identity")
@@ -126,7 +127,7 @@ def _smallest_clean(
 
 def _find_oracle(method: str) -> Oracle:
     if method not in ORACLES:
-        raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(ORACLES)}.")
+        raise SettingError(f"Unknown method {method!r}; choose one of {', '.join(ORACLES)}.")
     return ORACLES[method]
 
 
@@ -135,19 +136,19 @@ def _check_contamination(
 ) -> float | None:
     """Return the share of bad rows, or None when it is to be found."""
     if not (_is_number(max_contamination) and 0 < max_contamination < 0.5):
-        raise ValueError(
+        raise SettingError(
             "max_contamination is a share of rows, above 0 and below 0.5; found "
             f"{max_contamination!r}."
         )
     if isinstance(contamination, str) and contamination == "auto":
         if method in NEED_SHARE:
-            raise ValueError(
+            raise SettingError(
                 f"Method {method!r} cannot find the contamination: it tests nothing. Give a "
                 "number, or choose filter, que or descent."
             )
         return None
     if not (_is_number(contamination) and 0 < float(contamination) < 0.5):
-        raise ValueError(
+        raise SettingError(
             'contamination is "auto" or a share of rows, above 0 and below 0.5; found '
             f"{contamination!r}. To trust every row choose method='none'; beyond a half no method "
             "can tell which rows are the good ones."
@@ -165,7 +166,7 @@ def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool
     ones = np.ones(vectors.dim)
     if isinstance(scale, str):
         if scale not in SCALES:
-            raise ValueError(
+            raise SettingError(
                 f"Unknown scale {scale!r}; choose one of {', '.join(SCALES)}, or give an array."
             )
         if scale == "identity" or not isinstance(vectors, DenseVectors | SparseVectors):
@@ -181,12 +182,12 @@ def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool
 
 def _check_spreads(vectors: Vectors, scale: ArrayLike) -> Vector:
     if not isinstance(vectors, DenseVectors | SparseVectors):
-        raise ValueError(
+        raise SettingError(
             f"scale is for matrices; an object of type {type(vectors).__name__} is taken as it is."
         )
     spreads = np.asarray(scale, dtype=np.float64)
     if spreads.shape != (vectors.dim,) or not np.all((spreads > 0) & np.isfinite(spreads)):
-        raise ValueError(
+        raise SettingError(
             f"scale must be a name or {vectors.dim} positive numbers, the standard deviation of "
             f"each column; found shape {spreads.shape}, smallest "
             f"{spreads.min(initial=math.inf):g}, largest {spreads.max(initial=-math.inf):g}."

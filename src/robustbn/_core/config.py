@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import MOST_CODES, Layout
 from robustbn._core.tuning import TUNING, Tuning
+from robustbn.exceptions import SettingError
 
 CEILING = 0.45  # more than this cannot be told from a majority
 
@@ -40,15 +41,15 @@ class RobustConfig:
     def __post_init__(self) -> None:
         check_contamination(self.contamination)
         if self.schedule not in ("joint", "paper"):
-            raise ValueError(f"Unknown schedule {self.schedule!r}; choose joint or paper.")
+            raise SettingError(f"Unknown schedule {self.schedule!r}; choose joint or paper.")
         if self.misfit not in ("allow", "none"):
-            raise ValueError(f"misfit is 'allow' or 'none'; found {self.misfit!r}.")
+            raise SettingError(f"misfit is 'allow' or 'none'; found {self.misfit!r}.")
         if self.copies not in ("auto", "count", "distrust"):
-            raise ValueError(f"copies is 'auto', 'count' or 'distrust'; found {self.copies!r}.")
+            raise SettingError(f"copies is 'auto', 'count' or 'distrust'; found {self.copies!r}.")
         if self.sample_rows is not None and not (
             isinstance(self.sample_rows, Integral) and self.sample_rows >= 1
         ):
-            raise ValueError(
+            raise SettingError(
                 f"sample_rows is a number of rows, at least 1, or None; found {self.sample_rows!r}."
             )
 
@@ -149,7 +150,7 @@ class TableConfig:
             ("on_missing", ("use", "observed", "state", "drop", "error")),
         ):
             if getattr(self, name) not in known:
-                raise ValueError(
+                raise SettingError(
                     f"{name} is one of {', '.join(map(repr, known))}; found "
                     f"{getattr(self, name)!r}."
                 )
@@ -188,20 +189,20 @@ def _tidy_aside(config: TableConfig) -> None:
             continue
         names = (given,) if isinstance(given, str) else tuple(given or ())
         if not all(isinstance(column, str) for column in names):
-            raise ValueError(f"{name} is a list of names of columns; found {given!r}.")
+            raise SettingError(f"{name} is a list of names of columns; found {given!r}.")
         object.__setattr__(config, name, names)
     if config.id is not None and not isinstance(config.id, str):
-        raise ValueError(f"id is the name of a column; found {config.id!r}.")
+        raise SettingError(f"id is the name of a column; found {config.id!r}.")
 
 
 def _check_names(rename: Any, labels: Any) -> None:
     if not isinstance(rename, Mapping):
-        raise ValueError(f"rename is a mapping {{column: node}}; found {rename!r}.")
+        raise SettingError(f"rename is a mapping {{column: node}}; found {rename!r}.")
     if not isinstance(labels, Mapping):
-        raise ValueError(f"labels is a mapping {{node: {{value: state}}}}; found {labels!r}.")
+        raise SettingError(f"labels is a mapping {{node: {{value: state}}}}; found {labels!r}.")
     for node, pairs in labels.items():
         if not isinstance(pairs, Mapping):
-            raise ValueError(f"labels[{node!r}] is a mapping {{value: state}}; found {pairs!r}.")
+            raise SettingError(f"labels[{node!r}] is a mapping {{value: state}}; found {pairs!r}.")
 
 
 def _check_period(period: Any) -> None:
@@ -209,7 +210,7 @@ def _check_period(period: Any) -> None:
         return
     name, _, order = str(period).partition(" ")
     if name not in PERIODS or order not in ("", *DATE_ORDERS):
-        raise ValueError(
+        raise SettingError(
             f"A period is one of {', '.join(PERIODS)}, which one of {', '.join(DATE_ORDERS)} may "
             f"follow; found {period!r}."
         )
@@ -217,11 +218,11 @@ def _check_period(period: Any) -> None:
 
 def _check_text(sep: Any, encoding: Any) -> None:
     if sep is not None and not (isinstance(sep, str) and len(sep) == 1):
-        raise ValueError(f"sep is one character, such as ',', ';' or '\\t'; found {sep!r}.")
+        raise SettingError(f"sep is one character, such as ',', ';' or '\\t'; found {sep!r}.")
     try:
         codecs.lookup(encoding)
     except (LookupError, TypeError):
-        raise ValueError(
+        raise SettingError(
             f"encoding is the name of one, such as 'utf-8', 'latin-1' or 'cp1252'; found "
             f"{encoding!r}."
         ) from None
@@ -229,16 +230,16 @@ def _check_text(sep: Any, encoding: Any) -> None:
 
 def _check_bins(bins: Any, where: str) -> None:
     """Refuse what does not say how to cut a line into intervals."""
-    if isinstance(bins, str) and re.fullmatch(r"q[1-9][0-9]*", bins):
+    if isinstance(bins, str) and re.fullmatch(r"q[1-9][0-9]{0,4}", bins):
         return
-    if isinstance(bins, Integral) and not isinstance(bins, bool) and int(bins) >= 1:
+    if isinstance(bins, Integral) and not isinstance(bins, bool) and 1 <= int(bins) <= MOST_CODES:
         return
     if not isinstance(bins, str | Integral) and hasattr(bins, "__iter__"):
         edges = list(bins)
         ordered = all(a <= b for a, b in pairwise(edges))
         if edges and all(isinstance(e, Real) and math.isfinite(e) for e in edges) and ordered:
             return
-    raise ValueError(
+    raise SettingError(
         f"{where} is a list of increasing inner edges, such as [18, 65] for three states; a number "
         f"of intervals of equal width; or 'q5' for five with equally many rows. Found {bins!r}."
     )
@@ -248,7 +249,7 @@ def check_contamination(value: float | str) -> None:
     """Refuse what is not a share of rows below one half."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"contamination is a number or 'auto'; found {value!r}.")
+            raise SettingError(f"contamination is a number or 'auto'; found {value!r}.")
         return
     if not isinstance(value, Real) or math.isnan(value) or not 0 < value < 0.5:
         hint = ""
@@ -256,7 +257,7 @@ def check_contamination(value: float | str) -> None:
             hint = " If every row can be trusted, use MaximumLikelihoodEstimator."
         elif isinstance(value, Real) and 1 <= value < 50:
             hint = f" Did you mean {value / 100:.2f}?"
-        raise ValueError(
+        raise SettingError(
             "contamination is the share of bad rows: above 0, below 0.5 (a majority of the rows "
             f"must be good), or 'auto'; found {value!r}.{hint}"
         )

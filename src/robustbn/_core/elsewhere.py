@@ -59,6 +59,13 @@ def remember_name(copy: Path, name: str) -> Path:
     return copy
 
 
+def say_special(path: Path) -> str:
+    """Return what a path is that is neither a file nor a folder."""
+    kinds = ((Path.is_fifo, "a pipe"), (Path.is_socket, "a socket"))
+    found = next((what for is_kind, what in kinds if is_kind(path)), "a device")
+    return f"{found}, which does not say where it ends and cannot be read twice"
+
+
 def name_of(path: str | os.PathLike[str]) -> str:
     """Return what to call a file: the URL that it is a copy of, or its own name."""
     found = Path(path)

@@ -14,6 +14,7 @@ from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.algorithm1 import Refined, follow_jointly, follow_paper, trim_by_likelihood
+from robustbn.exceptions import SettingError
 
 
 def fit_with_oracle(
@@ -55,10 +56,10 @@ def _refine_with(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]
     name = "spectral" if config.method == "filter" else config.method  # with the paper's schedule
     known = ("filter", *ORACLES, "trimmed")
     if name not in known:
-        raise ValueError(f"Unknown method {name!r}; choose one of {', '.join(known)}.")
+        raise SettingError(f"Unknown method {name!r}; choose one of {', '.join(known)}.")
     is_auto = isinstance(config.contamination, str)
     if is_auto and (config.schedule == "paper" or name in (*NEED_SHARE, "trimmed")):
-        raise ValueError(
+        raise SettingError(
             f"method={config.method!r} with schedule={config.schedule!r} has to be told the share "
             "of bad rows: give contamination a number, or use method='filter' with "
             "schedule='joint', which finds it."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustbn._core.elsewhere import name_of, url_of
-from robustbn.exceptions import NetworkError
+from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def example_network(name: str = "alarm") -> BayesianNetwork:
     BayesianNetwork(37 nodes, 46 edges, 243 configurations, 752 cells, with tables)
     """
     if name not in EXAMPLES:
-        raise ValueError(f"No example network {name!r}; there are {', '.join(EXAMPLES)}.")
+        raise SettingError(f"No example network {name!r}; there are {', '.join(EXAMPLES)}.")
     from importlib.resources import files  # slow to import, and seldom needed
 
     from robustbn._networks.parts import build_network

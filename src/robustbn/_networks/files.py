@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from robustbn._core.elsewhere import bring_here, name_of, url_of
+from robustbn._core.elsewhere import bring_here, name_of, say_special, url_of
 from robustbn._core.inflation import TREE_FLOOR, TREE_RATIO, most_inflated, say_inflated
 from robustbn._core.nearby import did_you_mean
 from robustbn.exceptions import (
@@ -40,10 +40,14 @@ def find_file(path: str | Path) -> Path:
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file, decompressed if its name ends in `.gz`."""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise NetworkError(f"{path} cannot be read: it is {say_special(path)}.")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise _refusal(error, path, "read") from error
+    except NetworkError:
+        raise
     except ValueError as error:  # a null character in the name
         raise NetworkError(f"{str(path)!r} cannot be the name of a file: {error}.") from None
     is_compressed = data[:2] == b"\x1f\x8b"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.structure import MAX_STATES
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 STRUCTURES = ("graph", "tree", "empty")
@@ -42,11 +43,11 @@ def random_network(
     BayesianNetwork(50 nodes, 49 edges, 99 configurations, 198 cells, with tables)
     """
     if kind not in STRUCTURES:
-        raise ValueError(f"Unknown kind {kind!r}; choose one of {', '.join(STRUCTURES)}.")
+        raise SettingError(f"Unknown kind {kind!r}; choose one of {', '.join(STRUCTURES)}.")
     if n_nodes < 1:
-        raise ValueError(f"n_nodes must be at least 1; found {n_nodes!r}.")
+        raise SettingError(f"n_nodes must be at least 1; found {n_nodes!r}.")
     if n_parameters is not None and kind != "graph":
-        raise ValueError(
+        raise SettingError(
             f"n_parameters only shapes a 'graph'; the structure of kind {kind!r} follows from "
             "n_nodes and cards."
         )
@@ -80,11 +81,11 @@ def _draw_cards(
     else:
         drawn = [int(c) for c in cards]
     if len(drawn) != n_nodes:
-        raise ValueError(
+        raise SettingError(
             f"cards must have one entry a node: {n_nodes} nodes, {len(drawn)} entries."
         )
     if not all(1 <= c <= MAX_STATES for c in drawn):
-        raise ValueError(f"A node has 1 to {MAX_STATES:,} states; found {sorted(set(drawn))}.")
+        raise SettingError(f"A node has 1 to {MAX_STATES:,} states; found {sorted(set(drawn))}.")
     return drawn
 
 
@@ -92,7 +93,7 @@ def _draw_graph(cards: list[int], n_parameters: int, rng: np.random.Generator) -
     """Add random edges, in one random order, each as long as m stays within `n_parameters`."""
     n_nodes = len(cards)
     if n_parameters < n_nodes:
-        raise ValueError(
+        raise SettingError(
             f"A graph of {n_nodes} nodes has at least {n_nodes} configurations; n_parameters is "
             f"{n_parameters}."
         )

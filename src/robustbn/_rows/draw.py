@@ -11,6 +11,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Survey, Vector
 from robustbn._core.row_model import Draw
 from robustbn._rows.kernels import load_kernels
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 
@@ -41,7 +42,7 @@ def sample(
     np.float64(0.1)
     """
     if n < 0 or int(n) != n:
-        raise ValueError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
+        raise SettingError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     rng = np.random.default_rng(random_state)
     key, order = int(rng.integers(2**63)), _order(network)
     return load_kernels(kernels or backend).sample(

@@ -8,6 +8,7 @@ from typing import Any
 from robustbn._core.allocate import physical_bytes
 from robustbn._core.config import Streaming
 from robustbn._rows.stream.find import is_relation
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 PLACES = ("memory", "stream", "dask")
@@ -20,7 +21,7 @@ def find_place(
 ) -> str:
     """Return one of `PLACES`: the one that is wanted, or where the table belongs by its size."""
     if wanted not in (None, *PLACES):
-        raise ValueError(f"Unknown place {wanted!r}; choose one of {', '.join(PLACES)}.")
+        raise SettingError(f"Unknown place {wanted!r}; choose one of {', '.join(PLACES)}.")
     if wanted == "dask" or type(table).__module__.partition(".")[0] in ("dask", "dask_expr"):
         return "dask"
     if wanted == "stream" or streaming != Streaming():

@@ -31,7 +31,7 @@ from robustbn._show.reasons import Explainer
 from robustbn._show.words import say_unseen
 from robustbn._tables.coded import Reading
 from robustbn._tables.context import Aside
-from robustbn.exceptions import NotFittedError
+from robustbn.exceptions import NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def build_report(
             "hold it: fit the table again, or judge rows with rows(X)."
         )
     if max_rows < 0:
-        raise ValueError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
+        raise SettingError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
     reading = fit.reading_
     origins = fit._find_origins()
     return Report(

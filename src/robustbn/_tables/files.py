@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from robustbn._core.allocate import out_of_memory
-from robustbn._core.elsewhere import name_of
+from robustbn._core.elsewhere import name_of, say_special
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
@@ -171,8 +171,10 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
         )
         if not files:
             raise DataError(f"{path} is a folder without files.")
-    elif found.exists():
+    elif found.is_file():
         files = [found]
+    elif found.exists():
+        raise DataError(f"{path} is {say_special(found)}: write it to a file, or use '-'.")
     else:
         raise _not_there(found)
     _check_files(path, files, may_be_empty=may_be_empty)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from robustbn._core.elsewhere import bring_here, make_scratch, name_of, remember_name, url_of
 from robustbn._core.nearby import COMPRESSIONS, TABLE_FORMATS, inner_suffix
 from robustbn._tables.packed import open_unpacked
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, SettingError
 
 STANDARD_INPUT = "-"
 EXCEL = (".xlsx", ".xlsm")
@@ -60,7 +60,7 @@ def localize(table: Any, *, format: str | None = None, sheet: str | int | None =
     sheet : name of a workbook's sheet, or its number from 1.
     """
     if format not in (None, *TABLE_FORMATS):
-        raise ValueError(f"format is one of {', '.join(TABLE_FORMATS)}; found {format!r}.")
+        raise SettingError(f"format is one of {', '.join(TABLE_FORMATS)}; found {format!r}.")
     if not isinstance(table, str | os.PathLike):
         if format is not None or sheet is not None:
             what = "format" if format is not None else "sheet"

@@ -24,7 +24,7 @@ from robustbn._tables.encode.dates import (
 from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number
 from robustbn._tables.scales import order_labels
 from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, SettingError
 
 IDENTIFIER = "identifier"
 OTHER = "other"
@@ -46,11 +46,11 @@ class StateRules:
         for name, least in (("most_states", 2), ("most_numbers", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name} is a whole number, at least {least}; found {value!r}.")
+                raise SettingError(f"{name} is a whole number, at least {least}; found {value!r}.")
 
         said = [self.dates] if isinstance(self.dates, str) else list(self.dates.values())
         if not set(said) <= set(DATE_ORDERS):
-            raise ValueError(
+            raise SettingError(
                 f"dates says what comes first, as one of {', '.join(DATE_ORDERS)}; found "
                 f"{self.dates!r}."
             )

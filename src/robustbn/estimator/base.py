@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Hashable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
+from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 from robustbn._show.words import find_constants, find_unseen, say_unseen
 from robustbn._tables.coded import (
@@ -37,6 +39,8 @@ from robustbn.exceptions import (
     ConvergenceWarning,
     DataError,
     ModelFileError,
+    SettingError,
+    UnknownSettingError,
     UnseenConfigurationWarning,
 )
 from robustbn.network import BayesianNetwork
@@ -162,6 +166,12 @@ class TableEstimator(Settings):
             raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
         self = cls()
         self.set_params(network=network.with_cpts(None), **settings)
+        try:
+            self._check_settings()
+            self._pseudo_counts(network)
+            load_kernels(self.kernels)
+        except SettingError as error:
+            raise ModelFileError(f"{path}, settings: {error}") from None
         self.reading_ = build_reading(document["reading"])
         self.n_features_in_ = network.n_nodes
         self._restore(network, document["fit"])
@@ -210,7 +220,7 @@ class TableEstimator(Settings):
         """Return the structure to fit, if one was given; refuse what is none."""
         if self.network is None or isinstance(self.network, BayesianNetwork):
             return self.network
-        raise TypeError(
+        raise UnknownSettingError(
             f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
             "use read_network(path), or robustbn.fit(path, table)."
         )
@@ -251,18 +261,18 @@ class TableEstimator(Settings):
 
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         if isinstance(self.prior, Real) and not isinstance(self.prior, bool):
-            if not (np.isfinite(self.prior) and self.prior >= 0):
-                raise ValueError(f"prior must be finite and not negative; found {self.prior!r}.")
+            if not (math.isfinite(self.prior) and self.prior >= 0):
+                raise SettingError(f"prior must be finite and not negative; found {self.prior!r}.")
             return float(self.prior)
         prior = "none" if self.prior is None else str(self.prior).lower()
         if prior not in PRIORS:
-            raise ValueError(
+            raise SettingError(
                 f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}, or a number."
             )
         for name in ("pseudo_count", "equivalent_sample_size"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative; found {value!r}.")
+            if not (math.isfinite(value) and value >= 0):
+                raise SettingError(f"{name} must be finite and not negative; found {value!r}.")
         if prior == "laplace":
             return self.pseudo_count
         if prior == "bdeu":

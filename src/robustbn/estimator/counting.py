@@ -14,6 +14,7 @@ from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._tables.coded import as_weights
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.settings import understand_earlier
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 
@@ -85,10 +86,11 @@ class MaximumLikelihoodEstimator(TableEstimator):
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
         if self.kernels in ("stream", "dask"):
-            raise ValueError(
+            raise SettingError(
                 f"{self.kernels!r} is for RobustEstimator(place=...): counting works on rows in "
                 "memory."
             )
+        self._check_settings()
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)

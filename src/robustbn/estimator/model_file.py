@@ -43,6 +43,7 @@ from robustbn._networks.parts import build_network
 from robustbn._rows.memory import fingerprint_codes
 from robustbn._tables.coded import Reading
 from robustbn.estimator.kinds import FoundKinds, describe_found
+from robustbn.estimator.model_checks import check_document
 from robustbn.exceptions import ModelFileError
 from robustbn.network import BayesianNetwork
 
@@ -99,6 +100,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
     for name in ("settings", "network", "reading", "fit"):
         if not isinstance(document.get(name), dict):
             raise ModelFileError(f'{path}: "{name}" is missing or not an object.')
+    check_document(document, path)
     return document
 
 

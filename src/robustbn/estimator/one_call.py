@@ -15,7 +15,7 @@ from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 
 
@@ -56,7 +56,7 @@ def fit(
     if unknown:
         names = {*reading, *RobustEstimator._names()} - {"network", "table", "contamination"}
         known = ", ".join(sorted(names))
-        raise TypeError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
+        raise UnknownSettingError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
     of_reading = {
         name: value
         for name, value in settings.items()

@@ -40,6 +40,7 @@ from robustbn.exceptions import (
     ConvergenceWarning,
     DataError,
     NotFittedError,
+    SettingError,
     SmallSampleWarning,
 )
 from robustbn.network import BayesianNetwork
@@ -221,19 +222,20 @@ class RobustEstimator(ShownEstimator):
         reading : how a table that is not in memory is read; by default as the settings say.
         watch : who is told of rounds and parts; by default the screen, if `verbose`.
         """
+        self._check_settings()
         config, place = self._config(), self._find_place(X)
         is_default = self.method == "filter" and self.schedule == "joint"
         for name, given in (("sample_weight", sample_weight), ("known", known)):
             if given is not None and not is_default:
-                raise ValueError(
+                raise SettingError(
                     f"{name} is understood by method='filter' with schedule='joint' only."
                 )
         if known is not None and place != "memory":
-            raise ValueError(
+            raise SettingError(
                 "known is for rows in memory: give place='memory', or fit to a part that fits."
             )
         if not is_default and place != "memory":
-            raise ValueError(
+            raise SettingError(
                 "A table that is not in memory is fitted by method='filter' with schedule='joint'."
             )
         watch = watch or (Watch(tell_round, tell_part) if self.verbose else Watch())
@@ -290,7 +292,7 @@ class RobustEstimator(ShownEstimator):
     def _needed_network(self) -> BayesianNetwork:
         network = self._given_network()
         if network is None:
-            raise ValueError("A table that is not in memory needs a network: give network=...")
+            raise SettingError("A table that is not in memory needs a network: give network=...")
         return network
 
     def _fit_elsewhere(
@@ -306,12 +308,12 @@ class RobustEstimator(ShownEstimator):
         network = self._needed_network()
         reading = reading or TableConfig(self.on_unknown, self.on_missing, self.bins)
         if reading.on_missing == "state":
-            raise ValueError(
+            raise SettingError(
                 "on_missing='state' is for rows in memory: where values are missing is not known "
                 "before a stream is read. Add the state 'missing' to the network, or use 'use'."
             )
         if self.missing_is_evidence:
-            raise ValueError("missing_is_evidence is for rows in memory.")
+            raise SettingError("missing_is_evidence is for rows in memory.")
         complete = self._completing(network, reading)
         if place == "dask":
             return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
@@ -378,7 +380,7 @@ class RobustEstimator(ShownEstimator):
             k for k in kinds if not (isinstance(k, int | np.integer) and 0 < k <= len(columns))
         ]
         if wrong or not len(kinds):
-            raise ValueError(
+            raise SettingError(
                 f"kinds are numbers from 1 to {len(columns)}, the number of kinds_; found "
                 f"{list(kinds)!r}."
                 if columns

@@ -9,7 +9,8 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from robustbn._core.config import is_same
-from robustbn.exceptions import NotFittedError
+from robustbn._core.setting_kinds import check_settings
+from robustbn.exceptions import NotFittedError, SettingError
 
 
 def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
@@ -42,6 +43,10 @@ class Settings:
         """Whether there is a setting of this name, or of an earlier spelling."""
         return name.partition("__")[0] in cls._names() or name in cls._EARLIER
 
+    def _check_settings(self) -> None:
+        """Refuse settings of the wrong kind, by name."""
+        check_settings(self.get_params(deep=False))
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name; with `deep`, those inside a group as `group__name` too."""
         settings = {name: getattr(self, name) for name in self._names()}
@@ -56,7 +61,7 @@ class Settings:
         """Change settings by name; those inside a group as `group__name`."""
         for name, value in settings.items():
             if not self._is_setting(name):
-                raise ValueError(
+                raise SettingError(
                     f"{type(self).__name__} has no setting {name!r}; it has "
                     f"{', '.join(self._names())}."
                 )

@@ -26,7 +26,7 @@ from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.kinds import FoundKinds, find_kinds
-from robustbn.exceptions import ContextWarning, NotFittedError
+from robustbn.exceptions import ContextWarning, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class ShownEstimator(TableEstimator):
     def _find_origins(self, p_value: float = TUNING.where_p_value) -> list[Origin]:
         """Return where bad rows come from; nothing where that is not known."""
         if not 0 < p_value < 1:
-            raise ValueError(f"p_value is a number between 0 and 1; found {p_value!r}.")
+            raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
         aside = self._aside
         if aside.counted is not None:
             return name_origins(aside.counted.tallies, aside.counted.together, p_value)

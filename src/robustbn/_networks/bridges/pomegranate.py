@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn.exceptions import MissingDependencyError, NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
 DTYPES = ("float32", "float64")
@@ -30,7 +30,7 @@ def to_pomegranate(network: BayesianNetwork, dtype: str = "float32") -> Any:
     """
     torch, pomegranate = _import_pomegranate("to_pomegranate")
     if dtype not in DTYPES:
-        raise ValueError(f"Unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}.")
+        raise SettingError(f"Unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}.")
     column = {node: k for k, node in enumerate(network.nodes)}
     if not network.has_cpts:
         return pomegranate.bayesian_network.BayesianNetwork(

@@ -13,6 +13,7 @@ from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector
 from robustbn._core.tuning import TUNING, Tuning
 from robustbn._rows.kernels import KERNELS, has_native
+from robustbn.exceptions import SettingError
 
 
 def gather(
@@ -50,7 +51,7 @@ def gather(
         asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
         engine = asked or ("native" if has_native() else "numpy")
     if engine not in KERNELS:
-        raise ValueError(f"Unknown engine {engine!r}; choose one of {', '.join(KERNELS)}.")
+        raise SettingError(f"Unknown engine {engine!r}; choose one of {', '.join(KERNELS)}.")
     module = importlib.import_module(f"robustbn._rows.holes.{engine}")
     holes: Holes = module.make_holes(layout, n_threads, seed, tuning)
     holes.add(codes, weights)

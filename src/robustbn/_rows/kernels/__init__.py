@@ -10,7 +10,7 @@ from functools import cache
 from typing import cast
 
 from robustbn._core.protocols import Kernels
-from robustbn.exceptions import SlowBackendWarning
+from robustbn.exceptions import SettingError, SlowBackendWarning
 
 KERNELS = ("native", "numpy")
 
@@ -21,7 +21,7 @@ def load_kernels(name: str | None = None) -> Kernels:
         asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
         name = asked or _default_name()
     if name not in KERNELS:
-        raise ValueError(f"Unknown kernels {name!r}; choose one of {', '.join(KERNELS)}.")
+        raise SettingError(f"Unknown kernels {name!r}; choose one of {', '.join(KERNELS)}.")
     return cast("Kernels", importlib.import_module(f"robustbn._rows.kernels.{name}"))
 
 

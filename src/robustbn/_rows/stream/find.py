@@ -15,7 +15,7 @@ from robustbn._core.protocols import Column
 from robustbn._rows.stream.parts import Part, open_anew
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, SettingError
 
 PART_ROWS = 2**22  # row groups are read together up to so many rows
 READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}  # what is decoded is held in memory
@@ -34,7 +34,7 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
     config : how text files are read.
     """
     if on_error not in ("raise", "skip"):
-        raise ValueError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
+        raise SettingError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
     if isinstance(table, Table):
         raise DataError(
             "This table was read into memory already, and cannot be read in stretches: give the "

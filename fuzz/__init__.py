@@ -1,0 +1,1 @@
+"""Random damage to everything that is read; see `python -m fuzz --help`."""
