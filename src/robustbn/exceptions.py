@@ -6,9 +6,29 @@ would expect (`ValueError`, `MemoryError`, ...), so that both kinds of `except` 
 
 from __future__ import annotations
 
+import re
+
+LONGEST_NAME = 1000  # that is shown whole
+_LONG = re.compile(rf"'[^']{{{LONGEST_NAME},}}'|\"[^\"]{{{LONGEST_NAME},}}\"|\S{{{LONGEST_NAME},}}")
+
+
+def shorten_name(text: str) -> str:
+    """Return a name or label, shortened if it has more than 1,000 characters.
+
+    >>> shorten_name("a" * 5000)[-26:]
+    'aaaa... (5,000 characters)'
+    """
+    if len(text) <= LONGEST_NAME:
+        return text
+    return f"{text[:60]}... ({len(text):,} characters)"
+
 
 class RobustBNError(Exception):
-    """Base of every error raised on purpose."""
+    """Base of every error raised on purpose. Its message shows long names in part."""
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return said if len(said) <= LONGEST_NAME else _LONG.sub(lambda m: shorten_name(m[0]), said)
 
 
 class NetworkError(RobustBNError, ValueError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -39,13 +41,24 @@ def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
 
 def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     """Return the error that says what memory was needed for, where nobody knows how much."""
-    asked = re.search(r"(?:size|allocate) ([0-9.]+ ?[KMGT]?i?B?)", str(error))
+    asked = re.search(r"(?:size|allocate) ([0-9.]+ ?[KMGTP]?i?B?)", str(error))
     more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
     return InsufficientMemoryError(
         f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, read "
         "fewer columns or rows at a time (a path with backend='stream'), or use a machine with "
         "more memory."
     )
+
+
+@contextmanager
+def telling_memory(purpose: str) -> Iterator[None]:
+    """Turn a failed allocation, wherever it was, into an error that says what it was for."""
+    try:
+        yield
+    except InsufficientMemoryError:
+        raise
+    except MemoryError as error:
+        raise out_of_memory(purpose, error) from None
 
 
 def _say_size(text: str) -> str:

@@ -237,7 +237,7 @@ def _check_bins(bins: Any, where: str) -> None:
     if not isinstance(bins, str | Integral) and hasattr(bins, "__iter__"):
         edges = list(bins)
         ordered = all(a <= b for a, b in pairwise(edges))
-        if edges and all(isinstance(e, Real) and math.isfinite(e) for e in edges) and ordered:
+        if all(isinstance(e, Real) and math.isfinite(e) for e in edges) and ordered:
             return
     raise SettingError(
         f"{where} is a list of increasing inner edges, such as [18, 65] for three states; a number "

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustbn._core.allocate import telling_memory
 from robustbn._core.elsewhere import name_of, url_of
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
@@ -32,6 +33,7 @@ FORMATS = {  # suffix -> format; `<format>.py` reads and writes it
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
 
 
+@telling_memory("Reading the network")
 def read_network(
     path: str | Path,
     *,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.nearby import nearest_name
@@ -36,6 +36,7 @@ from robustbn.network import BayesianNetwork
 MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
 
 
+@telling_memory("Reading the table")
 def read_table(
     table: Any,
     network: BayesianNetwork,

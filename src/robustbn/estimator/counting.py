@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robustbn._core.allocate import telling_memory
 from robustbn._core.protocols import RowVector
 from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
 from robustbn._learn.filling import completing, describe_completion
@@ -77,6 +78,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.n_threads = n_threads
         self.kernels = kernels
 
+    @telling_memory("Counting")
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of a table and set `network_`.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
 from robustbn._core.judged import DOUBT
@@ -206,6 +207,7 @@ class RobustEstimator(ShownEstimator):
         """
         return self._learn_from(X, sample_weight, known)
 
+    @telling_memory("Learning the tables")
     def _learn_from(
         self,
         X: Any,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from typing import Any
 
 from robustbn._show.page.advice import (
@@ -23,7 +24,8 @@ from robustbn._show.page.charts import draw_rounds, draw_spectrum, draw_weights
 from robustbn._show.page.content import FEW_ROWS, Report, as_text, percent, shorten
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.payload import page_data, to_script_json
-from robustbn.exceptions import MissingDependencyError
+from robustbn.exceptions import LONGEST_NAME, MissingDependencyError, shorten_name
+from robustbn.network import BayesianNetwork
 
 SCRIPTS = ("page.js", "tables.js", "rows.js", "graph.js")
 STYLES = ("look.css", "page.css")  # the first is the look of all pages
@@ -64,7 +66,16 @@ def render_page(report: Report) -> str:
         spectrum=Markup(draw_spectrum(report.rounds)),  # noqa: S704
         rounds=Markup(draw_rounds(report.rounds)),  # noqa: S704
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return shorten_names(page.encode("utf-8", "replace").decode("utf-8"), report.network)
+
+
+def shorten_names(page: str, network: BayesianNetwork) -> str:
+    """Return a page in which names and labels of more than 1,000 characters are shown in part."""
+    names = [str(text) for node in network.nodes for text in (node, *network.states[node])]
+    for name in sorted({n for n in names if len(n) > LONGEST_NAME}, key=len, reverse=True):
+        for written in (name, html.escape(name), to_script_json(name)[1:-1]):
+            page = page.replace(written, html.escape(shorten_name(name)))
+    return page
 
 
 def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from robustbn._core.layout import Codes
 from robustbn.exceptions import CodeRangeError, DataError
 from robustbn.network import BayesianNetwork
 
+MOST_WEIGHT = 1e100  # of all rows; its square is still a number
+
 
 def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
     """Return the codes as an array of shape (N, d), without a copy if they are bytes or two each.
@@ -52,7 +54,7 @@ def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating
         array = np.asarray(weights)
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise DataError(f"Row weights must be numbers: {error}") from None
     if array.shape != (n_rows,):
         raise DataError(
@@ -67,6 +69,13 @@ def check_weights(weights: ArrayLike | None, n_rows: int) -> NDArray[np.floating
         )
     if n_rows and not array.any():
         raise DataError("Every row weight is zero: there is nothing to learn from.")
+    with np.errstate(over="ignore"):
+        total = float(array.sum(dtype=np.float64))
+    if total > MOST_WEIGHT:
+        raise DataError(
+            f"Row weights overflow: together they are {total:.3g}, more than {MOST_WEIGHT:g}. "
+            "Divide them by their mean; they are numbers of rows."
+        )
     return array
 
 
