@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BASE ?= HEAD
+SECONDS ?= 60
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest format peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz format peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -31,6 +32,9 @@ layers: $(READY)
 
 pytest: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
+
+fuzz: $(READY) ## Change files and models at random for SECONDS (60) and see that none does harm
+	$(BIN)/python -m fuzz $(SECONDS)
 
 format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .

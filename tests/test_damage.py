@@ -12,6 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from fuzz import readers
 
 from robustbn import BayesianNetwork, RobustEstimator, read_table
 from robustbn.cli import main
@@ -169,3 +170,7 @@ def test_a_damaged_column_that_nobody_reads_does_not_end_clean(tmp_path):
     assert done.exit_code == 4
     assert "t.arrow cannot be read" in done.stderr
     assert not (tmp_path / "out.arrow").exists()
+
+
+def test_a_changed_file_of_any_kind_is_refused_or_read():
+    assert readers.run(300, seed=0) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._tables.packed import require_modest_sheets
-from robustbn.exceptions import DataError, MissingDependencyError
+from robustbn.exceptions import DataError, MissingDependencyError, RobustBNError
 
 EXCEL_EXTRA = "pip install 'robustbn[openpyxl]'"
 
@@ -36,6 +36,10 @@ def write_sheet(file: Path, name: str, sheet: str | int | None, path: Path) -> s
         with path.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out, lineterminator="\n")
             writer.writerows(_rows(book[chosen], f"{name}, sheet {chosen}"))
+    except (RobustBNError, MemoryError):
+        raise
+    except Exception as error:  # of zip, XML or openpyxl itself, in the middle
+        raise DataError(f"{name} cannot be read as a workbook: {error}.") from None
     finally:
         book.close()
     return chosen
