@@ -185,7 +185,7 @@ def test_too_many_rows_for_a_file_of_them_cost_no_other_output(small, monkeypatc
 def test_fit_says_on_one_screen_what_it_found(work):
     ran = call("fit", work / "alarm.bif", work / "dirty.parquet")
     said = ran.stdout
-    assert "of 20,000 rows (10 %) do not fit this network and are left out." in said.split("\n")[0]
+    assert "of 20,000 rows (10 %) do not fit this network and are left out" in said.split("\n")[0]
     assert re.search(r"^\w+ = \w+: [\d.]+ % counted, [\d.]+ % robust$", said, re.M)
     for word in ("rows        20,000", "distrusted", "next 1", "stopped", "counting", "time"):
         assert word in said

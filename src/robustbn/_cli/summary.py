@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from robustbn.estimator import RobustEstimator
 
 MOST_TABLES = 10
-MOST_PRINTED = 5  # tables: all must fit on one screen
+MOST_PRINTED = 3  # tables: all must fit on one screen
 MOST_GROUPS = 3
-MOST_SAID = 150  # characters of a kind: two lines of a screen
+MOST_SAID = 64  # characters of a kind: one line of a screen
 ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
 
@@ -197,7 +197,6 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     console.print()
     left_out = "; ".join(f"{n:,} left out, {why}" for why, n in table["left_out_because"].items())
     ignored = table["columns_ignored"]
-    share = facts["rows_distrusted"] / max(table["rows"], 1)
     print_facts(
         console,
         {
@@ -207,8 +206,6 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             else None,
             "states": say_found(facts["states"]) if facts.get("states") else None,
             "missing": table["missing"] or None,
-            "distrusted": f"{facts['rows_distrusted']:,} of {table['rows']:,} rows "
-            f"({percent(share)})",
             "stopped": facts["status"],
             "unseen": facts["unseen"] or None,
             **{f"kind {n + 1}": _say_kind(kind) for n, kind in enumerate(facts["kinds"][:2])},
