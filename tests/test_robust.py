@@ -402,7 +402,7 @@ def test_numbers_of_numpy_are_numbers():
     X = np.random.default_rng(0).integers(0, 2, (2000, 6)).astype(np.uint8)
     fit = RobustEstimator(COINS, np.float32(0.1), sample_rows=np.int64(1000), random_state=0).fit(X)
     assert "eps = 0.1" in str(fit.diagnose())
-    with pytest.raises(ValueError, match="sample_rows is a number of rows"):
+    with pytest.raises(ValueError, match="sample_rows is a whole number"):
         RobustEstimator(COINS, sample_rows=1e3).fit(X)
 
 
@@ -510,7 +510,7 @@ def test_other_wrong_settings_are_refused():
         RobustEstimator(COINS, schedule="x").fit(X)
     with pytest.raises(ValueError, match="Unknown method 'x'"):
         RobustEstimator(COINS, method="x").fit(X)
-    with pytest.raises(ValueError, match="sample_rows is a number"):
+    with pytest.raises(ValueError, match="sample_rows is a whole number"):
         RobustEstimator(COINS, sample_rows=0).fit(X)
     with pytest.raises(DataError, match="no rows"):
         RobustEstimator(COINS).fit(X[:0])

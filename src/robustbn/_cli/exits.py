@@ -16,6 +16,7 @@ from robustbn.exceptions import (
     ModelFileError,
     NetworkError,
     RobustBNError,
+    SettingError,
 )
 
 FAIL_OVER = 1  # more rows are distrusted than --fail-over allows
@@ -32,6 +33,7 @@ CODES: tuple[tuple[type[Exception], int], ...] = (
     (MissingDependencyError, MACHINE),
     (ModelFileError, NETWORK),
     (NetworkError, NETWORK),
+    (SettingError, USAGE),
     (DataError, DATA),
     (RobustBNError, DATA),
     (OSError, MACHINE),

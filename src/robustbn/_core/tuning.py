@@ -127,6 +127,9 @@ class Tuning:
     )
 
     # --- copies by design -------------------------------------------------------------------------
+    design_rare: float = _number(
+        0.2, "share of rows", "that should appear once: fewer may all be bad rows of a few patterns"
+    )
     design_share: float = _number(
         0.45,
         "share of rows",

@@ -64,7 +64,10 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
     is_design = divisor > 1
     most = 0
     if rare is not None:
-        is_alike = _least_repeated(rare.seen, tuning) > tuning.design_share
+        n_rare = float(rare.seen.sum()) * rare.scale
+        is_alike = _least_repeated(
+            rare.seen, tuning
+        ) > tuning.design_share and n_rare >= tuning.design_rare * len(study.prints)
         is_design |= is_alike
         if is_alike or copies == "count":
             most = _most_copies(rare, tuning)
