@@ -20,6 +20,7 @@ import robustbn
 from robustbn import read_network, read_table
 from robustbn._core.inflation import RATIO_SETTING
 from robustbn._rows.stream.checkpoint import Checkpoint
+from robustbn._tables.ipc_sizes import count_unpacked_bytes
 from robustbn.exceptions import CheckpointError, DataError
 from tests.tables import one_node
 
@@ -52,6 +53,12 @@ def parquet(table, **settings):
     return sink.getvalue()
 
 
+def arrow(table):
+    sink = io.BytesIO()
+    feather.write_feather(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
 BOMBS = {
     "rows.csv.gz": (lambda: gzip.compress(b"a\n" + b"no\n" * MANY, 1), FAR_MORE),
     "rows.csv.zst": (lambda: zstd(b"a\n" + b"no\n" * MANY), FAR_MORE),
@@ -73,6 +80,7 @@ BOMBS = {
         lambda: parquet(pa.table({"a": pa.array(np.zeros(3 * MANY, bool))})),
         "more than 33,554,432 rows, far more",
     ),
+    "page.arrow": (lambda: arrow(pa.table({"a": ["n" * MANY] * 3})), FAR_MORE),
     "net.bif.gz": (lambda: gzip.compress(b" " * MANY, 1), FAR_MORE),
     "net.json.gz": (lambda: gzip.compress(b"[]," * MANY, 1), FAR_MORE),
     "net.xdsl.gz": (lambda: gzip.compress(b"<smile>" + b"<n/>" * 2_000_000, 1), "more tags than"),
@@ -130,6 +138,14 @@ def test_brackets_in_text_and_long_lists_are_no_depth(tmp_path):
     assert len(read_table(tmp_path / "t.jsonl", one_node("no", "yes"))) == 6
     (tmp_path / "t.jsonl").write_text('{"a": "no", "l": [' + "[1]," * 5000 + "[1]]}\n")
     assert len(read_table(tmp_path / "t.jsonl", one_node("no", "yes"))) == 1
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_an_arrow_file_says_how_much_it_holds(compression, tmp_path):
+    table = pa.table({"a": pa.array(["x", "y"] * 5000).dictionary_encode(), "b": range(10_000)})
+    feather.write_feather(table, tmp_path / "t.arrow", compression=compression, chunksize=1000)
+    held = table.nbytes
+    assert held <= count_unpacked_bytes(tmp_path / "t.arrow") <= 1.2 * held
 
 
 def test_columns_of_nothing_and_of_runs_are_read_quickly(tmp_path):

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import column_of, plain_columns
+from robustbn._tables.ipc_sizes import count_unpacked_bytes
 from robustbn._tables.packed import require_modest_rows
 from robustbn._tables.soundness import check_array
 from robustbn._tables.sources import BLOCK_ROWS, Source
@@ -31,6 +32,8 @@ def open_ipc(files: Sequence[Path], where: str, folders: Sequence[Mapping[str, s
     ----------
     folders : of each file, the columns that its folders hold the value of, such as `year=2024`.
     """
+    for file in files:
+        require_modest_rows(file, 0, count_unpacked_bytes(file))
     schema = read_schema(files[0], folders[0])
     names = tuple(schema.names)
     counts = [(str(file), count_rows(file)) for file in files]
