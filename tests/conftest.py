@@ -33,3 +33,21 @@ def sprinkler() -> BayesianNetwork:
             "sprinkler": [[0.6, 0.4], [0.99, 0.01]],
         },
     )
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A real browser; the test is skipped with a reason where there is none."""
+    from tests.browser import open_browser
+
+    with open_browser(tmp_path_factory.mktemp("downloads")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clean(browser):
+    """The browser, and after the test: not a word in its log, not a request."""
+    yield browser
+    browser.resize(1360, 900)
+    assert browser.complaints() == []
+    assert browser.requests() == []

@@ -16,7 +16,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from robustbn import BayesianNetwork, read_table
+from robustbn import BayesianNetwork, random_network, read_table, sample
 
 NETWORK = BayesianNetwork(
     {"wet": ["rain"], "rain": [], "where": []},
@@ -224,3 +224,22 @@ def codes_of(frame):
     return np.stack([[NETWORK.states[n].index(v) for v in frame[n]] for n in NODES], axis=1).astype(
         np.uint8
     )
+
+
+def draw_feeds(n_rows):
+    """Return a tree, rows of which feed-3's are noise from 7 March on, which those are, and rng."""
+    network = random_network("tree", 20, random_state=0)
+    rng = np.random.default_rng(0)
+    rows = sample(network, n_rows, random_state=0)
+    feed = rng.choice(["feed-1", "feed-2", "feed-3", "feed-4"], n_rows)
+    day = pd.Timestamp("2024-02-01") + pd.to_timedelta(np.arange(n_rows) * 60 // n_rows, "D")
+    is_bad = (feed == "feed-3") & (day >= pd.Timestamp("2024-03-07"))
+    noise = np.column_stack([rng.permutation(column) for column in rows.T])
+    rows = np.where(is_bad[:, None], noise, rows)
+    frame = pd.DataFrame(
+        {n: np.array(network.states[n], object)[rows[:, k]] for k, n in enumerate(network.nodes)}
+    )
+    frame["feed"], frame["day"] = feed, day
+    frame["uid"] = [f"u{k:05d}" for k in range(n_rows)]
+    frame["sensor"] = rng.integers(0, 200, n_rows)
+    return network, frame, is_bad, rng

@@ -20,30 +20,17 @@ from robustbn._tables.context import ContextCoder
 from robustbn._tables.groups import ContextSummary, group_rows
 from robustbn.cli import main
 from robustbn.exceptions import ContextWarning, DataError, NotFittedError
+from tests.tables import draw_feeds
 
 N_ROWS = 12_000
 
 
 @pytest.fixture(scope="module")
 def feeds():
-    """Rows of a random tree; those of feed-3 are noise from 7 March on."""
-    network = robustbn.random_network("tree", 20, random_state=0)
-    rng = np.random.default_rng(0)
-    rows = robustbn.sample(network, N_ROWS, random_state=0)
-    feed = rng.choice(["feed-1", "feed-2", "feed-3", "feed-4"], N_ROWS)
-    day = pd.Timestamp("2024-02-01") + pd.to_timedelta(np.arange(N_ROWS) * 60 // N_ROWS, "D")
-    is_bad = (feed == "feed-3") & (day >= pd.Timestamp("2024-03-07"))
-    noise = np.column_stack([rng.permutation(column) for column in rows.T])
-    rows = np.where(is_bad[:, None], noise, rows)
-    frame = pd.DataFrame(
-        {n: np.array(network.states[n], object)[rows[:, k]] for k, n in enumerate(network.nodes)}
-    )
-    frame["feed"], frame["day"] = feed, day
-    frame["uid"] = [f"u{k:05d}" for k in range(N_ROWS)]
-    frame["sensor"] = rng.integers(0, 200, N_ROWS)
+    network, frame, is_bad, rng = draw_feeds(N_ROWS)
     frame["heat"] = rng.normal(20, 5, N_ROWS) + 8 * is_bad
     frame.loc[frame.index[::17], "heat"] = np.nan
-    frame["seen"] = day + pd.to_timedelta(rng.integers(0, 24 * 60, N_ROWS), "min")
+    frame["seen"] = frame["day"] + pd.to_timedelta(rng.integers(0, 24 * 60, N_ROWS), "min")
     return network, frame
 
 

@@ -13,7 +13,6 @@ from robustbn import random_network
 from robustbn._core.origins import Origin
 from robustbn._show.page import render_page, verdict
 from robustbn._show.page.content import interval, percent
-from tests.browser import open_browser
 from tests.reports import HOSTILE, fit_corrupted, hostile_report, quick_report, report_of, star
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -29,20 +28,6 @@ def alarm_report(alarm):
 @pytest.fixture(scope="module")
 def page(alarm_report):
     return render_page(alarm_report)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with open_browser(tmp_path_factory.mktemp("downloads")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clean(browser):
-    """The browser, and after the test: not a word in its log, not a request."""
-    yield browser
-    assert browser.complaints() == []
-    assert browser.requests() == []
 
 
 def table_on_page(browser):

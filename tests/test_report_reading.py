@@ -21,7 +21,6 @@ from robustbn._show.page.figures import MAX_BARS, plot_table
 from robustbn._show.page.packing import bits_of, pack_rows
 from robustbn.exceptions import InsufficientMemoryError
 from robustbn.simulate import corrupt
-from tests.browser import open_browser
 from tests.reports import fit_corrupted, quick_report
 
 pytestmark = [
@@ -31,21 +30,6 @@ pytestmark = [
 N_STATES = 105
 MOST_BYTES = 1_500_000
 PAGES = re.compile(rb"/Type\s*/Page\b(?!s)")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with open_browser(tmp_path_factory.mktemp("downloads")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def clean(browser):
-    """The browser, and after the test: not a word in its log, not a request."""
-    yield browser
-    browser.resize(1360, 900)
-    assert browser.complaints() == []
-    assert browser.requests() == []
 
 
 @pytest.fixture(scope="module")

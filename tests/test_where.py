@@ -22,27 +22,14 @@ from robustbn._tables.groups import group_rows
 from robustbn.cli import main
 from robustbn.exceptions import DataError
 from tests.reports import HOSTILE, quick_report
+from tests.tables import draw_feeds
 
 N_ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
 def feeds():
-    """Rows of a random tree; those of feed-3 are noise from 7 March on."""
-    network = robustbn.random_network("tree", 20, random_state=0)
-    rng = np.random.default_rng(0)
-    rows = robustbn.sample(network, N_ROWS, random_state=0)
-    feed = rng.choice(["feed-1", "feed-2", "feed-3", "feed-4"], N_ROWS)
-    day = pd.Timestamp("2024-02-01") + pd.to_timedelta(np.arange(N_ROWS) * 60 // N_ROWS, "D")
-    is_bad = (feed == "feed-3") & (day >= pd.Timestamp("2024-03-07"))
-    noise = np.column_stack([rng.permutation(column) for column in rows.T])
-    rows = np.where(is_bad[:, None], noise, rows)
-    frame = pd.DataFrame(
-        {n: np.array(network.states[n], object)[rows[:, k]] for k, n in enumerate(network.nodes)}
-    )
-    frame["feed"], frame["day"] = feed, day
-    frame["uid"] = [f"u{k}" for k in range(N_ROWS)]
-    frame["sensor"] = rng.integers(0, 200, N_ROWS)
+    network, frame, _, rng = draw_feeds(N_ROWS)
     frame["heat"] = rng.normal(20, 5, N_ROWS)
     return network, frame
 

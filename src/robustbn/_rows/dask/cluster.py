@@ -110,10 +110,11 @@ class Partitions:
         try:
             return work()
         except distributed.CancelledError as error:
+            on_one_line = " ".join(str(error).split())
             raise DataError(
-                f"While {what}, the cluster lost what partitions are made from ({error}), {TRIES} "
-                "times. Rows that were put into the memory of a worker are lost with it: give a "
-                "frame that is read from files, or replicate what was persisted."
+                f"While {what}, the cluster lost what partitions are made from ({on_one_line}), "
+                f"{TRIES} times. Rows that were put into the memory of a worker are lost with it: "
+                "give a frame that is read from files, or replicate what was persisted."
             ) from None
 
     def _make_lost_anew(self) -> None:
