@@ -13,6 +13,7 @@ import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.joins import split_columns
+from robustbn._learn.causes.judging import find_spoilt
 from robustbn._learn.causes.labels import assign
 from robustbn._learn.causes.naming import Inquiry, name_causes
 from robustbn._learn.causes.pairs import Pairs
@@ -115,6 +116,69 @@ def test_kinds_that_one_cause_made_have_it_in_common(alarm):
     found, rest = name_causes(kinds, None, TUNING)
     assert [named.name for named in found] == ["shifted columns"] * 2
     assert rest is None
+
+
+def test_rows_that_do_not_show_that_they_were_spoilt_are_allowed_for(alarm):
+    good, bad, _ = spoil(alarm, "swapped columns", 1)
+    shown = alarm.nodes.index("BP")
+
+    def hold(codes):  # a model that sees only some of the spoilt rows
+        return (codes[:, shown] == 0).astype(float)
+
+    seen = hold(bad) > 0
+    assert 0.1 < seen.mean() < 0.9
+    blind = set_beside(alarm, good, bad[seen])
+    sides = replace(blind, hold=hold)
+    of_blind, of_sides = (
+        dict(zip((s.name for s in i.suspects), i.explained, strict=True))
+        for i in (Inquiry.of(blind), Inquiry.of(sides))
+    )
+    assert of_sides["swapped columns"] > 0.95
+    assert of_sides["swapped columns"] > of_blind["swapped columns"] + 0.05
+
+
+def judge_class(network, good, of_class):
+    """Return whether rows beside good ones, as a class of them, are found to be spoilt."""
+    codes, n = np.vstack([good, of_class]), len(good)
+    shares = np.zeros((len(codes), 2), np.float32)
+    shares[:n, 0] = shares[n:, 1] = 1
+    base, is_bad = np.ones(len(codes), np.float32), np.zeros(1, bool)
+    return bool(find_spoilt(network.layout, codes, base, shares, is_bad, TUNING)[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_class_is_spoilt_only_by_what_no_population_does(alarm, way):
+    good, bad, _ = spoil(alarm, way, 1)
+    assert judge_class(alarm, good, bad) == (way in ("stuck columns", "shifted columns"))
+
+
+def test_a_class_that_never_varies_in_some_columns_is_no_stuck_sensor(alarm):
+    good = sample(alarm, 20_000, 5)
+    is_apart = (good[:, alarm.nodes.index("KINKEDTUBE")] == 0) & (good.sum(axis=1) % 2 == 0)
+    assert 200 < is_apart.sum() < 2_000
+    assert not judge_class(alarm, good[~is_apart], good[is_apart])
+
+
+def test_columns_that_take_other_values_in_another_class_are_a_block_and_not_stuck(alarm):
+    good, bad, _ = spoil(alarm, "stuck columns", 1)
+    columns = np.flatnonzero((bad == bad[0]).all(axis=0))
+    others = good[:N_BAD].copy()
+    others[:, columns] = (bad[0, columns] + 1) % np.array(alarm.layout.cards)[columns]
+    codes = np.vstack([good, bad, others])
+    shares = np.zeros((len(codes), 3), np.float32)
+    shares[np.arange(len(codes)), np.repeat([0, 1, 2], [len(good), len(bad), len(others)])] = 1
+    base, is_bad = np.ones(len(codes), np.float32), np.zeros(2, bool)
+    assert not find_spoilt(alarm.layout, codes, base, shares, is_bad, TUNING).any()
+    is_bad[1] = True  # a class that is left out of the good rows says nothing of the first
+    assert find_spoilt(alarm.layout, codes, base, shares, is_bad, TUNING).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(("way", "least"), [("stuck columns", 0.5), ("clean", 0.0)])
+def test_two_stuck_columns_are_told_from_a_class(way, least):
+    pytest.importorskip("pgmpy")
+    record = measure_cause(CauseCell("bif:insurance", way, 0.1, 20_000, 0))
+    assert record["caught"] >= least
+    assert record["lost"] <= 0.05 * (way != "clean")
 
 
 def test_holes_do_not_hide_a_cause(alarm):

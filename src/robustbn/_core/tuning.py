@@ -302,12 +302,21 @@ class Tuning:
     cause_together: float = _number(
         0.9, "share of nats", "of all kinds together, for a cause that they have in common"
     )
+    cause_judges: float = _number(
+        0.95, "share of nats", "that makes spoilt rows of a class: real classes reach 0.90"
+    )
+    cause_judges_share: float = _number(
+        0.2, "share of rows", "in a larger class, columns that never vary are answers to a question"
+    )
     cause_covered: float = _number(0.5, "share of rows", "of a kind that are near few templates")
     cause_copied: float = _number(
         0.8, "nats of own tables", "that templates must bring: other causes bring up to 0.6"
     )
     cause_population: float = _number(
         0.7, "share of nats", "that any other cause may explain of another population"
+    )
+    cause_left: float = _number(
+        8.0, "nats a row", "or left by any other cause: other causes leave up to 4"
     )
     cause_breadth: float = _number(
         0.4, "share of tables", "in which another population differs, and four at least"

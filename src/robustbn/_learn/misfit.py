@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Repeats, RowModel
+from robustbn._learn.causes.judging import find_spoilt
 from robustbn._learn.edges import filtered_rows_as_kind, is_no_kind
 from robustbn._learn.judgement import accept, find_standings
 from robustbn._learn.population import LEAST_DRAWN
@@ -37,6 +38,7 @@ class Described:
     search : components, and what the main class looks like beside them.
     is_bad : which components are bad rows, no more than contamination allows; shape (K,).
     share_standing_out : of the rows in all components that stand out.
+    share_dubious : of the rows in components that are bad, if at all, by what was done to them.
     looks_exact : whether the main class looks like rows of the network.
     rounds : what happened.
     """
@@ -44,6 +46,7 @@ class Described:
     search: Search
     is_bad: NDArray[np.bool_]
     share_standing_out: float
+    share_dubious: float
     looks_exact: bool
     rounds: tuple[Round, ...]
 
@@ -66,8 +69,7 @@ def learn_allowing_misfit(
     tuning = study.config.tuning
     chosen = study.choose(tuning.tied_rows)
     described = describe_rows(study, copies, chosen)
-    shares, is_bad = described.shares, described.is_bad
-    is_dubious = shares[~is_bad].sum() > tuning.exact_dubious
+    shares, is_dubious = described.shares, described.share_dubious > tuning.exact_dubious
     if described.looks_exact and not is_dubious and shares.sum() <= tuning.standing_share:
         verdict = learn_exactly(described.rounds)
         removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
@@ -110,10 +112,22 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     config, is_exhausted = study.config, search.is_exhausted or looks_exact
     tuning = config.tuning
     stands_out = accept(standings, shares, is_exhausted, tuning)
-    is_bad = stands_out
-    if shares[stands_out].sum() > config.ceiling:
+    is_spoilt = find_spoilt(
+        sample.rows.layout,
+        study.survey.codes[chosen.which],
+        sample.base,
+        search.population.shares,
+        stands_out,
+        tuning,
+    )
+    is_bad = stands_out | is_spoilt
+    standing_out = float(shares[is_bad].sum())
+    if standing_out > config.ceiling:
         is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)
-    return Described(search, is_bad, float(shares[stands_out].sum()), looks_exact, rounds)
+    is_dubious = ~(is_bad & ~is_spoilt)
+    return Described(
+        search, is_bad, standing_out, float(shares[is_dubious].sum()), looks_exact, rounds
+    )
 
 
 def _looks_exact(

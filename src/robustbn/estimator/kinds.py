@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import RobustFit
+from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.pairs import Pairs
-from robustbn._learn.causes.sides import Sides
+from robustbn._learn.causes.sides import Sides, spread
 from robustbn._show.causes import tell_cause
 from robustbn._show.words import describe_kinds, order_kinds
 from robustbn.network import BayesianNetwork
@@ -82,18 +84,24 @@ class AtHand:
             ]
         )
         rows, model = load(codes), fit.model
-        trust = model.weigh(rows).astype(np.float64)
-        of_kind = np.empty((len(codes), 0))
-        if model.n_kinds:
-            of_kind = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
-        unheld = np.clip(1 - trust - of_kind.sum(axis=1), 0, 1) * (trust < DOUBT)
+        belongs, trust = _tell_apart(rows, model)
         return cls(
             np.concatenate([judged.numbers, judged.drawn[is_trusted]]),
             codes,
             stands_for,
-            np.hstack([of_kind, unheld[:, None]]),
+            belongs,
             trust,
         )
+
+
+def _tell_apart(rows: Rows, model: RowModel) -> tuple[Vector, Vector]:
+    """Return how surely rows are of each kind, none of them last; and the trust in each."""
+    trust = model.weigh(rows).astype(np.float64)
+    of_kind = np.empty((rows.n_rows, 0))
+    if model.n_kinds:
+        of_kind = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
+    unheld = np.clip(1 - trust - of_kind.sum(axis=1), 0, 1) * (trust < DOUBT)
+    return np.hstack([of_kind, unheld[:, None]]), trust
 
 
 def find_kinds(
@@ -116,7 +124,7 @@ def find_kinds(
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows):
         belongs[:, -1] = 0
     found = describe_found(network, fit, load(at_hand.codes).count(belongs))
-    causes = _find_causes(network, fit, at_hand, found.columns)
+    causes = _find_causes(network, fit, at_hand, found.columns, load)
     kinds = [
         replace(
             kind,
@@ -188,11 +196,11 @@ def _find_moved(network: BayesianNetwork, fit: RobustFit, counts: Vector) -> tup
 
 
 def _find_causes(
-    network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, columns: Sequence[int]
+    network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, columns: Sequence[int], load: Load
 ) -> list[Cause | None]:
     """Return the cause of each kind; what no kind holds is judged by itself."""
     least, cells, most = COMPARED
-    good = _spread(
+    good = spread(
         np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
     )
     layout, codes, trust = network.layout, _by_column(at_hand.codes[good]), at_hand.trust[good]
@@ -200,11 +208,12 @@ def _find_causes(
     sides = {}
     for column in columns:
         belongs = at_hand.belongs[:, column] * at_hand.stands_for
-        some = _spread(np.flatnonzero(belongs > 1e-3), MOST_OF_KIND)
+        some = spread(np.flatnonzero(belongs > 1e-3), MOST_OF_KIND)
         of_kind = _by_column(at_hand.codes[some])
         sides[column] = Sides(
-            layout.cards, layout.families, of_kind, belongs[some], codes, trust, of_good, rng
-        )
+            layout.cards, layout.families, of_kind, belongs[some], codes, trust, of_good, rng,
+            partial(_hold, load, fit.model, column),
+        )  # fmt: skip
     last = sides.pop(fit.model.n_kinds, None)
     named, of_last = name_causes(list(sides.values()), last, TUNING)
     found: dict[int, Named | None] = dict(zip(sides, named, strict=True))
@@ -217,16 +226,15 @@ def _find_causes(
     ]
 
 
+def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
+    """Return how surely rows are of one kind."""
+    belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
+    return belongs
+
+
 def _by_column(codes: Codes) -> Codes:
     """Return codes whose columns are each in one piece: they are read column by column."""
     return np.asfortranarray(codes)
-
-
-def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return at most so many of some places, evenly."""
-    if len(places) <= most:
-        return places
-    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]
 
 
 # --- examples -------------------------------------------------------------------------------------

@@ -22,9 +22,26 @@ Sources = NDArray[np.int64]  # for each column the one that its values came from
 def find_moved(sides: Sides) -> list[Suspect]:
     """Return columns whose values come from the next or the one before, and pairs swapped."""
     sources = _Sources(sides)
-    suspects = [found for step in (1, -1) if (found := _find_shifted(sides, sources, step))]
-    swapped = _find_swapped(sides, sources)
-    return suspects if swapped is None else [*suspects, swapped]
+    suspects = [_find_shifted(sides, sources, step) for step in (1, -1)]
+    suspects.append(_find_swapped(sides, sources))
+    return [found for found in suspects if found is not None]
+
+
+def find_shifted(sides: Sides, least: float) -> list[Suspect]:
+    """Return columns whose values come from the next or the one before.
+
+    Parameters
+    ----------
+    least : nats that the states of the columns, each by itself, must bring.
+    """
+    sources, d = _Sources(sides), sides.n_columns
+    found = []
+    for step in (1, -1) if d >= LEAST_SHIFTED else ():
+        gain = sources.shifting(step)
+        first, last = _best_stretch(gain)
+        if sum(gain[first:last]) >= least:
+            found.append(_find_shifted(sides, sources, step))
+    return [suspect for suspect in found if suspect is not None]
 
 
 class _Sources:
@@ -50,6 +67,11 @@ class _Sources:
             seen = self._sides.of_kind.alone(column)
             self._alone[column, source] = float(seen @ np.log(good / good.sum()))
         return self._alone[column, source]
+
+    def shifting(self, step: int) -> list[float]:
+        """Return what each column by itself gains if its values came from a neighbour."""
+        d = self._sides.n_columns
+        return [self.alone(c, (c - step) % d) - self.alone(c, c) for c in range(d)]
 
     def along(self, one: int, other: int, of_one: int, of_other: int) -> float:
         """Return what the dependence of two sources says of two columns."""
@@ -122,8 +144,7 @@ def _find_shifted(sides: Sides, sources: _Sources, step: int) -> Suspect | None:
     d = sides.n_columns
     if d < LEAST_SHIFTED:
         return None
-    gain = [sources.alone(c, (c - step) % d) - sources.alone(c, c) for c in range(d)]
-    starts = ((0, d), _best_stretch(gain))
+    starts = ((0, d), _best_stretch(sources.shifting(step)))
     ends = {_improve_ends(sources, d, step, first, last) for first, last in starts}
     first, last = max(ends, key=lambda e: sources.total(_shift(d, e[0], e[1], step)))
     return _try_sources(

@@ -8,12 +8,14 @@ another explains about as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import Vector
 from robustbn._core.tuning import Tuning
 from robustbn._learn.causes.joins import find_joins
 from robustbn._learn.causes.labels import find_swapped_labels
@@ -73,9 +75,12 @@ class Inquiry:
         best: dict[str, Suspect] = {}
         for suspect in tried:
             best.setdefault(suspect.name, suspect)
+        nats = {s: _count_nats(sides, s) for s in best.values()}
+        suspects = tuple(
+            sorted(nats, key=lambda s: nats[s] - sides.price * s.n_parameters, reverse=True)
+        )
         whole = max(sides.unexplained, 1e-9)
-        suspects = tuple(best.values())
-        explained = tuple(s.trial.total / whole for s in suspects)
+        explained = tuple(nats[s] / whole for s in suspects)
         return cls(sides, suspects, explained, find_templates(sides))
 
     def decide(self, tuning: Tuning) -> Named | None:
@@ -146,8 +151,9 @@ class Inquiry:
         sides = self.sides
         paid = sides.paid[: len(sides.network)]
         n_broken = int(np.count_nonzero(paid > 0))
+        nats_a_row = sides.unexplained / sides.n_rows
         is_simple = any(
-            share > tuning.cause_population
+            share > tuning.cause_population and (1 - share) * nats_a_row < tuning.cause_left
             if _is_of_rows(suspect)
             else self._is_enough(suspect, tuning)
             for suspect, share in zip(self.suspects, self.explained, strict=True)
@@ -159,7 +165,7 @@ class Inquiry:
             details = {"templates": None, "noise": 0.0}
             return Named(COPIES, tuple(range(sides.n_columns)), copied, details)
         gain = 0.0 if self.templates is None else self.templates.gain * sides.n_rows
-        if gain > 0.5 * tuning.cause_copied * float(paid.sum()):
+        if gain > 0.75 * tuning.cause_copied * float(paid.sum()):
             return None
         columns = np.argsort(-paid, kind="stable")[:n_broken]
         named = tuple(sides.network[i][-1] for i in columns.tolist())
@@ -174,6 +180,13 @@ def _least_explained(suspect: Suspect, tuning: Tuning) -> float:
     if suspect.name in ("noise", "defaults"):
         return tuning.cause_noise
     return tuning.cause_explains
+
+
+def _count_nats(sides: Sides, suspect: Suspect) -> float:
+    """Return the nats that a cause explains, if it spoils rows also as those of them seen to be."""
+    if not _is_of_rows(suspect):
+        return suspect.trial.total
+    return max(suspect.trial.total, sides.attempt_held(suspect.trial.spoilt))
 
 
 def _is_of_rows(suspect: Suspect) -> bool:
@@ -221,4 +234,9 @@ def join_sides(kinds: Sequence[Sides]) -> Sides:
         first.good_weights,
         first.of_good,
         first.rng,
+        _hold_together([sides.hold for sides in kinds if sides.hold is not None]),
     )
+
+
+def _hold_together(holds: Sequence[Callable[[Codes], Vector]]) -> Callable[[Codes], Vector]:
+    return lambda codes: np.sum([hold(codes) for hold in holds], axis=0)

@@ -8,7 +8,7 @@ what the network has no edge for is seen too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
 from robustbn._learn.causes.pairs import MOST_STATES_PAIRED, Pairs, strongest_tree
 
+LEAST_HELD = 0.02  # share of spoilt rows that would be seen to be
 SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be among the kind's
 
 
@@ -50,10 +51,12 @@ class Trial:
     ----------
     gain : log-likelihood of the kind's rows that it brings over good tables, by family.
     spared : share of the kind's rows that it left as they were.
+    spoilt : good rows, spoilt as it would.
     """
 
     gain: Vector
     spared: float
+    spoilt: Codes
 
     @property
     def total(self) -> float:
@@ -73,6 +76,7 @@ class Sides:
     good_codes, good_weights : good rows, and the trust in each.
     of_good : how columns go together among them.
     rng : for causes that draw.
+    hold : says how surely the model would hold rows for the kind's; None if it does not say.
     """
 
     cards: tuple[int, ...]
@@ -83,6 +87,7 @@ class Sides:
     good_weights: Vector
     of_good: Pairs
     rng: np.random.Generator
+    hold: Callable[[Codes], Vector] | None = None
 
     @property
     def n_columns(self) -> int:
@@ -258,10 +263,41 @@ class Sides:
                 mixed = (1 - spared) * counts + spared * self._good[f]
                 gain[s, f] = seen.counts @ (np.log(self._tabulate(seen, mixed, card)) - seen.good)
         best = int(gain.sum(axis=1).argmax())
-        return Trial(gain[best], SPARED[best])
+        return Trial(gain[best], SPARED[best], spoilt)
+
+    def attempt_held(self, spoilt: Codes) -> float:
+        """Return the nats explained by those of the spoilt rows that would be held for the kind's.
+
+        Rows that were spoilt and do not show it are not among the kind's, and good rows that seem
+        spoilt are: both change tables that the cause has not touched.
+        """
+        if self.hold is None:
+            return 0.0
+        held, held_good = (
+            self.good_weights * self.hold(codes) for codes in (spoilt, self.good_codes)
+        )
+        if held.sum() < LEAST_HELD * self.good_weights.sum():
+            return 0.0
+        held_good *= held.sum() / max(float(held_good.sum()), 1e-9)
+        gain = np.zeros(len(SPARED))
+        for seen, family in zip(self._seen, self.families, strict=True):
+            card = self.cards[family[-1]]
+            counts = self._count(spoilt, held, family)
+            good = self._count(self.good_codes, held_good, family)
+            for s, spared in enumerate(SPARED):
+                mixed = (1 - spared) * counts + spared * good
+                gain[s] += seen.counts @ (np.log(self._tabulate(seen, mixed, card)) - seen.good)
+        return float(gain.max())
 
     def gain_at(self, trial: Trial, column: int) -> float:
         """Return what a trial brings to the families whose child a column is."""
         return sum(
             float(trial.gain[f]) for f in self._by_column[column] if self.families[f][-1] == column
         )
+
+
+def spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return at most so many of some places, evenly."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(np.int64)]

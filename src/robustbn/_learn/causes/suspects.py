@@ -55,8 +55,13 @@ class Replaced:
     state: int
 
 
-def find_stuck(sides: Sides) -> list[Suspect]:
-    """Return columns that are stuck at a state, or that show a default in some of the rows."""
+def find_stuck(sides: Sides, has_defaults: bool = True) -> list[Suspect]:
+    """Return columns that are stuck at a state, or that show a default in some of the rows.
+
+    Parameters
+    ----------
+    has_defaults : whether defaults are looked for.
+    """
     replaced = [_fit_default(sides, c) for c in range(sides.n_columns)]
     paid = 2 * sides.price
     found = [c for c, r in enumerate(replaced) if r.gain > paid]
@@ -66,7 +71,7 @@ def find_stuck(sides: Sides) -> list[Suspect]:
     if stuck:
         shares = dict.fromkeys(stuck, 1.0)
         suspects.append(_try_defaults(sides, "stuck columns", shares, states, 1))
-    if found:
+    if found and has_defaults:
         shares = {c: replaced[c].share for c in found}
         suspects.append(_try_defaults(sides, "defaults", shares, states, 2))
     return suspects
