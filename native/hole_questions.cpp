@@ -119,14 +119,19 @@ Ints elimination_order(const std::vector<Ints>& neighbours, const Ints& cards) {
 Web::Web(Ints cards_, const std::vector<Ints>& members) : cards(std::move(cards_)) {
     const size_t d = cards.size();
     if (members.size() != d) throw std::invalid_argument("one family a node");
+    for (int32_t card : cards)
+        if (card < 1 || card > 65536) throw std::invalid_argument("a node has 1 to 65536 states");
     touched.resize(d);
     neighbours.resize(d);
+    std::vector<uint8_t> is_member(d);
     for (size_t i = 0; i < d; ++i) {
+        std::fill(is_member.begin(), is_member.end(), 0);
         Family family{uint32_t(n_cells), members[i], Ints(members[i].size())};
         size_t size = 1;
         for (size_t k = members[i].size(); k-- > 0;) {
             const int32_t c = members[i][k];
-            if (c < 0 || size_t(c) >= d) throw std::invalid_argument("no such column");
+            if (c < 0 || size_t(c) >= d || is_member[c]) throw std::invalid_argument("no such column");
+            is_member[c] = 1;
             family.strides[k] = int32_t(size);
             size *= size_t(cards[c]);
             if (size > size_t(std::numeric_limits<int32_t>::max()))
@@ -135,6 +140,7 @@ Web::Web(Ints cards_, const std::vector<Ints>& members) : cards(std::move(cards_
             for (int32_t other : members[i])
                 if (other != c) neighbours[c].push_back(other);
         }
+        if (!is_member[i]) throw std::invalid_argument("a node is of its own family");
         n_cells += size;
         families.push_back(std::move(family));
     }

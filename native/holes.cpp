@@ -90,7 +90,9 @@ class Holes {
     Holes(Ints cards, const std::vector<Ints>& families, size_t largest_table, int n_sweeps,
           uint64_t seed)
         : web_(std::move(cards), families), limits_{largest_table, n_sweeps, seed},
-          patterns_(web_) {}
+          patterns_(web_) {
+        require(n_sweeps >= 1, "at least one sweep");
+    }
     Holes(const Holes&) = delete;
 
     // Returns the first place whose code is out of range; nothing is added then.
@@ -172,6 +174,7 @@ class Holes {
     }
 
     size_t n_questions() const {
+        const std::lock_guard<std::mutex> lock(mutex_);
         size_t n = 0;
         for (const Questions& shard : shards_) n += shard.size();
         return n;
@@ -193,6 +196,7 @@ class Holes {
     }
 
     size_t n_bytes() const {
+        const std::lock_guard<std::mutex> lock(mutex_);
         size_t total = patterns_.bytes() + order_.capacity() * sizeof(Position) +
                        start_of_pattern_.capacity() * 8 + cost_.capacity() * 8 + program_bytes_;
         for (const Questions& shard : shards_) total += shard.bytes();
@@ -424,7 +428,7 @@ class Holes {
     Limits limits_;
     Patterns patterns_;
     Questions shards_[N_SHARDS];
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     int n_threads_ = 1;
     bool is_whole_ = true;
     // made by `prepare`
@@ -440,11 +444,13 @@ class Holes {
 }  // namespace
 
 void bind_holes(nb::module_& m) {
+    const auto as_is = nb::arg().noconvert();  // what is written into a copy would be lost
+    const auto as_is_or_none = nb::arg().noconvert().none();
     nb::class_<Holes>(m, "Holes")
         .def(nb::init<Ints, const std::vector<Ints>&, size_t, int, uint64_t>())
-        .def("add", &Holes::add, nb::arg(), nb::arg().none(), nb::arg())
-        .def("expect", &Holes::expect, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-        .def("posterior", &Holes::posterior)
+        .def("add", &Holes::add, as_is, as_is_or_none, nb::arg())
+        .def("expect", &Holes::expect, as_is, as_is, as_is_or_none, nb::arg())
+        .def("posterior", &Holes::posterior, as_is, as_is, as_is, as_is, nb::arg())
         .def_prop_ro("n_questions", &Holes::n_questions)
         .def_prop_ro("n_patterns", &Holes::n_patterns)
         .def_prop_ro("n_sampled", &Holes::n_sampled)

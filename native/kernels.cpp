@@ -395,6 +395,28 @@ void hash_block(const uint8_t* block, const Groups& groups, const uint64_t* cons
     }
 }
 
+// ---- checking -----------------------------------------------------------------------------------
+
+template <class Code>
+bool is_below(const uint8_t* codes, size_t n_entries) {
+    const Code* code = reinterpret_cast<const Code*>(codes);
+    Code largest = 0;
+    for (int r = 0; r < BLOCK; ++r) largest = code[r] > largest ? code[r] : largest;
+    return largest < n_entries;
+}
+
+bool has_codes(const uint8_t* block, const Groups& groups, int n_groups) {
+    for (int g = 0; g < n_groups; ++g) {
+        const Group& group = groups.group[g];
+        const uint8_t* codes = block + group.offset;
+        if (!(group.width == 1   ? is_below<uint8_t>(codes, group.n_entries)
+              : group.width == 2 ? is_below<uint16_t>(codes, group.n_entries)
+                                 : is_below<uint32_t>(codes, group.n_entries)))
+            return false;
+    }
+    return true;
+}
+
 // ---- drawing rows -------------------------------------------------------------------------------
 
 // A number for each (row, node) by `mix`: no state, so any block of rows can be drawn by any thread,
@@ -461,6 +483,7 @@ const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     count_blocks_weighted,
     count_blocks_weighted_float,
     hash_block,
+    has_codes,
 };
 
 }  // namespace robustbn

@@ -82,6 +82,8 @@ struct Kernels {
     // hashes[r] = sum over groups of tables[group][code of row r]; no table, nothing added
     void (*hash_block)(const uint8_t* block, const Groups& groups, const uint64_t* const* tables,
                        uint64_t* hashes);
+    // whether every code of the first groups of a block is below its group's n_entries
+    bool (*has_codes)(const uint8_t* block, const Groups& groups, int n_groups);
 };
 
 // The finalizer of splitmix64. Static, so that each file keeps its own.

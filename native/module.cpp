@@ -15,7 +15,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -113,6 +115,10 @@ class Plan {
         if (columns_.size() != widths.size() || columns_.size() != cells.size() ||
             columns_.size() != folds.size() || columns_.size() != is_blanked.size() || n_codes_.size() != cards.size())
             throw std::invalid_argument("columns, widths and cells must have one entry a group");
+        if (columns_.empty() || n_cells_ < 0) throw std::invalid_argument("a plan needs a group");
+        for (size_t j = 0; j < cards.size(); ++j)
+            if (cards[j] < 1 || n_codes_[j] < cards[j] || n_codes_[j] > MOST_CODES)
+                throw std::invalid_argument("a column has 1 to 65536 codes, of which most are states");
         size_t offset = 0, first_entry = 0, n_touching = 0;
         for (size_t g = 0; g < columns_.size(); ++g) {
             Ints group_cards;
@@ -121,6 +127,7 @@ class Plan {
                 if (c < 0 || size_t(c) >= cards.size()) throw std::invalid_argument("no such column");
                 group_cards.push_back(is_blanked[g] ? cards[c] : n_codes_[c]);
                 n_entries *= size_t(group_cards.back());
+                if (n_entries > MOST_ENTRIES) throw std::invalid_argument("too many joint states");
             }
             n_entries += is_blanked[g];
             folds_.emplace_back(folds[g].data(), folds[g].data() + folds[g].shape(0));
@@ -129,7 +136,10 @@ class Plan {
                     throw std::invalid_argument("one code a joint state, of which there are 65536");
                 n_entries = size_t(*std::max_element(folds_[g].begin(), folds_[g].end())) + 1;
             }
-            if (columns_[g].empty() || n_entries > size_t(1) << std::min(8 * widths[g], 31))
+            if (widths[g] != 1 && widths[g] != 2 && widths[g] != 4)
+                throw std::invalid_argument("a code has 1, 2 or 4 bytes");
+            if (columns_[g].empty() || n_entries > size_t(1) << std::min(8 * widths[g], 31) ||
+                (cells[g].empty() && n_entries > MOST_CODES))
                 throw std::invalid_argument("a group's codes do not fit its width");
             group_cards_.push_back(std::move(group_cards));
             groups_.push_back({widths[g], int(columns_[g].size()), nullptr, nullptr, offset,
@@ -204,7 +214,26 @@ class Plan {
         return hash_table_of_.data();
     }
 
+    // Whoever hands over rows: they are blocks of this plan, and lie where codes of its widths may.
+    void require_blocks(const uint8_t* packed, size_t n_bytes, size_t n_rows) const {
+        const size_t n_blocks = n_rows / BLOCK + (n_rows % BLOCK != 0);
+        if (n_bytes % view_.block_bytes || n_bytes / view_.block_bytes != n_blocks)
+            throw std::invalid_argument("packed has the wrong size");
+        if (n_bytes && reinterpret_cast<uintptr_t>(packed) % sizeof(uint32_t))
+            throw std::invalid_argument("packed is not aligned");
+    }
+
+    // Codes that no table has an entry for would be looked up elsewhere in memory.
+    void require_codes(const Kernels& k, const uint8_t* blocks, size_t n_blocks, int n_groups) const {
+        for (size_t b = 0; b < n_blocks; ++b)
+            if (!k.has_codes(blocks + b * view_.block_bytes, view_, n_groups))
+                throw std::invalid_argument("a packed code is out of range");
+    }
+
   private:
+    static constexpr int32_t MOST_CODES = 65536;
+    static constexpr size_t MOST_ENTRIES = size_t(1) << 31;
+
     void make_hash_tables() const {
         std::vector<bool> is_told(n_codes_.size(), false);
         hash_table_of_.assign(groups_.size(), nullptr);
@@ -275,7 +304,7 @@ void require(bool condition, const char* message) {
     if (!condition) throw std::invalid_argument(message);
 }
 
-size_t blocks_of(size_t n_rows) { return (n_rows + BLOCK - 1) / BLOCK; }
+size_t blocks_of(size_t n_rows) { return n_rows / BLOCK + (n_rows % BLOCK != 0); }
 
 int width_for(size_t n_columns) { return n_columns <= 4 ? 4 : n_columns <= 8 ? 8 : 16; }
 
@@ -317,7 +346,7 @@ std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes<Code> codes, PackedO
                                     int n_threads) {
     const size_t n_rows = codes.shape(0), d = codes.shape(1);
     require(d == plan.n_codes().size(), "one column a node");
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     const Code* data = codes.data();
     const ptrdiff_t row_stride = codes.stride(0), column_stride = codes.stride(1);
     uint8_t* out = packed.data();
@@ -355,7 +384,7 @@ std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes<Code> codes, PackedO
 
 void count(const Plan& plan, Packed packed, size_t n_rows, std::optional<Weights> weights,
            nb::ndarray<double, nb::ndim<1>, nb::c_contig> out, int n_threads) {
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(out.shape(0) == plan.n_cells(), "one count a cell");
     const RowWeights w(weights, n_rows);
     const Kernels& k = *kernels.load();
@@ -376,6 +405,7 @@ void count(const Plan& plan, Packed packed, size_t n_rows, std::optional<Weights
             const size_t first = b * BLOCK;
             const size_t rows = std::min(std::min(b + step, end) * BLOCK, n_rows) - first;
             const uint8_t* blocks = data + b * plan.block_bytes();
+            plan.require_codes(k, blocks, blocks_of(rows), plan.groups().n);
             if (w.full)
                 k.count_blocks_weighted(blocks, plan.groups(), rows, w.full + first, histogram.get());
             else if (w.single)
@@ -406,6 +436,7 @@ void project_blocks(const Plan& plan, const uint8_t* data, size_t n_rows, const 
         for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
             const size_t first = b * BLOCK;
             const int n = int(std::min(size_t(BLOCK), n_rows - first));
+            plan.require_codes(k, data + b * plan.block_bytes(), 1, plan.groups().n);
             k.project_block(width, data + b * plan.block_bytes(), plan.groups(), table, offset, n, y);
             visit(k, first, n, y);
         }
@@ -415,7 +446,7 @@ void project_blocks(const Plan& plan, const uint8_t* data, size_t n_rows, const 
 void project(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
              FloatLines out, int n_threads) {
     const size_t r = table.shape(1);
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == n_rows && out.shape(1) == r, "shapes differ");
     const uint8_t* data = packed.data();
@@ -438,7 +469,7 @@ void project(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset
 void score(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset, Floats out,
            int n_threads) {
     const size_t r = table.shape(1);
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == n_rows, "shapes differ");
     const uint8_t* data = packed.data();
@@ -484,6 +515,7 @@ void sum_by_cell(const Plan& plan, const uint8_t* data, size_t n_rows, int width
             const size_t row = b * BLOCK;
             const int rows = int(std::min(size_t(BLOCK), n_rows - row));
             const uint8_t* block = data + b * plan.block_bytes();
+            plan.require_codes(k, block, 1, plan.groups().n);
             fill(k, block, row, rows, y);
             k.scatter_block(width, block, plan.groups(), y, rows, part.get());
             if ((b - begin + 1) % (FLUSH_ROWS / BLOCK) == 0 || b + 1 == end)
@@ -498,7 +530,7 @@ void sum_by_cell(const Plan& plan, const uint8_t* data, size_t n_rows, int width
 void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
           std::optional<Weights> weights, TableOut out, int n_threads) {
     const size_t r = table.shape(1);
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == r,
             "shapes differ");
@@ -527,7 +559,7 @@ void count_columns(const Plan& plan, Packed packed, size_t n_rows,
                    nb::ndarray<const float, nb::ndim<2>, nb::c_contig> weights, TableOut out,
                    int n_threads) {
     const size_t r = weights.shape(1);
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(weights.shape(0) == n_rows, "one line of weights a row");
     require(out.shape(0) == plan.n_cells() && out.shape(1) == r, "shapes differ");
     const uint8_t* data = packed.data();
@@ -551,7 +583,7 @@ void count_columns(const Plan& plan, Packed packed, size_t n_rows,
 
 void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
                   nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig> out, int n_threads) {
-    require(packed.shape(0) == blocks_of(n_rows) * plan.block_bytes(), "packed has the wrong size");
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(out.shape(0) == n_rows, "one fingerprint a row");
     const uint8_t* data = packed.data();
     uint64_t* hashes = out.data();
@@ -562,6 +594,7 @@ void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
     run_parallel((n_blocks + chunk - 1) / chunk, n_threads, [&](size_t task) {
         alignas(64) uint64_t block[BLOCK];
         for (size_t b = task * chunk; b < std::min((task + 1) * chunk, n_blocks); ++b) {
+            plan.require_codes(k, data + b * plan.block_bytes(), 1, plan.groups().n_packed);
             k.hash_block(data + b * plan.block_bytes(), plan.groups(), tables, block);
             std::memcpy(hashes + b * BLOCK, block,
                         std::min(size_t(BLOCK), n_rows - b * BLOCK) * sizeof(uint64_t));
@@ -577,17 +610,23 @@ void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& paren
     const size_t n_rows = out.shape(0), d = cards.size();
     require(out.shape(1) == d && order.size() == d && parents.size() == d && thresholds.size() == d,
             "one entry a node");
+    for (int32_t card : cards)
+        require(card >= 1 && card - 1 <= std::numeric_limits<Code>::max(), "states must fit a code");
     std::vector<SampledNode> nodes;
     std::vector<Ints> parent_cards(d);
+    std::vector<bool> is_drawn(d, false);
     for (size_t i = 0; i < d; ++i) {
         const int32_t column = order[i];
-        require(column >= 0 && size_t(column) < d, "no such column");
+        require(column >= 0 && size_t(column) < d && !is_drawn[column], "no such column");
         size_t n_configurations = 1;
         for (int32_t p : parents[i]) {
-            require(p >= 0 && size_t(p) < d, "no such column");
+            require(p >= 0 && size_t(p) < d && is_drawn[p], "parents are drawn before");
             parent_cards[i].push_back(cards[p]);
             n_configurations *= size_t(cards[p]);
+            require(n_configurations <= size_t(std::numeric_limits<int32_t>::max()),
+                    "too many configurations");
         }
+        is_drawn[column] = true;
         require(thresholds[i].shape(0) == n_configurations &&
                     thresholds[i].shape(1) + 1 == size_t(cards[column]),
                 "thresholds have the wrong shape");
@@ -624,18 +663,20 @@ NB_MODULE(_native, m) {
                       int64_t>())
         .def_prop_ro("block_bytes", &Plan::block_bytes)
         .def_prop_ro("n_entries", &Plan::n_entries);
-    m.def("encode", &encode<uint8_t>, nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg());
-    m.def("encode", &encode<uint16_t>, nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg());
-    m.def("count", &count, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
-    m.def("project", &project);
-    m.def("score", &score);
-    m.def("gram", &gram, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
-          nb::arg(), nb::arg());
-    m.def("count_columns", &count_columns);
-    m.def("fingerprints", &fingerprints);
-    m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg().noconvert(), nb::arg());
-    m.def("sample", &sample<uint16_t>, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-          nb::arg().noconvert(), nb::arg());
+    // Without conversion: what is written into the copy of an argument would be lost.
+    const auto as_is = nb::arg().noconvert();
+    const auto as_is_or_none = nb::arg().noconvert().none();
+    m.def("encode", &encode<uint8_t>, nb::arg(), as_is, as_is, nb::arg());
+    m.def("encode", &encode<uint16_t>, nb::arg(), as_is, as_is, nb::arg());
+    m.def("count", &count, nb::arg(), as_is, nb::arg(), as_is_or_none, as_is, nb::arg());
+    m.def("project", &project, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is, nb::arg());
+    m.def("score", &score, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is, nb::arg());
+    m.def("gram", &gram, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is_or_none, as_is, nb::arg());
+    m.def("count_columns", &count_columns, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg());
+    m.def("fingerprints", &fingerprints, nb::arg(), as_is, nb::arg(), as_is, nb::arg());
+    m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,
+          nb::arg());
+    m.def("sample", &sample<uint16_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,
+          nb::arg());
     bind_holes(m);
 }

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pytest
 from benchmarks.kills import NETWORK, digest_of, settings_in, start_child, write_rows
+from fuzz import checkpoints
 
 import robustbn
 from robustbn._rows.stream import lock
@@ -253,3 +254,7 @@ def test_what_a_killed_run_left_beside_its_target_is_removed(given, tmp_path):
     estimator = robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w")
     estimator.fit(given / "rows")
     assert sorted(f.name for f in tmp_path.iterdir()) == [".other.0badcafe.partial", "w"]
+
+
+def test_a_changed_checkpoint_is_refused_or_goes_on_to_the_same():
+    assert checkpoints.run(60, seed=0) == 0

@@ -1,0 +1,83 @@
+"""Whatever the kernels are called with: a Python error or a right answer, never a crash."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robustbn._core.layout import Layout
+from robustbn._rows.kernels import has_native
+
+if not has_native():
+    pytest.skip("the native kernels were not built", allow_module_level=True)
+
+from fuzz import kernels as fuzzed
+
+from robustbn._rows.kernels import _native, native
+
+LAYOUT = Layout((2, 3, 300), ((0,), (0, 1), (2,)))
+
+
+@pytest.fixture
+def rows():
+    return native.encode(LAYOUT, np.zeros((300, 3), np.uint16))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_arguments_are_refused_or_answered_as_numpy_does(seed):
+    assert fuzzed.run(1500, seed) == 0
+
+
+@pytest.mark.parametrize("name", ["count", "fingerprints", "score", "gram", "project"])
+def test_packed_codes_that_no_table_has_are_refused(rows, name):
+    rows.packed[:] = 255
+    table = np.ones((LAYOUT.n_cells, 2))
+    with pytest.raises(ValueError, match="a packed code is out of range"):
+        getattr(rows, name)(*([table] if name in ("score", "gram", "project") else []))
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_results_are_not_written_into_a_converted_copy(rows, kind):
+    counts = np.zeros(LAYOUT.n_cells, kind)
+    with pytest.raises(TypeError):
+        _native.count(rows.plan, rows.packed, rows.n_rows, None, counts, 1)
+
+
+@pytest.mark.parametrize("n_rows", [2**64 - 1, 2**64 - 255, 2**63, 0, 513])
+def test_another_number_of_rows_than_were_packed_is_refused(rows, n_rows):
+    counts = np.zeros(LAYOUT.n_cells)
+    for packed in (rows.packed, np.empty(0, np.uint8)):
+        if n_rows or len(packed):
+            with pytest.raises(ValueError, match="wrong size"):
+                _native.count(rows.plan, packed, n_rows, None, counts, 1)
+
+
+def test_packed_bytes_that_are_not_aligned_are_refused(rows):
+    moved = np.empty(len(rows.packed) + 1, np.uint8)[1:]
+    moved[:] = rows.packed
+    with pytest.raises(ValueError, match="not aligned"):
+        _native.count(rows.plan, moved, rows.n_rows, None, np.zeros(LAYOUT.n_cells), 1)
+
+
+@pytest.mark.parametrize("width", [-1, 0, 3, 8, 2**31 - 1])
+def test_codes_of_other_widths_are_refused(width):
+    with pytest.raises(ValueError, match="1, 2 or 4 bytes"):
+        _native.Plan(
+            [2], [2], [[0]], [width], [np.empty(0, "u2")], [False], [[np.arange(2, dtype="i4")]], 2
+        )
+
+
+@pytest.mark.parametrize("cards", [[0, 2], [2, -1], [2, 1000]])
+def test_states_that_do_not_fit_are_not_drawn(cards):
+    thresholds = [np.zeros((1, 1), np.int32), np.zeros((max(cards[0], 0), 1), np.int32)]
+    with pytest.raises(ValueError, match="states must fit a code"):
+        _native.sample(cards, [0, 1], [[], [0]], thresholds, 1, np.zeros((5, 2), np.uint8), 1)
+
+
+@pytest.mark.parametrize(
+    ("cards", "families"),
+    [([0], [[0]]), ([-3], [[0]]), ([2, 2], [[0], [0]]), ([2, 2], [[0], [0, 0, 1]])],
+)
+def test_families_that_are_none_are_refused(cards, families):
+    with pytest.raises(ValueError, match=r"states|family|column"):
+        _native.Holes(cards, families, 4096, 8, 1)
