@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
+CASES ?= 10000
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz format peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties format peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -35,6 +36,9 @@ pytest: $(READY)
 
 fuzz: $(READY) ## Change files and models at random for SECONDS (60) and see that none does harm
 	$(BIN)/python -m fuzz $(SECONDS)
+
+properties: $(READY) ## Fit CASES (10000) random networks to random tables: no crash, no NaN
+	$(BIN)/python -m fuzz.properties $(CASES)
 
 format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .

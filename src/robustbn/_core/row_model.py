@@ -22,6 +22,7 @@ from robustbn._core.protocols import Rows, RowVector, Vector
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
 ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing
 SMALLEST_SHARE = 1e-12  # of a component: its logarithm is taken
+LARGEST_SHARE = 1 - 2.0**-53  # of all components beside the main class: the largest below one
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,11 @@ class RowModel:
             slope=1.0,
         )
 
+    @property
+    def log_main_share(self) -> float:
+        """Log of the share of the main class; finite where the others took all rows."""
+        return float(np.log1p(-min(float(self.shares.sum()), LARGEST_SHARE)))
+
     # --- one row's odds ---------------------------------------------------------------------------
 
     @cached_property
@@ -190,7 +196,7 @@ class RowModel:
 
     def log_odds_by_component(self, rows: Rows) -> RowVector:
         """Return `log e[k] T[k](x) / (e[0] T[0](x))`, 0 the main class; shape (N, K). One pass."""
-        prior = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - np.log1p(-self.shares.sum())
+        prior = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - self.log_main_share
         return rows.project(self.evidence, -prior)  # an offset is subtracted
 
     def log_density(self, rows: Rows) -> RowVector:
@@ -198,7 +204,7 @@ class RowModel:
         main: RowVector = rows.project(np.log(self.good)[:, None])[:, 0].astype(np.float64)
         if self.n_others:
             odds = log_sum_exp(self.log_odds_by_component(rows).astype(np.float64))
-            main += np.log1p(-self.shares.sum()) + softplus(odds)
+            main += self.log_main_share + softplus(odds)
         return main
 
     def log_odds(self, rows: Rows) -> RowVector:

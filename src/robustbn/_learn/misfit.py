@@ -160,6 +160,8 @@ def _is_clean_without(
     study: Study, sample: Sample, chosen: Chosen, population: Population, repeats: Repeats
 ) -> bool:
     weighed = study.weigh(repeats).base[chosen.which]
+    if not (weighed * population.shares[:, 0]).any():  # no row is left that could look so
+        return False
     spectrum, limit = look_at_main(replace(sample, base=weighed), population)
     return spectrum.top <= limit
 

@@ -94,7 +94,7 @@ def explain(
         shares, log_odds = model.sort(rows)
         likelihood = (
             float(base @ softplus(log_odds))
-            + total * float(np.log1p(-model.shares.sum()))
+            + total * model.log_main_share
             + float(plain @ np.log(model.good))
         )
         if step and likelihood - before < tuning.kind_tolerance * total:

@@ -171,6 +171,8 @@ class Study:
         if found is None or not len(found.factors):
             return self.unweighed()
         weighed = self.weigh(found)
+        if not weighed.base[chosen.which].any():  # no others are left to look at
+            return self.unweighed()
         spectrum = find_spectrum(chosen.rows, weighed.base[chosen.which], tuning)
         return weighed if spectrum.top <= tuning.spectrum_obvious else self.unweighed()
 
@@ -186,7 +188,10 @@ class Study:
         counts, n = chosen.rows.count(trust) * scale, float(trust.sum(dtype=np.float64)) * scale
         judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
         found = find_repeats(copies, counts, n, judged, tuning, slack=slack)
-        return before if found is None else self.weigh(found)
+        if found is None:
+            return before
+        weighed = self.weigh(found)
+        return weighed if weighed.base[chosen.which].any() else before
 
     def is_anew(self, before: Weighed, after: Weighed) -> bool:
         """Whether so many more rows are found to be repeated that all is to be judged again."""

@@ -133,7 +133,7 @@ def _sort(sample: Sample, model: RowModel, ties: tuple[Tied | None, ...]) -> Pop
         extra = float(base @ softplus(total))
     likelihood = (
         extra
-        + sample.total * float(np.log1p(-model.shares.sum()))
+        + sample.total * model.log_main_share
         + float(sample.plain_counts @ np.log(model.good))
     )
     known = tuple(tie for tie in ties if tie is not None)
@@ -166,7 +166,7 @@ def log_density(sample: Sample, population: Population) -> RowVector:
     """Return the log-probability of each row under all components; shape (N,). One pass."""
     model = population.model
     main = sample.rows.project(np.log(model.good)[:, None])[:, 0].astype(np.float64)
-    main += np.log1p(-model.shares.sum())
+    main += model.log_main_share
     if model.n_others:
         main += softplus(log_sum_exp(population.log_odds))
     return main
@@ -192,8 +192,10 @@ def build_starts(
             marks += [side >= np.quantile(side, p) for p in (0.97, 0.88)]
     marks += near_copies(sample, families, density)
     marks = [mark for mark in marks if mark.sum() >= tuning.kind_least_rows]
-    counts = sample.rows.count(np.stack(marks, axis=1) * sample.base[:, None])
-    tables = [families.tie(c, good).tables for c in counts.T]
+    tables: list[Vector] = []
+    if marks:  # few rows may leave none
+        counts = sample.rows.count(np.stack(marks, axis=1) * sample.base[:, None])
+        tables = [families.tie(c, good).tables for c in counts.T]
     alone = families.alone(np.zeros(families.layout.n_cells))
     noise = 0.9 * uniform_tables(families.layout) + 0.1 * alone
     shares = [float(sample.base @ mark) / sample.total for mark in marks]

@@ -80,12 +80,12 @@ class Diagnosis:
 def diagnose(layout: Layout, counts: Vector, contamination: float) -> Diagnosis:
     """Measure the paper's quantities on weighted counts."""
     n = float(sum_over_rows(layout, counts))
-    pi = layout.sum_configurations(counts) / n
+    pi = layout.sum_configurations(counts) / (n or 1.0)  # rows of nothing but holes show none
     occurs = pi > 0
     q = normalise_counts(layout, counts)
     eps = max(contamination, 1e-3)
-    c = float(q[occurs[layout.config_of_cell]].min())
-    alpha = float(pi[occurs].min())
+    c = float(q[occurs[layout.config_of_cell]].min()) if occurs.any() else 0.0
+    alpha = float(pi[occurs].min()) if occurs.any() else 0.0
     return Diagnosis(
         n_rows=n,
         n_configurations=layout.n_configurations,

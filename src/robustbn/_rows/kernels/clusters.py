@@ -104,18 +104,21 @@ def _fold(cells: list[NDArray[np.int32]]) -> NDArray[np.int64]:
 
 def _cells_of_joint_states(layout: Layout, cluster: Cluster) -> list[NDArray[np.int32]]:
     states = layout.cards if cluster.is_blanked else layout.codes_per_column
-    shape = [states[c] for c in cluster.columns]
+    told = [c for c in cluster.columns if states[c] > 1]  # hundreds of constant ones may be fused
+    shape = [states[c] for c in told]
     maps = []
     for i in cluster.nodes:
         cells = np.full(shape, layout.cell_start[i], dtype=np.int32)
         for column, stride in zip(layout.families[i], layout.strides[i], strict=True):
-            axis = cluster.columns.index(column)
+            if states[column] == 1:
+                continue
+            axis = told.index(column)
             steps = np.arange(states[column], dtype=np.int64) * stride
             along = [-1 if k == axis else 1 for k in range(len(shape))]
             cells += steps.astype(np.int32).reshape(along)
         for column in set(layout.families[i]) & set(layout.holed):
             if not cluster.is_blanked:
-                np.moveaxis(cells, cluster.columns.index(column), 0)[-1] = -1
+                np.moveaxis(cells, told.index(column), 0)[-1] = -1
         maps.append(cells.ravel())
     return maps
 

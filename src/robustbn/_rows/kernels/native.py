@@ -54,8 +54,12 @@ class NativeRows:
                 continue
             joint = np.ascontiguousarray(blocks[:, start : start + n_bytes])
             joint = joint.view(f"u{cluster.code_bytes}").reshape(-1)[: self.n_rows]
-            shape = [layout.codes_per_column[c] for c in cluster.columns]
-            for column, states in zip(cluster.columns, np.unravel_index(joint, shape), strict=True):
+            told = [c for c in cluster.columns if layout.codes_per_column[c] > 1]
+            shape = [layout.codes_per_column[c] for c in told]
+            for column in cluster.columns:
+                codes[:, column] = 0
+            found = np.unravel_index(joint, shape) if told else ()
+            for column, states in zip(told, found, strict=True):
                 codes[:, column] = states
             start += n_bytes
         return codes
