@@ -9,6 +9,7 @@ CASES ?= 10000
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help demo test setup lint types layers pytest fuzz properties format peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz format docs peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -44,6 +45,12 @@ format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
+	$(BIN)/pip install -q -c constraints.txt --group docs
+	$(BIN)/pytest tests/test_docs.py tests/test_recipes.py tests/test_public_names.py tests/test_site.py
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 peers: $(READY) ## Install the libraries that the benchmarks compare with
 	$(BIN)/pip install -q -c constraints.txt --group peers
 
@@ -59,7 +66,7 @@ bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git r
 	$(BIN)/python -m benchmarks compare --base $(BASE)
 
 clean: ## Remove everything that was made
-	rm -rf $(VENV) build robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build docs/_build docs/generated robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt $(NATIVE)
 	@scripts/make_venv.sh $(PYTHON) $(VENV)

@@ -6,6 +6,15 @@ from typing import TYPE_CHECKING, Any
 from robustbn._core.version import __version__
 
 if TYPE_CHECKING:
+    from robustbn import adversary as adversary
+    from robustbn import distance as distance
+    from robustbn import estimator as estimator
+    from robustbn import exceptions as exceptions
+    from robustbn import mean as mean
+    from robustbn import network as network
+    from robustbn import pgmpy as pgmpy
+    from robustbn import simulate as simulate
+    from robustbn import states as states
     from robustbn._core.config import Streaming
     from robustbn._networks import example_network, read_network, write_network
     from robustbn._tables.coded import Table
@@ -61,7 +70,7 @@ _ROOMS = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     """Load a public name when it is first asked for: a command that needs none starts at once."""
     if name in _ROOM_OF:
         value = getattr(import_module(f"robustbn.{_ROOM_OF[name]}"), name)
@@ -70,6 +79,10 @@ def __getattr__(name: str) -> Any:
     if name in (*_ROOMS, "pgmpy"):  # which is not listed: it needs pgmpy
         return import_module(f"robustbn.{name}")
     raise AttributeError(f"module 'robustbn' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # to a checker, which sees it, every name would be there
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,8 @@ from robustbn._tables.encode import as_codes
 from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
+__all__ = ["KINDS", "Scene", "corrupt"]
+
 
 def corrupt(
     X: ArrayLike,
@@ -82,7 +84,21 @@ def corrupt(
 
 @dataclass(frozen=True)
 class Scene:
-    """What an adversary knows: the good rows, the network, how many rows it may corrupt."""
+    """What an adversary knows: the good rows, the network, how many rows it may corrupt.
+
+    An adversary is a function from a scene to `n_bad` rows of codes; `KINDS` names those there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustbn
+    >>> from robustbn.adversary import KINDS, Scene
+    >>> alarm = robustbn.example_network("alarm")
+    >>> good = robustbn.sample(alarm, 100, random_state=0)
+    >>> scene = Scene(good, alarm, 10, 0.1, None, np.random.default_rng(0))
+    >>> KINDS["product"](scene).shape
+    (10, 37)
+    """
 
     codes: Codes
     network: BayesianNetwork

@@ -8,6 +8,32 @@ from __future__ import annotations
 
 import re
 
+__all__ = [
+    "CheckpointError",
+    "CodeRangeError",
+    "ConstantColumnWarning",
+    "ContextWarning",
+    "ConvergenceWarning",
+    "DataError",
+    "InUseError",
+    "InsufficientMemoryError",
+    "MissingDependencyError",
+    "ModelFileError",
+    "NetworkError",
+    "NetworkFileError",
+    "NetworkFileNotFoundError",
+    "NetworkIsADirectoryError",
+    "NetworkPermissionError",
+    "NotFittedError",
+    "RobustBNError",
+    "SettingError",
+    "SlowBackendWarning",
+    "SmallSampleWarning",
+    "StandInWarning",
+    "UnknownSettingError",
+    "UnseenConfigurationWarning",
+]
+
 LONGEST_NAME = 1000  # that is shown whole
 _LONG = re.compile(rf"'[^']{{{LONGEST_NAME},}}'|\"[^\"]{{{LONGEST_NAME},}}\"|\S{{{LONGEST_NAME},}}")
 
@@ -24,7 +50,20 @@ def shorten_name(text: str) -> str:
 
 
 class RobustBNError(Exception):
-    """Base of every error raised on purpose. Its message shows long names in part."""
+    """Base of every error raised on purpose. Its message shows long names in part.
+
+    Catch it to catch all of ours and nothing else.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> from robustbn.exceptions import RobustBNError
+    >>> try:
+    ...     robustbn.example_network("nowhere")
+    ... except RobustBNError as error:
+    ...     print(error)
+    No example network 'nowhere'; there are alarm.
+    """
 
     def __str__(self) -> str:
         said = super().__str__()
@@ -32,27 +71,69 @@ class RobustBNError(Exception):
 
 
 class NetworkError(RobustBNError, ValueError):
-    """The network is not a Bayesian network: a cycle, an unknown parent, a wrong table."""
+    """The network is not a Bayesian network: a cycle, an unknown parent, a wrong table.
+
+    The message names the node, and the file and line it came from.
+
+    Examples
+    --------
+    >>> from robustbn import BayesianNetwork
+    >>> BayesianNetwork({"wet": ["rain"]}, {"wet": ["no", "yes"]})
+    Traceback (most recent call last):
+    robustbn.exceptions.NetworkError: ...
+    """
 
 
 class NetworkFileError(NetworkError, OSError):
-    """The file cannot be read or written."""
+    """The file cannot be read or written.
+
+    An `OSError` too. Check the disk, and what is at that path.
+    """
 
 
 class NetworkFileNotFoundError(NetworkFileError, FileNotFoundError):
-    """There is no such file, or no such folder to write to."""
+    """There is no such file, or no such folder to write to.
+
+    The message names the file beside it that was perhaps meant.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> robustbn.read_network("nowhere/alarm.bif")
+    Traceback (most recent call last):
+    robustbn.exceptions.NetworkFileNotFoundError: ...
+    """
 
 
 class NetworkPermissionError(NetworkFileError, PermissionError):
-    """The file may not be read, or the folder may not be written to."""
+    """The file may not be read, or the folder may not be written to.
+
+    Change its rights, or write to another folder.
+    """
 
 
 class NetworkIsADirectoryError(NetworkFileError, IsADirectoryError):
-    """A folder was given where a file was expected."""
+    """A folder was given where a file was expected.
+
+    Name the file in it: a network is one file, only a table may be a folder.
+    """
 
 
 class DataError(RobustBNError, ValueError):
-    """The rows do not fit the network: wrong type, wrong width, a code out of range."""
+    """The rows do not fit the network: wrong type, wrong width, a code out of range.
+
+    The message names column, row and value, and the setting that would read it.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> network = robustbn.BayesianNetwork({"rain": []}, {"rain": ["no", "yes"]})
+    >>> robustbn.read_table({"rain": ["no", "maybe"]}, network)
+    Traceback (most recent call last):
+    robustbn.exceptions.DataError: ...
+    >>> len(robustbn.read_table({"rain": ["no", "maybe"]}, network, on_unknown="drop"))
+    1
+    """
 
 
 class CodeRangeError(DataError):
@@ -62,6 +143,14 @@ class CodeRangeError(DataError):
     ----------
     row, column, value : where the first such code is, and what was found.
     is_holed : whether values may be missing in that column.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> network = robustbn.BayesianNetwork({"rain": []}, {"rain": ["no", "yes"]})
+    >>> robustbn.read_table([[0], [7]], network)
+    Traceback (most recent call last):
+    robustbn.exceptions.CodeRangeError: Code 7 at row 1, column 0 ('rain') is out of range: ...
     """
 
     def __init__(
@@ -85,60 +174,124 @@ class CodeRangeError(DataError):
 
 
 class SettingError(RobustBNError, ValueError):
-    """A setting or an argument has a value that it cannot have; the message names it."""
+    """A setting or an argument has a value that it cannot have; the message names it.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> robustbn.RobustEstimator(contamination=10).fit([[0], [1]])
+    Traceback (most recent call last):
+    robustbn.exceptions.SettingError: ...
+    """
 
 
 class UnknownSettingError(RobustBNError, TypeError):
-    """An argument is of the wrong type, or there is no setting of that name."""
+    """An argument is of the wrong type, or there is no setting of that name.
+
+    The message lists the settings there are.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], epsilon=0.1)
+    Traceback (most recent call last):
+    robustbn.exceptions.UnknownSettingError: fit() has no setting 'epsilon'; it has ...
+    """
 
 
 class ModelFileError(RobustBNError, ValueError):
-    """A file is not a fitted estimator, is damaged, or is of another version."""
+    """A file is not a fitted estimator, is damaged, or is of another version.
+
+    Write it again with `save`; a file of a network is read by `read_network`.
+    """
 
 
 class CheckpointError(RobustBNError, ValueError):
-    """A checkpoint or cache is damaged, or belongs to another run."""
+    """A checkpoint or cache is damaged, or belongs to another run.
+
+    Give the run a folder of its own, or remove that one and begin anew.
+    """
 
 
 class InUseError(RobustBNError, BlockingIOError):
-    """Another run writes there now; the message says which process, where and since when."""
+    """Another run writes there now; the message says which process, where and since when.
+
+    Wait for it, or give each run folders of its own.
+    """
 
 
 class NotFittedError(RobustBNError, ValueError, AttributeError):
-    """A learned value was asked for before `fit`."""
+    """A learned value was asked for before `fit`, or rows of a model that came from a file.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> try:
+    ...     robustbn.RobustEstimator().moved()
+    ... except robustbn.exceptions.NotFittedError as error:
+    ...     print(error)
+    This RobustEstimator is not fitted yet: call fit(X) first.
+    """
 
 
 class InsufficientMemoryError(RobustBNError, MemoryError):
-    """The work needs more memory than can be had; the message says how much."""
+    """The work needs more memory than can be had; the message says how much.
+
+    Read the table in stretches (`place="stream"`), or use a network with smaller tables.
+    """
 
 
 class MissingDependencyError(RobustBNError, ImportError):
-    """An optional library is needed for this and is not installed."""
+    """An optional library is needed for this and is not installed.
+
+    The message has the command that installs it.
+    """
 
 
 class UnseenConfigurationWarning(UserWarning):
-    """Some parent configurations never occur in the rows; their tables come from the prior."""
+    """Some parent configurations never occur in the rows; their tables come from the prior.
+
+    `unseen_configurations_` lists them. Give a `prior`, or more rows.
+    """
 
 
 class ConstantColumnWarning(UserWarning):
-    """A column has the same value in every row."""
+    """A column has the same value in every row.
+
+    Check how the table was made: a filter in a query, a default that was never changed.
+    """
 
 
 class SlowBackendWarning(UserWarning):
-    """The native kernels are not there; the NumPy kernels run instead, with the same results."""
+    """The native kernels are not there; the NumPy kernels run instead, with the same results.
+
+    Install with a C++17 compiler, or from a wheel, for speed.
+    """
 
 
 class ConvergenceWarning(UserWarning):
-    """The trusted rows still do not look like rows of the network; the message says what to do."""
+    """The trusted rows still do not look like rows of the network; the message says what to do.
+
+    Read `status_` and `missing_edges()` before using the tables.
+    """
 
 
 class SmallSampleWarning(UserWarning):
-    """There are too few rows for this network to tell good from bad."""
+    """There are too few rows for this network to tell good from bad.
+
+    The message says how many would do. Use a simpler network, or read the tables with care.
+    """
 
 
 class ContextWarning(UserWarning):
-    """A column beside the network cannot be read; it is left out of where bad rows come from."""
+    """A column beside the network cannot be read; it is left out of where bad rows come from.
+
+    Name the columns to look at with `context=[...]`, or none with `context=()`.
+    """
 
 
 class StandInWarning(UserWarning):
-    """A format cannot hold a name or label; other programs will see another one in its place."""
+    """A format cannot hold a name or label; other programs will see another one in its place.
+
+    We read the right one back. Write `.json` where names matter.
+    """

@@ -17,6 +17,8 @@ from robustbn.exceptions import SettingError
 
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
 SCALES = ("columns", "common", "identity")
+__all__ = ["MeanResult", "robust_mean"]
+
 GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 

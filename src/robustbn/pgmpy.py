@@ -64,6 +64,17 @@ kernels : as in `robustbn.MaximumLikelihoodEstimator`.
     state_names_ : states of each node.
     network_ : the `robustbn.BayesianNetwork` with the learned tables.
     estimator_ : the fitted `robustbn.MaximumLikelihoodEstimator`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> from robustbn.pgmpy import MaximumLikelihoodEstimator
+    >>> rows = pd.DataFrame({"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 50})
+    >>> model = DiscreteBayesianNetwork([("rain", "wet")])
+    >>> fitted = model.fit(rows, estimator=MaximumLikelihoodEstimator(prior=1))
+    >>> model.get_cpds("rain").values
+    array([0.5, 0.5])
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
@@ -119,6 +130,21 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
     contamination_ : share of the rows' weight that is distrusted.
     kinds_ : the kinds of bad rows that were found, largest first.
     estimator_ : the fitted `robustbn.RobustEstimator`, with everything else it learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import robustbn
+    >>> from robustbn.pgmpy import RobustEstimator, to_pgmpy
+    >>> network = robustbn.random_network("tree", 40, random_state=0)
+    >>> good = robustbn.sample(network, 20_000, random_state=0)
+    >>> X, is_bad = robustbn.simulate.corrupt(good, network, "product", 0.1, random_state=0)
+    >>> labels = [np.array(network.states[node])[X[:, k]] for k, node in enumerate(network.nodes)]
+    >>> rows = pd.DataFrame(dict(zip(network.nodes, labels)))
+    >>> learn = RobustEstimator(random_state=0)
+    >>> round(learn.fit(to_pgmpy(network), rows).contamination_, 2)
+    0.1
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012

@@ -19,6 +19,8 @@ from robustbn._tables.survey import survey_columns
 from robustbn.exceptions import DataError, NetworkError
 from robustbn.network import BayesianNetwork
 
+__all__ = ["FoundStates", "states_from"]
+
 Edges = (
     str | os.PathLike[str] | BayesianNetwork | Mapping[str, Iterable[str]]
     | Iterable[tuple[str, str]]
@@ -35,6 +37,16 @@ class FoundStates:
     columns : what was decided for each node.
     n_rows : of the table.
     where : what the table is called.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> rows = {"rain": ["no", "yes"] * 20, "wet": ["dry", "wet", "damp", "wet"] * 10}
+    >>> found = robustbn.states_from(rows, [("rain", "wet")])
+    >>> found.n_rows, found.states["rain"]
+    (40, ('no', 'yes'))
+    >>> found.network
+    BayesianNetwork(2 nodes, 1 edge, 3 configurations, 8 cells, no tables)
     """
 
     network: BayesianNetwork

@@ -298,6 +298,16 @@ class MeanResult:
     converged : whether the method reached what it aims at.
     status : why it stopped, and what to do if it did not converge.
     history : the steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustbn.mean import robust_mean
+    >>> X = np.random.default_rng(0).normal(size=(2000, 20))
+    >>> X[:200] += 3.0
+    >>> found = robust_mean(X)
+    >>> found.mean.shape, found.converged, bool(found.weights[:200].mean() < 0.1)
+    ((20,), True, True)
     """
 
     mean: Vector

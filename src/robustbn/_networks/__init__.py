@@ -131,6 +131,14 @@ def write_network(
         edge list would lose states and tables.
     format : the format, whatever the suffix.
     numbered : for UAI, True writes nodes and states as numbers and drops their names.
+
+    Examples
+    --------
+    >>> import robustbn, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "alarm.xdsl"
+    >>> robustbn.write_network(robustbn.example_network("alarm"), path)
+    >>> robustbn.read_network(path) == robustbn.example_network("alarm")
+    True
     """
     path, url = Path(path), url_of(path)
     if url is not None:
@@ -160,6 +168,12 @@ def write_network(
 def example_network(name: str = "alarm") -> BayesianNetwork:
     """Return a published network that ships with the package.
 
+    Parameters
+    ----------
+    name : "alarm" (Beinlich and others, 1989), the only one there is.
+
+    Examples
+    --------
     >>> import robustbn
     >>> robustbn.example_network("alarm")
     BayesianNetwork(37 nodes, 46 edges, 243 configurations, 752 cells, with tables)

@@ -112,6 +112,14 @@ class Table:
     reading : what was found.
     holed : the columns in which values are missing.
     aside : columns beside the network's: names that rows keep, and context.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> network = robustbn.BayesianNetwork({"rain": []}, {"rain": ["no", "yes"]})
+    >>> table = robustbn.read_table({"rain": ["no", "yes", "yes"]}, network)
+    >>> len(table), table.nodes, table.codes[:, 0].tolist()
+    (3, ('rain',), [0, 1, 1])
     """
 
     codes: Codes

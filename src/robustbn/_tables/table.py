@@ -96,6 +96,16 @@ def read_table(
     connection : a DuckDB connection, or one of any database with cursors.
     format : "csv", "tsv", "jsonl", "arrow", "parquet" or "xlsx", whatever the file's name.
     sheet : of a workbook (`.xlsx`): its name, or its number from 1.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> network = robustbn.BayesianNetwork({"age": []}, {"age": ["young", "adult", "old"]})
+    >>> table = robustbn.read_table({"age": [3, 40, None, 90]}, network, bins={"age": [18, 65]})
+    >>> table.codes[:, 0].tolist()  # 3 is none of the states: the value is missing
+    [0, 1, 3, 2]
+    >>> print(table.reading)
+    The mapping: 4 rows read. 1 values are missing; 3 of 4 rows are complete (75.0%), and age ...
     """
     config = TableConfig(
         on_unknown,

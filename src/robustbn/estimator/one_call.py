@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from robustbn._core.config import TableConfig
+from robustbn._core.config import Streaming, TableConfig, is_same
 from robustbn._networks import choose_format, read_network
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._networks.files import find_file
@@ -18,12 +20,83 @@ from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+def answering(function: F) -> F:
+    """Let a function answer a setting that it lacks by those it has, and take earlier spellings.
+
+    Neither shows in its signature, which is what people and type checkers see.
+    """
+    shown = inspect.signature(function).parameters
+
+    @wraps(function)
+    def answer(*values: Any, **settings: Any) -> Any:
+        for name in [name for name in settings if name not in shown]:
+            value = settings.pop(name)
+            settings[_spelling(name, value, list(shown))] = value
+        return function(*values, **settings)
+
+    return cast("F", answer)
+
+
+def _spelling(name: str, value: Any, known: list[str]) -> str:
+    """Return how a setting that was spelled in an earlier way is spelled now."""
+    group, _, inner = name.partition("__")
+    if name == "backend":  # meant both once: which kernels, and where the rows are
+        return "place" if value in ("stream", "dask") else "kernels"
+    if group == "streaming" and inner in known:
+        return inner
+    said = ", ".join(sorted(set(known) - {"network", "table", "contamination"}))
+    raise UnknownSettingError(f"fit() has no setting {name!r}; it has {said}.")
+
+
+@answering
 def fit(
     network: BayesianNetwork | str | Path,
     table: Any,
     contamination: float | str = "auto",
-    **settings: Any,
+    *,
+    method: str = "filter",
+    schedule: str = "joint",
+    polish: bool = True,
+    misfit: str = "allow",
+    copies: str = "auto",
+    prior: str | float | None = None,
+    pseudo_count: float = 1.0,
+    equivalent_sample_size: float = 10.0,
+    on_unknown: str = "error",
+    on_missing: str = "use",
+    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
+    missing_is_evidence: bool = False,
+    sample_rows: int | None = None,
+    verify: bool = False,
+    streaming: Streaming | None = None,
+    on_error: str = "raise",
+    cache: str | PathLike[str] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    weights_to: str | PathLike[str] | None = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    kernels: str | None = None,
+    place: str | None = None,
+    verbose: bool = False,
+    rename: Mapping[str, str] | None = None,
+    labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    ignore_case: bool = False,
+    codes: bool | None = None,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+    others: Mapping[str, Hashable] | None = None,
+    periods: Mapping[str, str] | None = None,
+    context: Sequence[str] | None = None,
+    id: str | None = None,
+    keep: Sequence[str] = (),
+    connection: Any = None,
+    format: str | None = None,
+    sheet: str | int | None = None,
+    states: str | Path | Mapping[str, Sequence[Hashable]] | None = None,
+    dates: str | Mapping[str, str] | None = None,
 ) -> RobustEstimator:
     """Learn the tables of a network from a table whose rows cannot all be trusted.
 
@@ -34,8 +107,18 @@ def fit(
         `states_from` does; `fit.network_.reading` says how columns are read.
     table : any table that `read_table` takes: a frame, an array, a path, a query.
     contamination : largest share of bad rows to expect, or "auto".
-    settings : those of `RobustEstimator` and of `read_table`; for an edge list, `states` too (those
-        of single nodes, or of all), and `dates` as in `states_from`.
+    method, schedule, polish, misfit, copies : how rows are judged, as in `RobustEstimator`.
+    prior, pseudo_count, equivalent_sample_size : what is added to counts, as there.
+    missing_is_evidence, sample_rows, verify : as there.
+    random_state, n_threads, kernels, place, verbose : as there.
+    on_unknown, on_missing, bins : how values become states, as in `read_table`.
+    rename, labels, ignore_case, codes, others, periods : as there.
+    sep, encoding, connection, format, sheet : of the table, as there.
+    context, id, keep : columns that are no nodes, as there.
+    streaming : a `Streaming`, for a table that is read in stretches.
+    on_error, cache, checkpoint, weights_to : its fields, by their own names.
+    states, dates : for an edge list, the states of single nodes or of all, and what comes first in
+        dates, as in `states_from`.
 
     Examples
     --------
@@ -46,23 +129,37 @@ def fit(
     >>> fitted.contamination_
     0.0
     """
+    return _fit(network, table, contamination, _changed(locals()))
+
+
+def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of `fit` that are not as they are by default."""
+    shown = dict(inspect.signature(fit).parameters)
+    for name in ("network", "table", "contamination"):
+        del shown[name]
+    return {n: given[n] for n in shown if not is_same(given[n], shown[n].default)}
+
+
+def _fit(
+    network: BayesianNetwork | str | Path,
+    table: Any,
+    contamination: float | str,
+    settings: dict[str, Any],
+) -> RobustEstimator:
+    """Read what has to be read, and learn; `settings` are those that are not the default."""
     if settings.get("connection") is None:
         table = _bring(table, settings)
     if not isinstance(network, BayesianNetwork):
         network = _read(find_file(network), table, settings)
-    reading = inspect.signature(read_table).parameters
-    is_setting = RobustEstimator._is_setting
-    unknown = [name for name in settings if name not in reading and not is_setting(name)]
-    if unknown:
-        names = {*reading, *RobustEstimator._names()} - {"network", "table", "contamination"}
-        known = ", ".join(sorted(names))
-        raise UnknownSettingError(f"fit() has no setting {unknown[0]!r}; it has {known}.")
-    of_reading = {
-        name: value
-        for name, value in settings.items()
-        if name in reading and not (value is None and name in ("rename", "labels"))
-    }
-    of_learning = {name: value for name, value in settings.items() if is_setting(name)}
+    of_table = inspect.signature(read_table).parameters
+    of_reading = {name: value for name, value in settings.items() if name in of_table}
+    of_learning = {n: v for n, v in settings.items() if RobustEstimator._is_setting(n)}
+    unused = [name for name in settings if name not in of_reading and name not in of_learning]
+    if unused:
+        raise UnknownSettingError(
+            f"{unused[0]} is for the path of an edge list, whose states are found in the table; "
+            "this network has its states."
+        )
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
     if isinstance(table, Table):

@@ -6,14 +6,16 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from robustbn._core.config import is_same
 from robustbn._core.setting_kinds import check_settings
 from robustbn.exceptions import NotFittedError, SettingError
 
+Init = TypeVar("Init", bound=Callable[..., None])
 
-def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
+
+def understand_earlier(init: Init) -> Init:
     """Let a constructor take earlier spellings too, which its signature does not show."""
 
     @wraps(init)
@@ -23,7 +25,7 @@ def understand_earlier(init: Callable[..., None]) -> Callable[..., None]:
         for name, value in earlier.items():
             self._set(name, value)
 
-    return understanding
+    return cast("Init", understanding)
 
 
 class Settings:

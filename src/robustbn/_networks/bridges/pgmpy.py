@@ -24,6 +24,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     Examples
     --------
     >>> from robustbn import BayesianNetwork
+    >>> from robustbn.pgmpy import to_pgmpy
     >>> coin = BayesianNetwork({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.75, 0.25]})
     >>> to_pgmpy(coin).get_cpds("coin").values
     array([0.75, 0.25])
@@ -79,6 +80,7 @@ def from_pgmpy(
     Examples
     --------
     >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> from robustbn.pgmpy import from_pgmpy
     >>> model = DiscreteBayesianNetwork([("rain", "wet")])
     >>> from_pgmpy(model, states={"rain": ["no", "yes"], "wet": ["no", "yes"]})
     BayesianNetwork(2 nodes, 1 edge, 3 configurations, 6 cells, no tables)
