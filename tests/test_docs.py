@@ -1,31 +1,108 @@
-"""The Python blocks of pages that stand by themselves run, from top to bottom."""
+"""The blocks of every page run, from top to bottom, in a folder with the files that they name."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+import robustbn
+from robustbn.simulate import corrupt
 
 DOCS = Path(__file__).parents[1] / "docs"
 SAYS = re.compile(r"^(\S.*?)  # (\S.*)$", re.MULTILINE)  # what a line gives
+ELSEWHERE = {"recipes.md", "tables.md", "large.md"}  # run by tests of their own
+BLOCK = re.compile(r"^( *)```(python|sh|bash)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+
+
+def blocks_of(page):
+    """Return the blocks of a page that can be run: what runs them, and their text."""
+    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [(kind, re.sub(f"^{indent}", "", text, flags=re.M)) for indent, kind, text in found]
+
+
+PAGES = sorted(page.name for page in DOCS.glob("*.md") if blocks_of(page.name))
+
+
+def write_rows(network, codes, path):
+    columns = {n: np.array(network.states[n])[codes[:, i]] for i, n in enumerate(network.nodes)}
+    frame = pd.DataFrame(columns)
+    frame["checked"] = ""
+    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The files that pages name: networks, a list of edges, a table, one with bad rows."""
+    folder = tmp_path_factory.mktemp("files")
+    robustbn.example_network("alarm").write(folder / "alarm.bif.gz")
+    network = robustbn.random_network("tree", 40, random_state=0)
+    network.write(folder / "net.bif")
+    edges = "".join(f"{parent},{child}\n" for parent, child in network.edges)
+    (folder / "edges.csv").write_text(f"parent,child\n{edges}")
+    good = robustbn.sample(network, 10_000, random_state=0)
+    dirty, _ = corrupt(good, network, "product", 0.1, random_state=0)
+    write_rows(network, dirty, folder / "rows.csv")
+    for day, rows in (("monday", good[:5_000]), ("tuesday", good[5_000:])):
+        write_rows(network, rows, folder / f"{day}.parquet")
+    return folder
+
+
+def run_in_shell(block):
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONWARNINGS": "ignore",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    done = subprocess.run(
+        ["sh", "-e", "-c", block], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
-@pytest.mark.parametrize("page", ["causes.md", "misfit.md"])
-def test_every_block_runs(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+def test_every_block_runs(page, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text, names = (DOCS / page).read_text(encoding="utf-8"), {}
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
-    for block in blocks:
+    for file in files.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    names = {}
+    for kind, block in blocks_of(page):
+        if kind == "python":
+            exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+        else:
+            run_in_shell(block)
+
+
+NUMBER = re.compile(r"^(robustbn\.total_variation\(.*\))  # (\d\.\d+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if NUMBER.search((DOCS / p).read_text("utf-8"))])
+def test_distances_that_a_page_gives_are_those_that_are_found(page):
+    names = {}
+    for _, block in (each for each in blocks_of(page) if each[0] == "python"):
         exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+        for line, said in NUMBER.findall(block):
+            assert eval(line, names) == pytest.approx(float(said), abs=2e-3)  # noqa: S307
+
+
+def test_pages_that_others_run_are_run():
+    said = {page: f'"docs" / "{page}"' for page in ELSEWHERE}
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py"))
+    assert all(place in tests for place in said.values())
 
 
 @pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
 def test_the_cause_of_the_page_is_the_one_that_is_found():
-    text, names = (DOCS / "causes.md").read_text(encoding="utf-8"), {}
-    block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    names = {}
+    _, block = blocks_of("causes.md")[0]
     exec(compile(block, "docs/causes.md", "exec"), names)  # noqa: S102
     said = dict(SAYS.findall(block))
     assert eval(said["kind.cause.name"]) == names["kind"].cause.name  # noqa: S307
