@@ -8,8 +8,7 @@ SECONDS ?= 60
 CASES ?= 10000
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format peers bench bench-full bench-compare clean
-.PHONY: help demo test setup lint types layers pytest fuzz format docs peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
