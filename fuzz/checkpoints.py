@@ -46,7 +46,7 @@ def make_checkpoint(rows: Path, folder: Path) -> NDArray[np.float64]:
     """Leave the checkpoint of a run that was ended right before its end; return its counts."""
     with (
         mock.patch("robustbn._rows.stream.data.SAVE_SECONDS", 0.0),
-        mock.patch.object(Checkpoint, "clear", lambda self: None),
+        mock.patch.object(Checkpoint, "clear", return_value=None),
     ):
         return fit(rows, folder)
 
