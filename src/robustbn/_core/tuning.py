@@ -281,7 +281,7 @@ class Tuning:
         0.85, "share of nats", "between a kind and good rows that a cause must explain"
     )
     cause_noise: float = _number(
-        0.94, "share of nats", "the same of noise and defaults: small real groups reach 0.935"
+        0.97, "share of nats", "the same of noise and defaults: small real groups reach 0.96"
     )
     cause_unlike: float = _number(
         0.98,

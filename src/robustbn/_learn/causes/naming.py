@@ -152,10 +152,12 @@ class Inquiry:
         paid = sides.paid[: len(sides.network)]
         n_broken = int(np.count_nonzero(paid > 0))
         nats_a_row = sides.unexplained / sides.n_rows
+        most = max(
+            tuning.cause_population,
+            min(tuning.cause_explains, 1 - tuning.cause_left / max(nats_a_row, 1e-9)),
+        )
         is_simple = any(
-            share > tuning.cause_population and (1 - share) * nats_a_row < tuning.cause_left
-            if _is_of_rows(suspect)
-            else self._is_enough(suspect, tuning)
+            share > most if _is_of_rows(suspect) else self._is_enough(suspect, tuning)
             for suspect, share in zip(self.suspects, self.explained, strict=True)
         )
         if is_simple or n_broken < max(4, tuning.cause_breadth * sides.n_columns):

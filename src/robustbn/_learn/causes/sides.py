@@ -160,15 +160,18 @@ class Sides:
     @cached_property
     def _seen(self) -> tuple[Seen, ...]:
         found = []
-        for f, family in enumerate(self.families):
-            counts = self._count(self.codes, self.weights, family)
-            card = self.cards[family[-1]]
-            cells = np.flatnonzero(counts)
-            totals = counts.reshape(-1, card).sum(axis=1)
-            seen = Seen(counts[cells], totals[cells // card], cells, cells // card, cells % card,
-                        np.empty(0))  # fmt: skip
-            found.append(replace(seen, good=np.log(self._tabulate(seen, self._good[f], card))))
+        for family, good in zip(self.families, self._good, strict=True):
+            seen = self._find_seen(family, self.codes, self.weights)
+            table = self._tabulate(seen, good, self.cards[family[-1]])
+            found.append(replace(seen, good=np.log(table)))
         return tuple(found)
+
+    def _find_seen(self, family: Sequence[int], codes: Codes, weights: Vector) -> Seen:
+        counts, card = self._count(codes, weights, family), self.cards[family[-1]]
+        cells = np.flatnonzero(counts)
+        of = cells // card
+        totals = counts.reshape(-1, card).sum(axis=1)[of]
+        return Seen(counts[cells], totals, cells, of, cells % card, np.empty(0))
 
     @cached_property
     def _good(self) -> tuple[Vector, ...]:
@@ -233,7 +236,29 @@ class Sides:
     @cached_property
     def unexplained(self) -> float:
         """Nats between the kind and good rows: what its own tables bring, less sampling noise."""
-        return float(self.own.sum() - 0.5 * self.n_free.sum())
+        return float((self.own - np.maximum(0.5 * self.n_free, self.chance)).sum())
+
+    @cached_property
+    def chance(self) -> Vector:
+        """What their own tables would bring to as many good rows over the other good ones: nats.
+
+        Half a nat a free number where cells are well filled, and far more where they are not.
+        """
+        n = len(self.good_codes)
+        size = min(round(self.n_rows), n // 3)
+        if not size:
+            return np.zeros(len(self.families))
+        picked = np.zeros(n, bool)
+        picked[spread(np.arange(n), size)] = True
+        some, rest = self.good_codes[picked], self.good_codes[~picked]
+        gains = []
+        for family in self.families:
+            seen = self._find_seen(family, some, self.good_weights[picked])
+            others = self._count(rest, self.good_weights[~picked], family)
+            table = self._tabulate(seen, others, self.cards[family[-1]])
+            gains.append(seen.counts @ (np.log(seen.counts / seen.totals) - np.log(table)))
+        scale = self.n_rows / float(self.good_weights[picked].sum())
+        return np.array(gains, np.float64) * scale
 
     @cached_property
     def paid(self) -> Vector:
