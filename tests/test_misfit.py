@@ -100,6 +100,16 @@ def test_one_edge_that_is_missing_is_no_reason_to_distrust(seed):
     assert {first["parent"], first["child"]} == set(lost)
 
 
+def test_an_edge_that_explains_copies_of_bad_rows_alone_excuses_nothing():
+    network = random_network("graph", 10, 30, random_state=4)
+    rows, is_bad = corrupt(sample(network, 10_000, 5), network, "veil", 0.1, random_state=6)
+    fit = RobustEstimator(network, random_state=0).fit(rows)
+    assert fit.misfit_.is_exact
+    assert 1 - fit.row_weights_[is_bad].mean() > 0.4
+    assert 1 - fit.row_weights_[~is_bad].mean() < 0.03
+    assert 2 * total_variation(network, fit.network_) < total_variation(network, fit.plain_network_)
+
+
 def test_two_stuck_columns_are_bad_rows_still():
     alarm = example_network("alarm")
     rows = sample(alarm, 20_000, 1)

@@ -96,7 +96,13 @@ def test_flooding_a_rare_configuration_is_undone_for_the_most_part(scene):
     assert ours < counting / 2.5
 
 
-@pytest.mark.parametrize("kind", ["tail", "subtract", "adaptive"])
+def test_what_looks_like_a_missing_edge_is_undone_for_the_most_part(scene):
+    ours, counting, _, _ = ratios(*scene, "veil")
+    assert counting > 5
+    assert ours < counting / 2.5
+
+
+@pytest.mark.parametrize("kind", ["lawful", "tail", "subtract", "adaptive"])
 def test_what_nobody_can_see_does_no_more_harm_than_counting(scene, kind):
     ours, counting, _, _ = ratios(*scene, kind)
     assert ours < 1.02 * counting
@@ -106,6 +112,16 @@ def test_emptying_a_configuration_does_at_most_twice_the_harm_of_counting(scene)
     """The rows that are left depend on each other as no network of this structure has it."""
     ours, counting, _, _ = ratios(*scene, "starve")
     assert ours < 2 * counting
+
+
+def test_lawful_rows_move_the_table_as_far_as_no_one_can_tell():
+    """Both tables are those of networks: who is right about one is wrong about the other by eps."""
+    network = random_network("tree", 10, random_state=0)
+    root = min(float(network.cpts[n].min()) for n in network.nodes if not network.parents[n])
+    ours, counting, fit, _ = ratios(network, sample(network, 50_000, 1), "lawful")
+    assert fit.contamination_ == 0
+    assert ours == pytest.approx(counting)
+    assert distance(network, fit.network_) == pytest.approx(0.1 * (1 - root), abs=0.01)
 
 
 def test_every_adversary_has_a_promise():

@@ -269,7 +269,47 @@ def mixture(scene: Scene) -> Codes:
     )
 
 
+def veiled(scene: Scene) -> Codes:
+    """Break a few tables and one configuration, and copy rows: as if an edge were missing.
+
+    Found by a search against the default (`python -m benchmarks learned_adversary`). `strength`
+    (65) percent of the rows show one configuration with its node in its least likely state; a
+    quarter of all tables is tilted towards unlikely states; of n rows n^0.65 are different.
+    """
+    share = (65.0 if scene.strength is None else scene.strength) / 100
+    network, layout, rng = scene.network, scene.network.layout, scene.rng
+    is_tilted = rng.permutation(layout.n_nodes) < max(1, round(layout.n_nodes / 4))
+    lean = 0.4 * -np.log(np.maximum(network.probabilities, 1e-3))
+    lean += 0.6 * rng.normal(size=layout.n_cells)
+    direction = _standardised(network, lean * np.repeat(is_tilted, np.diff(layout.cell_start)))
+    rows = _draw_along(scene, 1.8 * direction * np.sqrt(layout.n_nodes / is_tilted.sum()))
+    rows = rows[rng.integers(0, max(1, round(scene.n_bad**0.65)), scene.n_bad)]
+    i = int(rng.integers(layout.n_nodes))
+    *parents, _ = layout.families[i]
+    shown = scene.draw_good(1)[0]
+    is_forced = rng.random(scene.n_bad) < share
+    for parent in parents:
+        rows[is_forced, parent] = shown[parent]
+    table = network.cpts[network.nodes[i]][tuple(shown[p] for p in parents)]
+    rows[is_forced, i] = int(table.argmin())
+    return rows
+
+
 # --- not to be told from good rows ----------------------------------------------------------------
+
+
+def lawful(scene: Scene) -> Codes:
+    """Put a root into its least likely state, the rest as good rows have it: all rows are lawful.
+
+    The table is then exactly one that the network with another table of that root would give, at a
+    distance of eps (1 - p): whoever is right about clean rows is wrong by so much.
+    """
+    network = scene.network
+    roots = [node for node in network.nodes if not network.parents[node]]
+    root = min(roots, key=lambda node: float(network.cpts[node].min()))
+    forced = np.zeros(len(network.states[root]))
+    forced[int(network.cpts[root].argmin())] = 1.0
+    return sample(network.with_cpts({**network.cpts, root: forced}), scene.n_bad, scene.rng)
 
 
 def tail(scene: Scene) -> Codes:
@@ -320,6 +360,8 @@ KINDS: dict[str, Callable[[Scene], NDArray[Any]]] = {
     "decoy": decoy,
     "flood": flood,
     "adaptive": adaptive,
+    "veil": veiled,
+    "lawful": lawful,
     "tail": tail,
     **TAKERS,
 }
@@ -338,13 +380,20 @@ def _change_states(scene: Scene, rows: Codes, chosen: NDArray[np.intp]) -> Codes
 
 def _direction(scene: Scene) -> NDArray[np.float64]:
     """Return a random table h whose sum over a row's cells has mean 0 and variance 1."""
-    layout, p = scene.network.layout, scene.network.probabilities
+    h = scene.rng.normal(size=scene.network.layout.n_cells)
+    return _standardised(scene.network, h)
+
+
+def _standardised(network: BayesianNetwork, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a table with mean 0 and variance 1 / d in every configuration where it varies."""
+    layout, p = network.layout, network.probabilities
     of = layout.config_of_cell
-    h = scene.rng.normal(size=layout.n_cells)
-    h -= layout.sum_configurations(p * h)[of]
+    h = h - layout.sum_configurations(p * h)[of]
     deviation = np.sqrt(layout.sum_configurations(p * h * h))[of]
-    h /= np.where(deviation > 1e-6, deviation, np.inf) * np.sqrt(layout.n_nodes)
-    return h
+    scaled: NDArray[np.float64] = h / (
+        np.where(deviation > 1e-6, deviation, np.inf) * np.sqrt(layout.n_nodes)
+    )
+    return scaled
 
 
 def _along(scene: Scene, rows: Codes) -> NDArray[np.floating]:
@@ -352,6 +401,11 @@ def _along(scene: Scene, rows: Codes) -> NDArray[np.floating]:
 
 
 def _tilted(scene: Scene, z: float) -> Codes:
+    return _draw_along(scene, z * _direction(scene))
+
+
+def _draw_along(scene: Scene, direction: NDArray[np.float64]) -> Codes:
+    """Draw rows from the tables times the exponential of a direction."""
     layout = scene.network.layout
-    tilted = scene.network.probabilities * np.exp(z * _direction(scene))
+    tilted = scene.network.probabilities * np.exp(direction)
     return scene.draw(tilted / layout.sum_configurations(tilted)[layout.config_of_cell])

@@ -115,7 +115,11 @@ class Tuning:
     copies_slack_first: float = _number(
         1.5, "times expected", "while the tables still hold the bad rows"
     )
-    copies_slack: float = _number(1.02, "times expected", "once they do not: tables are estimates")
+    copies_slack: float = _number(
+        1.5,
+        "times expected",
+        "once they do not: at 1.02 common rows of small networks seemed copied, and good ones went",
+    )
     copies_steps: int = _number(12, "steps", "taking copies away changes what is expected")
     copies_settled: float = _number(1e-4, "share of rows", "a step that moves less is the last")
     copies_runaway: float = _number(
@@ -228,6 +232,12 @@ class Tuning:
         "times the kind's own",
         "what an edge tells of the rows: 0.95 to 1.2 for an edge that is missing, at most 0.8 for "
         "two stuck columns, 0.4 for anything broader",
+    )
+    edge_uncopied: float = _number(
+        0.45,
+        "times the kind's own",
+        "the same without copies: 0.5 to 1.2 for an edge that is missing, at most 0.4 for one "
+        "that explains copies of bad rows and little else",
     )
 
     # --- rows whose side is known -----------------------------------------------------------------

@@ -137,7 +137,7 @@ def learn_plainly(study: Study, copies: Copies) -> Verdict | None:
     least = max(tuning.exact_evidence, tuning.exact_evidence_node * layout.n_nodes)
     learned = _learn_rounds(study, copies, (), least)
     is_clear = learned.state.least_evidence >= least and learned.state.excess <= 0
-    is_clear = is_clear and not is_misfit(study, learned.state.model)
+    is_clear = is_clear and not is_misfit(study, learned.state.model, learned.weighed.base)
     if not is_clear or study.lost_to_copies(learned.weighed, learned.state) > tuning.exact_copies:
         return None
     top, limit = learned.state.spectrum.top, learned.state.threshold

@@ -8,6 +8,7 @@ tables at once, and no single edge explains much of that.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,13 @@ from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import Tuning
 from robustbn._learn.leftovers import find_ancestors, measure_pair
+
+
+class CodedRows(NamedTuple):
+    """Rows, and their codes; shape (N, d)."""
+
+    rows: Rows
+    codes: Codes
 
 
 def explained_by_edge(
@@ -96,7 +104,17 @@ def _best_edge(layout: Layout, codes: Codes, kept: RowVector, nodes: list[int]) 
 
 
 def is_no_kind(
-    rows: Rows, codes: Codes, base: RowVector, model: RowModel, tuning: Tuning
+    coded: CodedRows, given: RowVector, uncopied: RowVector, model: RowModel, tuning: Tuning
 ) -> NDArray[np.bool_]:
-    """Return which bad kinds an edge explains about as well: misfit, not bad rows; shape (K,)."""
-    return explained_by_edge(rows, codes, base, model, tuning) >= tuning.edge_as_well
+    """Return which bad kinds an edge explains about as well: misfit, not bad rows; shape (K,).
+
+    Parameters
+    ----------
+    given, uncopied : weights of the rows as they are, and once repeated ones are lowered.
+    """
+    rows, codes = coded
+    is_explained = explained_by_edge(rows, codes, given, model, tuning) >= tuning.edge_as_well
+    if is_explained.any() and not np.array_equal(given, uncopied):
+        share = explained_by_edge(rows, codes, uncopied, model, tuning)
+        is_explained &= share >= tuning.edge_uncopied
+    return is_explained

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.protocols import Vector
+from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Repeats, RowModel
 from robustbn._learn.causes.judging import find_spoilt
-from robustbn._learn.edges import filtered_rows_as_kind, is_no_kind
+from robustbn._learn.edges import CodedRows, filtered_rows_as_kind, is_no_kind
 from robustbn._learn.judgement import accept, find_standings
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
@@ -74,26 +74,34 @@ def learn_allowing_misfit(
         verdict = learn_exactly(described.rounds)
         removed = 1 - float(verdict.model.weigh(chosen.rows).mean(dtype=np.float64))
         is_more = removed > shares.sum() + tuning.exact_more
-        if not is_more and not is_misfit(study, verdict.model):
+        uncopied = study.weigh(verdict.model.repeats).base
+        if not is_more and not is_misfit(study, verdict.model, uncopied):
             exact = Misfit(True, 0.0, 0, verdict.top, verdict.threshold)
             return replace(verdict, misfit=exact)
     return _judge_components(study, chosen, described)
 
 
-def is_misfit(study: Study, model: RowModel) -> bool:
+def is_misfit(study: Study, model: RowModel, uncopied: RowVector) -> bool:
     """Whether an edge would explain as well what a kind, or the filters, distrust.
 
     Asked where the network seems exact otherwise. Where much is amiss, some edge gains more than
-    any kind and says nothing of it.
+    any kind and says nothing of it. An edge that explains copies of bad rows, and little else,
+    excuses nothing: it has to explain most of the kind without them, too.
+
+    Parameters
+    ----------
+    uncopied : weight of each surveyed row once repeated ones are lowered; shape (n,).
     """
     if not (model.n_kinds or model.filters):
         return False
     tuning = study.config.tuning
     chosen = study.choose(tuning.edge_rows)
-    codes, base = study.survey.codes[chosen.which], study.given[chosen.which]
-    filtered = filtered_rows_as_kind(chosen.rows, base, model)
+    given = study.given[chosen.which]
+    filtered = filtered_rows_as_kind(chosen.rows, given, model)
     models = [model] if filtered is None else [model, filtered]
-    return any(is_no_kind(chosen.rows, codes, base, each, tuning).any() for each in models)
+    rows = CodedRows(chosen.rows, study.survey.codes[chosen.which])
+    weights = given, uncopied[chosen.which]
+    return any(is_no_kind(rows, *weights, each, tuning).any() for each in models)
 
 
 def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
