@@ -20,6 +20,7 @@ if not has_native():
     )
 
 from benchmarks import (
+    calibration,
     causes,
     compare,
     context,
@@ -30,6 +31,7 @@ from benchmarks import (
     holes,
     kernels,
     kills,
+    learned_adversary,
     misfit,
     proof,
     proposals,
@@ -52,6 +54,8 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "proposals": proposals.run,
     "misfit": misfit.run,
     "causes": causes.run,
+    "calibration": calibration.run,
+    "learned_adversary": learned_adversary.run,
     "holes": holes.run,
     "sensitivity": sensitivity.run,
     "robust_time": robust_time.run,
