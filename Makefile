@@ -9,6 +9,7 @@ CASES ?= 10000
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties sanitize format peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -39,6 +40,9 @@ fuzz: $(READY) ## Change files and models at random for SECONDS (60) and see tha
 
 properties: $(READY) ## Fit CASES (10000) random networks to random tables: no crash, no NaN
 	$(BIN)/python -m fuzz.properties $(CASES)
+
+sanitize: $(READY) ## Run the kernels' tests on builds that find wrong memory, arithmetic and races
+	$(BIN)/python -m fuzz.sanitize
 
 format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .

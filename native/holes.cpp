@@ -20,6 +20,7 @@
 #include <tuple>
 #include <vector>
 
+#include "arrays.h"
 #include "hole_questions.h"
 #include "hole_solver.h"
 #include "parallel.h"
@@ -41,10 +42,6 @@ using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 using DoublesOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using LinesOut = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Place = std::tuple<int64_t, int64_t>;  // row and column; (-1, -1) if there is none
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 // What one lane of rows asks.
 struct Lane {
@@ -99,6 +96,7 @@ class Holes {
     Place add(const Codes& codes, const std::optional<Doubles>& weights, int n_threads) {
         require(codes.shape(1) == web_.cards.size(), "one column a node");
         require(!weights || weights->shape(0) == codes.shape(0), "one weight a row");
+        require_aligned(codes, weights);
         const double* w = weights ? weights->data() : nullptr;
         nb::gil_scoped_release release;
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -117,6 +115,7 @@ class Holes {
         require(q.shape(0) == web_.n_cells, "one probability a cell");
         require(out.shape(0) == web_.n_cells, "one count a cell");
         require(!variance_out || variance_out->shape(0) == web_.n_cells, "one variance a cell");
+        require_aligned(q, out, variance_out);
         const double* tables = q.data();
         double *counts = out.data(), *variance = variance_out ? variance_out->data() : nullptr;
         nb::gil_scoped_release release;
@@ -163,6 +162,7 @@ class Holes {
         require(codes.shape(1) == web_.cards.size(), "one column a node");
         require(q.shape(0) == web_.n_cells, "one probability a cell");
         require(logs.shape(0) == codes.shape(0), "one number a row");
+        require_aligned(codes, q, out, logs);
         const double* tables = q.data();
         nb::gil_scoped_release release;
         if (codes.dtype() == nb::dtype<uint8_t>())

@@ -24,6 +24,7 @@
 #include <tuple>
 #include <vector>
 
+#include "arrays.h"
 #include "holes.h"
 #include "kernels.h"
 #include "parallel.h"
@@ -130,6 +131,7 @@ class Plan {
                 if (n_entries > MOST_ENTRIES) throw std::invalid_argument("too many joint states");
             }
             n_entries += is_blanked[g];
+            require_aligned(folds[g]);
             folds_.emplace_back(folds[g].data(), folds[g].data() + folds[g].shape(0));
             if (!folds_[g].empty()) {
                 if (folds_[g].size() != n_entries || n_entries > 65536)
@@ -267,6 +269,7 @@ class Plan {
     void add_segment(size_t first_entry, size_t n_entries,
                      const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig>& map) {
         if (map.shape(0) != n_entries) throw std::invalid_argument("one cell a joint state");
+        require_aligned(map);
         for (size_t e = 0; e < n_entries; ++e)
             if (map.data()[e] < -1 || map.data()[e] >= n_cells_)
                 throw std::invalid_argument("no such cell");
@@ -299,10 +302,6 @@ using Offset = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Weights = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using FloatLines = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 size_t blocks_of(size_t n_rows) { return n_rows / BLOCK + (n_rows % BLOCK != 0); }
 
@@ -346,6 +345,7 @@ std::tuple<int64_t, int64_t> encode(const Plan& plan, Codes<Code> codes, PackedO
                                     int n_threads) {
     const size_t n_rows = codes.shape(0), d = codes.shape(1);
     require(d == plan.n_codes().size(), "one column a node");
+    require_aligned(codes);
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     const Code* data = codes.data();
     const ptrdiff_t row_stride = codes.stride(0), column_stride = codes.stride(1);
@@ -386,6 +386,7 @@ void count(const Plan& plan, Packed packed, size_t n_rows, std::optional<Weights
            nb::ndarray<double, nb::ndim<1>, nb::c_contig> out, int n_threads) {
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(out.shape(0) == plan.n_cells(), "one count a cell");
+    require_aligned(weights, out);
     const RowWeights w(weights, n_rows);
     const Kernels& k = *kernels.load();
     const size_t n = plan.n_entries(), n_blocks = blocks_of(n_rows);
@@ -449,6 +450,7 @@ void project(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == n_rows && out.shape(1) == r, "shapes differ");
+    require_aligned(table, offset, out);
     const uint8_t* data = packed.data();
     float* lines = out.data();
     nb::gil_scoped_release release;
@@ -472,6 +474,7 @@ void score(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset o
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == n_rows, "shapes differ");
+    require_aligned(table, offset, out);
     const uint8_t* data = packed.data();
     float* norms = out.data();
     nb::gil_scoped_release release;
@@ -534,6 +537,7 @@ void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset of
     require(table.shape(0) == plan.n_cells(), "one line a cell");
     require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == r,
             "shapes differ");
+    require_aligned(table, offset, weights, out);
     const RowWeights w(weights, n_rows);
     const uint8_t* data = packed.data();
     double* sums = out.data();
@@ -562,6 +566,7 @@ void count_columns(const Plan& plan, Packed packed, size_t n_rows,
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(weights.shape(0) == n_rows, "one line of weights a row");
     require(out.shape(0) == plan.n_cells() && out.shape(1) == r, "shapes differ");
+    require_aligned(weights, out);
     const uint8_t* data = packed.data();
     const float* lines = weights.data();
     double* sums = out.data();
@@ -585,6 +590,7 @@ void fingerprints(const Plan& plan, Packed packed, size_t n_rows,
                   nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig> out, int n_threads) {
     plan.require_blocks(packed.data(), packed.shape(0), n_rows);
     require(out.shape(0) == n_rows, "one fingerprint a row");
+    require_aligned(out);
     const uint8_t* data = packed.data();
     uint64_t* hashes = out.data();
     const Kernels& k = *kernels.load();
@@ -610,6 +616,7 @@ void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& paren
     const size_t n_rows = out.shape(0), d = cards.size();
     require(out.shape(1) == d && order.size() == d && parents.size() == d && thresholds.size() == d,
             "one entry a node");
+    require_aligned(out);
     for (int32_t card : cards)
         require(card >= 1 && card - 1 <= std::numeric_limits<Code>::max(), "states must fit a code");
     std::vector<SampledNode> nodes;
@@ -630,6 +637,7 @@ void sample(const Ints& cards, const Ints& order, const std::vector<Ints>& paren
         require(thresholds[i].shape(0) == n_configurations &&
                     thresholds[i].shape(1) + 1 == size_t(cards[column]),
                 "thresholds have the wrong shape");
+        require_aligned(thresholds[i]);
         nodes.push_back({column, cards[column], int(parents[i].size()), parents[i].data(),
                          parent_cards[i].data(), thresholds[i].data()});
     }

@@ -59,6 +59,13 @@ def test_packed_bytes_that_are_not_aligned_are_refused(rows):
         _native.count(rows.plan, moved, rows.n_rows, None, np.zeros(LAYOUT.n_cells), 1)
 
 
+def test_other_arrays_that_are_not_aligned_are_refused(rows):
+    scores = np.empty(4 * rows.n_rows + 1, np.uint8)[1:].view(np.float32)
+    table, offset = np.ones((LAYOUT.n_cells, 1)), np.zeros(1)
+    with pytest.raises(ValueError, match="not aligned"):
+        _native.score(rows.plan, rows.packed, rows.n_rows, table, offset, scores, 1)
+
+
 @pytest.mark.parametrize("width", [-1, 0, 3, 8, 2**31 - 1])
 def test_codes_of_other_widths_are_refused(width):
     with pytest.raises(ValueError, match="1, 2 or 4 bytes"):
