@@ -10,6 +10,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
 .PHONY: help demo test setup lint types layers pytest fuzz properties sanitize format peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties sanitize soak format peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -43,6 +44,9 @@ properties: $(READY) ## Fit CASES (10000) random networks to random tables: no c
 
 sanitize: $(READY) ## Run the kernels' tests on builds that find wrong memory, arithmetic and races
 	$(BIN)/python -m fuzz.sanitize
+
+soak: $(READY) ## Fit 1,000 times in one process, at once, forked, interrupted, without memory
+	$(BIN)/python -m benchmarks soak
 
 format: $(READY) ## Format the sources
 	$(BIN)/ruff check --fix .

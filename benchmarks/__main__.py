@@ -1,6 +1,6 @@
-"""`python -m benchmarks proof | page | compare | golden | stream | kills | NAME... | all`.
+"""`python -m benchmarks proof | page | compare | golden | stream | kills | soak | NAME... | all`.
 
-The first six have options of their own: see `python -m benchmarks proof --help`.
+The first seven have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from benchmarks import (
     robust_time,
     robustness,
     sensitivity,
+    soak,
     stream,
     tables,
 )
@@ -73,6 +74,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "golden": golden.main,
     "stream": stream.main,
     "kills": kills.main,
+    "soak": soak.main,
 }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -215,6 +216,16 @@ class TableEstimator(Settings):
         if table.holed and self.missing_is_evidence:
             network, table = with_missing_nodes(network, table, table.holed)
         return network, table
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Let what is set inside be set as a whole; whatever ends it leaves all as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:  # Ctrl-C is one, too
+            self.__dict__ = before
+            raise
 
     def _given_network(self) -> BayesianNetwork | None:
         """Return the structure to fit, if one was given; refuse what is none."""

@@ -98,15 +98,17 @@ class MaximumLikelihoodEstimator(TableEstimator):
         weights = as_weights(sample_weight, table)
         rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
         probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
-        self.inferred_ = None
+        inferred = None
         if table.holed and table.reading.config.on_missing == "use":
             holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
             completion = completing(network.layout, pseudo_counts)(counts, holes)
-            self.inferred_ = describe_completion(completion, counts)
+            inferred = describe_completion(completion, counts)
             probabilities, counts = completion.tables, completion.counts
+        with self._all_or_nothing():
+            self.inferred_ = inferred
             self._warn_if_not_settled()
-        self._note_table(X, network, table.reading)
-        self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
+            self._note_table(X, network, table.reading)
+            self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
         return self
 
     def score_samples(self, X: Any) -> RowVector:

@@ -255,10 +255,11 @@ class RobustEstimator(ShownEstimator):
             else:
                 network = self._needed_network()
                 found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
-        self.fit_seconds_ = time.perf_counter() - start
-        self._note_table(X, network, found.reading)
-        self._aside = found.aside
-        self._store(network, found)
+        with self._all_or_nothing():
+            self.fit_seconds_ = time.perf_counter() - start
+            self._note_table(X, network, found.reading)
+            self._aside = found.aside
+            self._store(network, found)
         self._warn_if_unsure()
         return self
 
