@@ -30,6 +30,10 @@ from robustbn.adversary import corrupt
 NETWORK = robustbn.random_network("tree", 12, random_state=3)
 N_ROWS, N_FILES = 24_000, 6
 MOST_CHANGES = 60  # of files in one run, about: kills are spread over them
+PATIENT = {  # a cluster forgets workers that do not come back in time: here they always do
+    "distributed.worker.daemon": False,
+    "distributed.deploy.lost-worker-timeout": "10 minutes",
+}
 N_WORKERS = 3
 MOST_KILLS = 4  # of one run before it may end
 
@@ -145,7 +149,7 @@ def run_workers_killed(n_kills: int, seed: int) -> tuple[int, int, int]:
     table = dd.from_pandas(frame, npartitions=12, sort=False)
     quiet: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 60, "memory_limit": "1GB"}
     with (
-        dask.config.set({"distributed.worker.daemon": False}),
+        dask.config.set(PATIENT),
         LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, **quiet) as cluster,
         Client(cluster),
     ):
