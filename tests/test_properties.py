@@ -68,6 +68,15 @@ def test_few_rows_that_no_network_made_leave_nothing_to_start_from():
         assert RobustEstimator(network, random_state=0).fit(rows).status_.endswith(".")
 
 
+def test_rows_of_nothing_but_holes_may_be_known_to_be_bad():
+    network = BayesianNetwork({"a": []}, {"a": ["x", "y", "z"]})
+    known = np.repeat([-1, 0, 1], 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = RobustEstimator(network, random_state=0).fit({"a": [None] * 300}, known=known)
+    assert fit.network_.cpts["a"].tolist() == [1 / 3] * 3
+
+
 def test_components_that_take_all_rows_leave_finite_odds():
     layout = Layout((2,), ((0,),))
     rows = load_kernels("numpy").encode(layout, np.array([[0], [1]], np.uint8))

@@ -90,7 +90,7 @@ class Families:
     def _plain_marginals(self) -> Vector:
         """Share of the rows in each state, as pseudo-counts of one row a node."""
         n = float(sum_over_rows(self.layout, self.plain_counts))
-        return (self._marginals(self.plain_counts) + 0.5) / n
+        return (self._marginals(self.plain_counts) + 0.5) / (n or 1.0)  # all may be missing
 
     def _marginals(self, cells: Vector) -> Vector:
         n = len(self._node_of_marginal)
