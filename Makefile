@@ -6,11 +6,13 @@ READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
+PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page extend)
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
 .PHONY: help demo test setup lint types layers pytest fuzz properties sanitize format peers bench bench-full bench-compare clean
 .PHONY: help demo test setup lint types layers pytest fuzz properties sanitize soak format peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties format docs figures peers bench bench-full bench-compare clean
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -54,9 +56,12 @@ format: $(READY) ## Format the sources
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
 	$(BIN)/pip install -q -c constraints.txt --group docs
-	$(BIN)/pytest tests/test_docs.py tests/test_recipes.py tests/test_public_names.py tests/test_site.py
+	$(BIN)/pytest $(PAGES)
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+figures: $(READY) ## Draw the figures of the pages again
+	$(BIN)/python -W ignore docs/draw_figures.py
 
 peers: $(READY) ## Install the libraries that the benchmarks compare with
 	$(BIN)/pip install -q -c constraints.txt --group peers

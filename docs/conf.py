@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import robustbn
 
@@ -61,7 +62,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def copy_measured(_app: object, _config: object) -> None:
-    """Bring the pages that the benchmarks wrote into the site."""
+    """Bring the pages that the benchmarks wrote, and the rules of the house, into the site."""
     shutil.rmtree(COPIED, ignore_errors=True)
     COPIED.mkdir(parents=True)
     for page in sorted(MEASURED.glob("*.md")):
@@ -70,16 +71,35 @@ def copy_measured(_app: object, _config: object) -> None:
         (COPIED / page.name).write_text(f"---\norphan: true\n---\n\n{title}{text}", "utf-8")
     for picture in MEASURED.glob("*.svg"):
         shutil.copy(picture, COPIED)
+    rules = (HERE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rules = rules.replace("](docs/", "](../")
+    (COPIED.parent / "contributing.md").write_text(f"---\norphan: true\n---\n\n{rules}", "utf-8")
 
 
 def link_inside(_app: object, page: str, source: list[str]) -> None:
     """Point links out of the folder at what the site has of it: pages that were measured, files."""
     measured = r"\]\(\.\./benchmarks/results/([\w-]+\.md)"
     text = re.sub(measured, r"](generated/measured/\1", source[0])
+    text = text.replace("](../CONTRIBUTING.md)", "](generated/contributing.md)")
     source[0] = re.sub(r"\[`?([^]`]+)`?\]\((\.\./examples/[^)]+)\)", r"{download}`\1 <\2>`", text)
 
 
-def setup(app: object) -> None:
+def describe_parameters(_app: object, *about: Any) -> None:
+    """Let `name : what it is` be a name and a description; numpydoc takes the latter for a type."""
+    lines, is_list = about[-1], False
+    told: list[str] = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if set(after) == {"-"}:
+            is_list = line in ("Parameters", "Attributes")
+        name, colon, what = line.partition(" : ")
+        is_entry = is_list and colon and not line.startswith(" ")
+        told += [name, f"    {what}"] if is_entry else [line]
+    lines[:] = told
+
+
+def setup(app: Any) -> None:
     """Register what is done before pages are read."""
-    app.connect("config-inited", copy_measured)  # type: ignore[attr-defined]
-    app.connect("source-read", link_inside)  # type: ignore[attr-defined]
+    app.connect("config-inited", copy_measured)
+    app.connect("source-read", link_inside)
+    before_numpydoc = {"priority": 400}
+    app.connect("autodoc-process-docstring", describe_parameters, **before_numpydoc)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,41 @@ def test_every_command_is_in_the_reference_of_commands():
     assert ".. click:: robustbn.cli:main" in page
     assert ":nested: full" in page  # every command there is, from click itself
     assert COMMANDS
+
+
+def numbers_of(line):
+    return re.findall(r"\d[\d.,]*%?", line)
+
+
+def test_the_numbers_of_the_page_on_choosing_are_those_that_were_measured():
+    page = (DOCS / "choose.md").read_text(encoding="utf-8")
+    n_lines = 0
+    for part in page.split("From\n")[1:] + page.split("From ")[1:]:
+        link = LINK.search(part)[1].partition("#")[0]
+        measured = (DOCS / link).read_text(encoding="utf-8").splitlines()
+        table = re.search(r"^\|[^\n]*\n\| :--[^\n]*\n((?:\|.*\n)+)", part, re.MULTILINE)[1]
+        for line in table.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            words = [cell for cell in cells if not numbers_of(cell)]
+            there = [
+                row for row in measured if all(f" {word} " in row for word in [cells[0], *words])
+            ]
+            assert any(set(numbers_of(line)) <= set(numbers_of(row)) for row in there), line
+            n_lines += 1
+    assert n_lines >= 20
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+def test_the_figures_are_those_that_their_script_draws(tmp_path):
+    draw = runpy.run_path(str(DOCS / "draw_figures.py"))["draw_all"]
+    shown = json.loads((DOCS / "figures" / "numbers.json").read_text(encoding="utf-8"))
+    drawn = json.loads(json.dumps(draw(tmp_path)))
+    assert drawn.keys() == shown.keys()
+    for name, numbers in shown.items():
+        assert drawn[name].keys() == numbers.keys()
+        for key, value in numbers.items():
+            is_words = isinstance(value, list) and isinstance(value[0], str)
+            assert drawn[name][key] == (value if is_words else pytest.approx(value, abs=2e-3)), key
+    sizes = {path.name: path.stat().st_size for path in DOCS.glob("figures/*.svg")}
+    assert {path.name for path in tmp_path.glob("*.svg")} == set(sizes)
+    assert max(sizes.values()) < 80_000
