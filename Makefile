@@ -6,7 +6,9 @@ READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
-PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page extend)
+PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page extend) \
+	tests/test_tables.py::test_the_page_on_tables_runs \
+	tests/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
@@ -56,7 +58,7 @@ format: $(READY) ## Format the sources
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
 	$(BIN)/pip install -q -c constraints.txt --group docs
-	$(BIN)/pytest $(PAGES)
+	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
