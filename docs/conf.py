@@ -51,6 +51,7 @@ numpydoc_use_plots = False
 bibtex_bibfiles = ["references.bib"]
 bibtex_reference_style = "author_year"
 
+smartquotes = False  # `--option` stays as it is typed
 html_theme = "furo"
 html_title = f"robustbn {version}"
 html_static_path = ["_static"]

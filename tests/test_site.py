@@ -95,3 +95,12 @@ def test_the_figures_are_those_that_their_script_draws(tmp_path):
     sizes = {path.name: path.stat().st_size for path in DOCS.glob("figures/*.svg")}
     assert {path.name for path in tmp_path.glob("*.svg")} == set(sizes)
     assert max(sizes.values()) < 80_000
+
+
+def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
+    find_broken = runpy.run_path(str(DOCS / "check_links.py"))["find_broken"]
+    (tmp_path / "a.html").write_text('<a href="b.html#here">b</a> <a href="https://x.org/y">x</a>')
+    (tmp_path / "b.html").write_text('<h1 id="here">b</h1> <a href="a.html">a</a>')
+    assert find_broken(tmp_path) == []
+    (tmp_path / "b.html").write_text('<h1>b</h1> <img src="c.svg">')
+    assert sorted(find_broken(tmp_path)) == ["a.html: b.html#here", "b.html: c.svg"]
