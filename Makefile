@@ -11,10 +11,7 @@ PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page 
 	tests/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean
-.PHONY: help demo test setup lint types layers pytest fuzz properties sanitize format peers bench bench-full bench-compare clean
-.PHONY: help demo test setup lint types layers pytest fuzz properties sanitize soak format peers bench bench-full bench-compare clean
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs figures peers bench bench-full bench-compare clean
+.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures
 .DEFAULT_GOAL := help
 
 help: ## List the targets
