@@ -81,7 +81,7 @@ class Ground:
 
 def plan(settings: Settings) -> list[SearchCell]:
     """Return the searches, and the known attacks."""
-    n_tries = 15 if settings.quick else 300 if settings.full else 100
+    n_tries = 15 if settings.quick else 300 if settings.full else 60
     sources = DRAWN[:1] if settings.quick else (*DRAWN, *TABLES)
     n_seeds = 3 if settings.full else 1
     searches = [
@@ -98,7 +98,7 @@ def plan(settings: Settings) -> list[SearchCell]:
         for entry in read_known()
         if not settings.quick
     ]
-    return [*searches, *known]
+    return [*known, *searches]
 
 
 def read_known(path: Path = KNOWN) -> list[Record]:

@@ -25,9 +25,14 @@ def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
     tuning, population = sample.tuning, found.population
     counts = sample.rows.count(population.shares * sample.base[:, None])
     standings = []
+    weights = np.maximum(sample.base @ population.shares[:, 1:], 1e-9)
     for k, gain in enumerate(found.gains):
-        n = max(float(sample.base @ population.shares[:, 1 + k]), 1e-9)
-        evidence = min(gain.evidence, _lost_without(sample, population, k) / n - gain.cost)
+        n, later = float(weights[k]), range(k, len(found.gains))
+        alike = max(
+            _evidence_without(sample, found, [k], weights),
+            _evidence_without(sample, found, list(later), weights),
+        )
+        evidence = min(gain.evidence, alike)
         breadth = _find_breadth(families, population, k, counts[:, 1 + k] / n)
         alone = float(np.mean(population.ties[k].modes == ALONE))
         wanted = tuning.standing_rows * max(population.ties[k].n_parameters, 1.0)
@@ -37,13 +42,19 @@ def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
     return np.where(is_large, 1e-3, standings) if standings else np.empty(0)
 
 
-def _lost_without(sample: Sample, population: Population, k: int) -> float:
-    """Return the log-likelihood that is lost when a component is left out, nothing refitted."""
-    odds, rest = population.log_odds, np.delete(population.log_odds, k, axis=1)
-    share = float(np.clip(population.model.shares[k], 1e-12, 1 - 1e-9))
+def _evidence_without(sample: Sample, found: Search, left_out: list[int], weights: Vector) -> float:
+    """Return what some components bring for each row they hold, nothing refitted without them.
+
+    Asked of one component, and of it and all that entered after it: these may have split its rows,
+    and then none of them alone is missed.
+    """
+    odds, shares = found.population.log_odds, found.population.model.shares
+    rest = np.delete(odds, left_out, axis=1)
+    share = float(np.clip(shares[left_out].sum(), 1e-12, 1 - 1e-9))
     without = softplus(log_sum_exp(rest)) if rest.shape[1] else 0.0
     lost = softplus(log_sum_exp(odds)) - without + np.log1p(-share)
-    return float(sample.base @ lost)
+    cost = sum(found.gains[k].cost * float(weights[k]) for k in left_out)
+    return (float(sample.base @ lost) - cost) / float(weights[left_out].sum())
 
 
 def _find_breadth(families: Families, population: Population, k: int, share: Vector) -> float:
