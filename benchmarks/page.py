@@ -90,8 +90,8 @@ def _render_head(records: dict[str, list[Record]], setting: Record) -> Iterator[
         f"Written by `{setting['command']}`; do not edit. `make bench` measures it all again on "
         "your machine (quick: twenty minutes; `make bench-full`: hours). Every number behind the "
         "figures is in `benchmarks/results/proof-*.json`; those of the real tables, the wrong "
-        "networks and the rows that miss values, measured by `python -m benchmarks real`, `misfit` "
-        "and `holes`, are beside them."
+        "networks, the rows that miss values and the causes, measured by `python -m benchmarks "
+        "real`, `misfit`, `holes` and `causes`, are beside them."
     )
     kind = "quick run: small networks, few rows" if setting["mode"] == "quick" else "full run"
     if setting["n_seeds"] > 1:

@@ -1,4 +1,4 @@
-"""The sections of the page on real tables, wrong networks and holes, from their stored results."""
+"""Sections of the page from stored results: real tables, wrong networks, holes, causes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import holes, misfit, proposals, real
+from benchmarks import causes, holes, misfit, proposals, real
 from benchmarks.cells import Record
 from benchmarks.measure import Goal, Table, render_lines, tabulate_goals
 
@@ -22,6 +22,9 @@ def render_stored(folder: Path) -> Iterator[str]:
     holed = _read(folder / "holes-full.json") or _read(folder / "holes.json")
     if holed is not None:
         yield from _render_holed(holed)
+    named = _read(folder / "causes-full.json") or _read(folder / "causes.json")
+    if named is not None:
+        yield from _render_named(named)
 
 
 def _read(path: Path) -> Record | None:
@@ -71,6 +74,14 @@ def _render_holed(stored: Record) -> Iterator[str]:
         yield from _render_tables([table])
         if table.note:
             yield table.note
+    yield from _render_goals(stored)
+
+
+def _render_named(stored: Record) -> Iterator[str]:
+    yield "## What is wrong with the rows, by name"
+    yield causes.NOTE
+    yield _render_origin(stored)
+    yield from _render_tables(causes.tabulate(stored["records"]))
     yield from _render_goals(stored)
 
 
