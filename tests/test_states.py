@@ -469,3 +469,9 @@ def test_a_table_that_can_be_read_once_needs_its_states(raw):
     assert robustbn.states_from(once(), raw / "edges.csv").states == {
         "a": ("x", "y"), "b": ("u", "v"),
     }  # fmt: skip
+
+
+def test_a_cut_of_a_column_that_holds_no_numbers_is_refused():
+    table = pd.DataFrame({"place": ["here", "there"] * 20, "age": range(40)})
+    with pytest.raises(DataError, match=r"bins\['place'\]: column 'place' holds labels, such as"):
+        robustbn.states_from(table, [("place", "age")], bins={"place": "q4"})

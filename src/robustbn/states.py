@@ -14,8 +14,8 @@ from robustbn._tables.coded import Table
 from robustbn._tables.columns import place_columns
 from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
-from robustbn._tables.states import GIVEN, ColumnStates, StateRules, decide_states
-from robustbn._tables.survey import survey_columns
+from robustbn._tables.states import GIVEN, IDENTIFIER, ColumnStates, StateRules, decide_states
+from robustbn._tables.survey import NUMBER, survey_columns
 from robustbn.exceptions import DataError, NetworkError
 from robustbn.network import BayesianNetwork
 
@@ -149,6 +149,7 @@ def states_from(
     _refuse_unknown("dates", dates if isinstance(dates, Mapping) else {}, list(parents))
     open_ones = [node for node in parents if node not in given]
     decided, n_rows = _find(source, names, open_ones, rules, watch)
+    _refuse_uncut(bins, decided)
     for node, labels_of in given.items():
         decided[node] = ColumnStates(node, GIVEN, tuple(labels_of))
     columns = tuple(decided[node] for node in parents)
@@ -175,6 +176,16 @@ def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> 
     if wrong:
         near = nearest_name(wrong[0], nodes)
         raise DataError(f"{setting} names {wrong[0]!r}, which is no node of the edges.{near}")
+
+
+def _refuse_uncut(bins: Any, decided: Mapping[str, ColumnStates]) -> None:
+    """Refuse cuts of columns that are no numbers: nothing would be cut."""
+    for node in bins if isinstance(bins, Mapping) else ():
+        if node in decided and decided[node].kind not in (NUMBER, IDENTIFIER):
+            raise DataError(
+                f"bins['{node}']: column {node!r} holds {decided[node].kind}s, such as "
+                f"{decided[node].states[0]!r}, and no numbers that could be cut."
+            )
 
 
 def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,15 @@ def _describe_kind(kind: BadKind) -> dict[str, Any]:
         "unusual": [str(cell) for cell in kind.unusual],
         "where": [say_origin(origin) for origin in kind.origins],
     }
+
+
+def _say_ignored(columns: Sequence[str]) -> str:
+    n = (
+        "1 column that is no node"
+        if len(columns) == 1
+        else f"{len(columns)} columns that are no nodes"
+    )
+    return f"{n}: {some(columns)}"
 
 
 def _say_kind(kind: dict[str, Any]) -> str:
@@ -201,9 +210,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         console,
         {
             "rows": f"{table['rows']:,}" + (f"; {left_out}" if left_out else ""),
-            "ignored": f"{len(ignored)} columns that are no nodes: {some(ignored)}"
-            if ignored
-            else None,
+            "ignored": _say_ignored(ignored) if ignored else None,
             "states": say_found(facts["states"]) if facts.get("states") else None,
             "missing": table["missing"] or None,
             "stopped": facts["status"],
