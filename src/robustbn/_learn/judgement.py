@@ -27,12 +27,11 @@ def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
     standings = []
     weights = np.maximum(sample.base @ population.shares[:, 1:], 1e-9)
     for k, gain in enumerate(found.gains):
-        n, later = float(weights[k]), range(k, len(found.gains))
-        alike = max(
-            _evidence_without(sample, found, [k], weights),
-            _evidence_without(sample, found, list(later), weights),
-        )
-        evidence = min(gain.evidence, alike)
+        n, later = float(weights[k]), list(range(k, len(found.gains)))
+        missed = _evidence_without(sample, found, [k], weights)
+        if population.model.shares[later].sum() <= tuning.standing_share:
+            missed = max(missed, _evidence_without(sample, found, later, weights))
+        evidence = min(gain.evidence, missed)
         breadth = _find_breadth(families, population, k, counts[:, 1 + k] / n)
         alone = float(np.mean(population.ties[k].modes == ALONE))
         wanted = tuning.standing_rows * max(population.ties[k].n_parameters, 1.0)
