@@ -37,7 +37,7 @@ layers: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
 
-fuzz: $(READY) ## Change files and models at random for SECONDS (60) and see that none does harm
+fuzz: $(READY) ## Change files, models, checkpoints and arguments for SECONDS (60): none does harm
 	$(BIN)/python -m fuzz $(SECONDS)
 
 properties: $(READY) ## Fit CASES (10000) random networks to random tables: no crash, no NaN
