@@ -194,19 +194,21 @@ def _find_swapped(sides: Sides, sources: _Sources) -> Suspect | None:
     """Return pairs of columns whose values were swapped, the clearest pair first."""
     farthest = np.argsort(-sides.broken, kind="stable")[:MOST_SWAPPED]
     offered = sorted(int(c) for c in farthest if sides.broken[c] > 0)
-    found, free = np.arange(sides.n_columns), set(offered)
-    nats = 2 * float(np.log(max(sides.n_columns, 2)))
-    while True:
-        gains = {
-            (a, b): sources.swapping(a, b, found)
-            for a, b in combinations(sorted(free), 2)
-            if sources.may_swap(a, b)
-        }
-        if not gains or max(gains.values()) < nats + 5:
-            break
+    found, nats = np.arange(sides.n_columns), 2 * float(np.log(max(sides.n_columns, 2)))
+    gains = {
+        (a, b): sources.swapping(a, b, found)
+        for a, b in combinations(offered, 2)
+        if sources.may_swap(a, b)
+    }
+    while gains and max(gains.values()) >= nats + 5:
         a, b = max(gains, key=lambda pair: gains[pair])
         found[a], found[b] = b, a
-        free -= {a, b}
+        beside = {c for edge in (*sources.edges_at[a], *sources.edges_at[b]) for c in edge}
+        gains = {
+            pair: sources.swapping(*pair, found) if beside & {*pair} else gain
+            for pair, gain in gains.items()
+            if not {a, b} & {*pair}
+        }
     found = _pair_anew(sources, found)
     columns = np.flatnonzero(found != np.arange(len(found))).tolist()
     if not columns:
