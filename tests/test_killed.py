@@ -18,6 +18,7 @@ from fuzz import checkpoints
 
 import robustbn
 from robustbn._rows.stream import lock
+from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.lock import holding
 from robustbn.exceptions import CheckpointError, DataError, InUseError
 
@@ -258,3 +259,12 @@ def test_what_a_killed_run_left_beside_its_target_is_removed(given, tmp_path):
 
 def test_a_changed_checkpoint_is_refused_or_goes_on_to_the_same():
     assert checkpoints.run(60, seed=0) == 0
+
+
+def test_a_checkpoint_that_lacks_an_array_is_refused(tmp_path):
+    Checkpoint(tmp_path / "c", {}).add("survey", 1, numbers=np.arange(3))
+    (file,) = (tmp_path / "c").glob("*.npz")
+    file.write_bytes(file.read_bytes().replace(b"numbers", b"nunbers"))
+    (stored,) = Checkpoint(tmp_path / "c", {}).load("survey")
+    with pytest.raises(CheckpointError, match="is damaged: it lacks 'numbers'"):
+        stored["numbers"]

@@ -8,7 +8,7 @@ import os
 import uuid
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,17 @@ DAMAGE = (
     AttributeError, EOFError, KeyError, MemoryError, NotImplementedError, OSError, SyntaxError,
     TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+
+
+class _Stored(dict[str, Any]):
+    """Arrays by name; one that is not there is damage: names are no part of a file's checksums."""
+
+    def __init__(self, arrays: Mapping[str, Any], lacks: Callable[[str], CheckpointError]) -> None:
+        super().__init__(arrays)
+        self._lacks = lacks
+
+    def __missing__(self, name: str) -> Any:
+        raise self._lacks(name)
 
 
 class Checkpoint:
@@ -127,9 +138,10 @@ class Checkpoint:
         try:
             with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
                 _check_sizes(stored.zip, file.stat().st_size)
-                return {name: stored[name] for name in stored.files}
+                arrays = {name: stored[name] for name in stored.files}
         except DAMAGE as error:
             raise self._damaged(file, error) from None
+        return _Stored(arrays, lambda name: self._damaged(file, f"it lacks {name!r}"))
 
     def _write(self, file: Path, data: bytes | memoryview) -> None:
         temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.partial")
