@@ -56,10 +56,10 @@ def plan(settings: Settings) -> list[CalibrationCell]:
                 yield CalibrationCell(network, adversary, eps, N_ROWS, settings.seed + k)
 
     found = list(cells("none", 0.0, few))
-    for adversary in (*FAR, *NEAR):
-        found += cells(adversary, EPS, max(1, few // 5))
     for adversary in MAJORITIES[:2] if settings.quick else MAJORITIES:
-        found += cells(adversary, MAJORITY, max(1, few // 16))
+        found += cells(adversary, MAJORITY, max(1, few // 50))
+    for adversary in (*FAR, *NEAR):
+        found += cells(adversary, EPS, max(1, few // 10))
     return found
 
 

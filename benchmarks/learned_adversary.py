@@ -81,13 +81,13 @@ class Ground:
 
 def plan(settings: Settings) -> list[SearchCell]:
     """Return the searches, and the known attacks."""
-    n_tries = 15 if settings.quick else 300 if settings.full else 60
+    n_tries = 15 if settings.quick else 300 if settings.full else 40
     sources = DRAWN[:1] if settings.quick else (*DRAWN, *TABLES)
     n_seeds = 3 if settings.full else 1
     searches = [
         SearchCell(source, may_steal, n_tries, settings.seed + k)
-        for source in sources
         for may_steal in (False, True)
+        for source in sources
         for k in range(n_seeds)
         if not (may_steal and source in TABLES)
     ]

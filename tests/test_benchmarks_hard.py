@@ -139,12 +139,12 @@ def test_known_attacks_can_be_tried_again():
     assert json.loads(learned_adversary.KNOWN.read_text()) == known
 
 
-@pytest.mark.parametrize("may_steal", [False, True])
-def test_the_worst_that_was_known_is_one_and_a_half_times_lower(may_steal):
-    known = [e for e in learned_adversary.read_known() if e["may_steal"] is may_steal]
-    errors = []
-    for entry in known:
-        attack = tuple(entry["attack"].items())
-        cell = learned_adversary.SearchCell(entry["source"], may_steal, 1, entry["seed"], attack)
-        errors.append(learned_adversary.measure_search(cell)["error"])
-    assert 1.5 * max(errors) < max(entry["error"] for entry in known)
+@pytest.mark.parametrize("entry", learned_adversary.read_known())
+def test_a_known_attack_is_one_and_a_half_times_weaker_or_at_the_limit(entry):
+    attack = tuple(entry["attack"].items())
+    cell = learned_adversary.SearchCell(
+        entry["source"], entry["may_steal"], 1, entry["seed"], attack
+    )
+    now = learned_adversary.measure_search(cell)
+    limit = learned_adversary.AT_THE_LIMIT * (now["limit"] + now["floor"])
+    assert now["error"] < max(entry["error"] / 1.5, limit)
