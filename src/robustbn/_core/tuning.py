@@ -110,10 +110,11 @@ class Tuning:
     # --- copies -----------------------------------------------------------------------------------
     copies_seen: int = _number(3, "times", "rows seen less often are not looked at")
     copies_surprise: float = _number(
-        1.5,
+        1.35,
         "nats a log N",
-        "a copy count is no chance when its tail bound is below N^-1.5: N rows are asked, "
-        "and at N^-1.2 three of 200 clean tables had one that seemed copied",
+        "a copy count is no chance when its tail bound is below N^-1.35: N rows are asked, "
+        "at N^-1.2 three of 200 clean tables had one that seemed copied; at N^-1.5 small networks "
+        "lost copies that give bad rows away",
     )
     copies_slack_first: float = _number(
         1.5, "times expected", "while the tables still hold the bad rows"

@@ -98,7 +98,7 @@ def find_repeats(
     """Find the rows whose number of copies cannot be chance.
 
     A row seen c times where lam = n Q(u) are expected is reported when the Poisson tail bound
-    `exp(-(c log(c / lam) - c + lam))` is below `N^-1.5`. Taking its surplus away changes Q and n,
+    `exp(-(c log(c / lam) - c + lam))` is below `N^-1.35`. Taking its surplus away changes Q and n,
     so that is repeated until nothing changes: O(copies) a step. Copies are few steps away. Where a
     network is so small that its common rows are counted, and the tables do not quite fit, each step
     finds more of them and never ends: then there is no telling, and None is returned.
