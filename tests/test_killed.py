@@ -268,3 +268,13 @@ def test_a_checkpoint_that_lacks_an_array_is_refused(tmp_path):
     (stored,) = Checkpoint(tmp_path / "c", {}).load("survey")
     with pytest.raises(CheckpointError, match="is damaged: it lacks 'numbers'"):
         stored["numbers"]
+
+
+def test_a_checkpoint_that_says_to_be_encrypted_is_refused(tmp_path):
+    Checkpoint(tmp_path / "c", {}).add("survey", 1, numbers=np.arange(3))
+    (file,) = (tmp_path / "c").glob("*.npz")
+    data = bytearray(file.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # the flag in the directory
+    file.write_bytes(data)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Checkpoint(tmp_path / "c", {}).load("survey")

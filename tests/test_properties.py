@@ -19,6 +19,11 @@ def test_random_networks_and_tables_are_fitted_or_refused_for_a_reason(first):
     assert properties.run(150, first, most_nodes=30, most_rows=1000) == 0
 
 
+@pytest.mark.parametrize("seed", [7460, 7584])
+def test_a_start_that_holds_all_rows_is_none_that_ends_the_fit(seed):
+    assert properties.run(1, seed, most_nodes=25, most_rows=600) == 0
+
+
 @pytest.mark.parametrize("kernels", ["native", "numpy"])
 def test_hundreds_of_nodes_of_one_state_are_packed_together(kernels):
     layout = Layout((1,) * 300 + (2,), tuple((i,) for i in range(301)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import total_weight, uniform_tables
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._core.row_model import RowModel, log_sum_exp, logistic, softplus
+from robustbn._core.row_model import LARGEST_SHARE, RowModel, log_sum_exp, logistic, softplus
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
 from robustbn._learn.spectrum import RowSpectrum, clean_top, find_spectrum
@@ -198,7 +198,8 @@ def build_starts(
         tables = [families.tie(c, good).tables for c in counts.T]
     alone = families.alone(np.zeros(families.layout.n_cells))
     noise = 0.9 * uniform_tables(families.layout) + 0.1 * alone
-    shares = [float(sample.base @ mark) / sample.total for mark in marks]
+    # rows that are all alike are all marked
+    shares = [min(float(sample.base @ mark) / sample.total, LARGEST_SHARE) for mark in marks]
     return np.stack([*tables, alone, noise], axis=1), np.array([*shares, 0.05, 0.05])
 
 

@@ -20,7 +20,7 @@ CHECKPOINT_FORMAT = "robustbn-checkpoint 1"
 LABEL = "run.json"
 STAGES = ("seed", "survey", "verdict", "verified", "judged")  # each rests on those before it
 DAMAGE = (
-    AttributeError, EOFError, KeyError, MemoryError, NotImplementedError, OSError, SyntaxError,
+    AttributeError, EOFError, KeyError, MemoryError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
