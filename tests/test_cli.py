@@ -266,7 +266,7 @@ def test_messy_files_are_read_with_the_options_of_read_table(small):
     assert facts["table"]["columns_ignored"] == ["note"]
     said = call(*args, "--missing", "drop", "--unknown", "drop").stdout
     assert "400; 2 left out, a value is missing or unknown" in said
-    assert "1 columns that are no nodes: note" in said
+    assert "1 column that is no node: note" in said
 
 
 def test_settings_can_come_from_files(small):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,23 @@ def test_other_arrays_that_are_not_aligned_are_refused(rows):
     table, offset = np.ones((LAYOUT.n_cells, 1)), np.zeros(1)
     with pytest.raises(ValueError, match="not aligned"):
         _native.score(rows.plan, rows.packed, rows.n_rows, table, offset, scores, 1)
+
+
+def test_rows_that_came_in_a_message_are_aligned_first(rows):
+    def move(array):
+        moved = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        moved[:] = array
+        return moved
+
+    codes = np.random.default_rng(0).integers(0, [2, 3, 300], (300, 3)).astype(np.uint16)
+    here, there = native.encode(LAYOUT, codes), native.encode(LAYOUT, move(codes))
+    there = replace(there, packed=move(there.packed))
+    table, weights = np.random.default_rng(1).random((2, LAYOUT.n_cells, 1)), np.linspace(0, 1, 300)
+    np.testing.assert_array_equal(here.count(weights), there.count(move(weights)))
+    np.testing.assert_array_equal(here.count(table[0, :300]), there.count(move(table[0, :300])))
+    np.testing.assert_array_equal(here.score(table[0]), there.score(move(table[0])))
+    gram = there.gram(move(table[0]), move(table[1, 0]), move(weights))
+    np.testing.assert_array_equal(here.gram(table[0], table[1, 0], weights), gram)
 
 
 @pytest.mark.parametrize("width", [-1, 0, 3, 8, 2**31 - 1])

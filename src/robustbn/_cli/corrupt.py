@@ -16,8 +16,8 @@ from robustbn._cli.tables import bring_table, build_config, read_rows, table_opt
 
 ADVERSARIES = (
     "product", "network", "repeated", "flipped", "shift", "rowflip", "comonotone", "misjoined",
-    "blocks", "mixture", "tilt", "clones", "decoy", "flood", "adaptive", "tail", "subtract",
-    "starve",
+    "blocks", "mixture", "tilt", "clones", "decoy", "flood", "adaptive", "veil", "lawful",
+    "tail", "subtract", "starve",
 )  # fmt: skip
 
 

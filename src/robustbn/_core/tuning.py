@@ -317,7 +317,7 @@ class Tuning:
         0.9, "share of nats", "of all kinds together, for a cause that they have in common"
     )
     cause_judges: float = _number(
-        0.95, "share of nats", "that makes spoilt rows of a class: real classes reach 0.90"
+        0.975, "share of nats", "that makes spoilt rows of a class: real classes reach 0.966"
     )
     cause_judges_share: float = _number(
         0.2, "share of rows", "in a larger class, columns that never vary are answers to a question"

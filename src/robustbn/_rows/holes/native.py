@@ -14,7 +14,7 @@ from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.tuning import Tuning
 from robustbn._rows.kernels import _native
-from robustbn._rows.kernels.native import available_cpus
+from robustbn._rows.kernels.native import align, as_read, available_cpus
 from robustbn.exceptions import CodeRangeError
 
 
@@ -49,9 +49,9 @@ class NativeHoles:
     def add(self, codes: NDArray[Any], weights: RowVector | None = None) -> None:
         """Add the questions of more rows. One pass, any strides, no copy of the codes."""
         if weights is not None:
-            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            weights = as_read(weights, np.float64)
         try:
-            row, column = self.questions.add(codes, weights, self.n_threads)
+            row, column = self.questions.add(align(codes, codes.itemsize), weights, self.n_threads)
         except MemoryError:
             # a base takes 4 bytes and its share of a hash table; no row asks more than it has cells
             needed = 2 * self.n_bytes + 8 * codes.size
@@ -64,7 +64,7 @@ class NativeHoles:
         variances = np.zeros_like(counts) if self.n_sampled else None
         try:
             log_likelihood, n_impossible = self.questions.expect(
-                np.ascontiguousarray(q, dtype=np.float64), counts, variances, self.n_threads
+                as_read(q, np.float64), counts, variances, self.n_threads
             )
         except MemoryError:
             raise insufficient_memory(2 * self.n_bytes, "Answering rows with holes") from None
@@ -77,10 +77,10 @@ class NativeHoles:
         shape = (len(rows), max(self.layout.cards, default=0))
         probabilities: NDArray[np.float64] = allocate(shape, float, "Probabilities of holes")
         logs: NDArray[np.float64] = allocate((len(codes),), float, "Likelihoods of rows")
-        tables = np.ascontiguousarray(q, dtype=np.float64)
+        tables = as_read(q, np.float64)
         try:
             row, column = self.questions.posterior(
-                codes, tables, probabilities, logs, self.n_threads
+                align(codes, codes.itemsize), tables, probabilities, logs, self.n_threads
             )
         except MemoryError:
             raise insufficient_memory(probabilities.nbytes, "Probabilities of holes") from None

@@ -80,7 +80,7 @@ class NativeRows:
         counts: Vector
         if weights is not None and weights.ndim == 2:
             counts = allocate((self.layout.n_cells, weights.shape[1]), float, "Counting")
-            lines = np.ascontiguousarray(weights, dtype=np.float32)
+            lines = as_read(weights, np.float32)
             self._call(_native.count_columns, lines, counts)
             return counts
         counts = allocate((self.layout.n_cells,), float, "Counting")
@@ -116,7 +116,8 @@ class NativeRows:
 
     def _call(self, kernel: Any, *arguments: Any) -> None:
         try:
-            kernel(self.plan, self.packed, self.n_rows, *arguments, self.n_threads)
+            packed = align(self.packed, 4)
+            kernel(self.plan, packed, self.n_rows, *arguments, self.n_threads)
         except MemoryError:
             # 16 columns of float and double for every thread's and lane's table, at the most
             raise insufficient_memory(self.plan.n_entries * 16 * 12, "A pass over rows") from None
@@ -139,7 +140,7 @@ def encode(
     n_threads = n_threads or available_cpus()
     n_blocks = -(-len(codes) // _native.BLOCK)
     packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
-    row, column = _native.encode(plan, codes, packed, n_threads)
+    row, column = _native.encode(plan, align(codes, codes.itemsize), packed, n_threads)
     if row >= 0:
         raise CodeRangeError(
             row,
@@ -208,18 +209,25 @@ def available_cpus() -> int:
         return os.cpu_count() or 1
 
 
+def as_read(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Return an array as kernels read it: in one piece, and aligned, which a message's is not."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def align(codes: NDArray[Any], n_bytes: int) -> NDArray[Any]:
+    """Return codes, in any order, that begin where entries of so many bytes may."""
+    begin = codes.__array_interface__["data"][0]
+    return codes.copy(order="K") if begin % n_bytes else codes
+
+
 def _row_weights(weights: RowVector | None) -> RowVector | None:
-    if weights is None or (
-        weights.dtype in (np.float32, np.float64) and weights.flags.c_contiguous
-    ):
-        return weights
-    return np.ascontiguousarray(weights, dtype=np.float64)
+    if weights is None:
+        return None
+    is_read = weights.dtype in (np.float32, np.float64)
+    return as_read(weights, weights.dtype if is_read else np.float64)
 
 
 def _table_and_offset(table: Vector, offset: Vector | None) -> tuple[Vector, Vector]:
     if offset is None:
         offset = np.zeros(table.shape[1])
-    return (
-        np.ascontiguousarray(table, dtype=np.float64),
-        np.ascontiguousarray(offset, dtype=np.float64),
-    )
+    return as_read(table, np.float64), as_read(offset, np.float64)
