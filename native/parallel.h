@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -13,6 +14,17 @@
 #include <vector>
 
 namespace robustbn {
+
+// Whether this thread has what its first exception needs. The C library takes that memory when it is
+// first asked for, and ends the process where there is none left: so it is asked for while there is
+// some, and a thread that starts without does nothing.
+inline bool can_throw() {
+    void* volatile spare = std::malloc(1 << 16);
+    if (!spare) return false;
+    std::free(spare);
+    volatile int n_thrown = std::uncaught_exceptions();
+    return n_thrown >= 0;
+}
 
 // Run task(0) ... task(n - 1) on up to n_threads threads; fewer if the system gives fewer. The
 // first exception stops the rest and is thrown again here.
@@ -29,10 +41,13 @@ inline void run_parallel(size_t n, int n_threads, const std::function<void(size_
             if (!error) error = std::current_exception();
         }
     };
+    auto help = [&] {
+        if (can_throw()) work();
+    };
     std::vector<std::thread> threads;
     try {
         for (size_t t = 1; t < std::min(size_t(std::max(n_threads, 1)), n); ++t)
-            threads.emplace_back(work);
+            threads.emplace_back(help);
     } catch (const std::system_error&) {  // no more threads: those that are there do it all
     } catch (const std::bad_alloc&) {
     }
