@@ -47,8 +47,9 @@ try:
 except InsufficientMemoryError as error:
     print(isinstance(error, MemoryError), error)
 """
-# The C library ends a process in which a thread finds no memory for variables of its own. Our threads
-# ask for it first (native/parallel.h); those of other libraries may not: seen once in some 300 runs.
+# The C library ends a process in which a thread finds no memory for variables of its own. Our
+# threads ask for it first (native/parallel.h), those of other libraries need not: seen once in some
+# 300 runs.
 C_LIBRARY_GAVE_UP = "cannot allocate memory for thread-local data"
 ACTIONS = {
     "fit": (
