@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 from benchmarks import causes, holes, misfit, proposals, real
 from benchmarks.cells import Record
@@ -18,13 +19,13 @@ def render_stored(folder: Path) -> Iterator[str]:
         yield from _render_real(few, every)
     wrong = _read(folder / "misfit-full.json") or _read(folder / "misfit.json")
     if wrong is not None:
-        yield from _render_wrong(wrong)
+        yield from _render_section("Networks that are wrong in a known way", misfit, wrong)
     holed = _read(folder / "holes-full.json") or _read(folder / "holes.json")
     if holed is not None:
         yield from _render_holed(holed)
     named = _read(folder / "causes-full.json") or _read(folder / "causes.json")
     if named is not None:
-        yield from _render_named(named)
+        yield from _render_section("What is wrong with the rows, by name", causes, named)
 
 
 def _read(path: Path) -> Record | None:
@@ -58,11 +59,11 @@ def _render_real(few: Record | None, every: Record | None) -> Iterator[str]:
     yield from _render_tables(list(proposals.tabulate(records))[:2])
 
 
-def _render_wrong(stored: Record) -> Iterator[str]:
-    yield "## Networks that are wrong in a known way"
-    yield misfit.NOTE
+def _render_section(title: str, benchmark: ModuleType, stored: Record) -> Iterator[str]:
+    yield f"## {title}"
+    yield benchmark.NOTE
     yield _render_origin(stored)
-    yield from _render_tables(misfit.tabulate(stored["records"]))
+    yield from _render_tables(benchmark.tabulate(stored["records"]))
     yield from _render_goals(stored)
 
 
@@ -74,14 +75,6 @@ def _render_holed(stored: Record) -> Iterator[str]:
         yield from _render_tables([table])
         if table.note:
             yield table.note
-    yield from _render_goals(stored)
-
-
-def _render_named(stored: Record) -> Iterator[str]:
-    yield "## What is wrong with the rows, by name"
-    yield causes.NOTE
-    yield _render_origin(stored)
-    yield from _render_tables(causes.tabulate(stored["records"]))
     yield from _render_goals(stored)
 
 
