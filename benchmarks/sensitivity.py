@@ -42,8 +42,7 @@ MATTERS = 0.02  # a change of R by more than this share, on average over the sce
 HARMS = 0.1  # or in one of them
 
 AROUND_ONE = (
-    "spectrum_obvious", "split_edge", "split_growth", "copies_slack", "copies_slack_first",
-    "copies_runaway",
+    "spectrum_obvious", "split_edge", "split_growth", "copies_slack", "copies_runaway",
 )  # fmt: skip
 BELOW_ONE = ("descent_better", "descent_shrink", "paper_shrink", "que_halved")
 OF_ORACLES = ("oracle", "paper", "joint", "que", "spectral", "descent", "ransac", "trimmed")

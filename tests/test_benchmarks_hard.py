@@ -139,7 +139,13 @@ def test_known_attacks_can_be_tried_again():
     assert json.loads(learned_adversary.KNOWN.read_text()) == known
 
 
-@pytest.mark.parametrize("entry", learned_adversary.read_known())
+def _known_attacks():
+    stands = pytest.mark.xfail(reason="stolen rows: up to 2 eps, not mended", strict=True)
+    for entry in learned_adversary.read_known():
+        yield pytest.param(entry, marks=() if entry["is_mended"] else stands)
+
+
+@pytest.mark.parametrize("entry", list(_known_attacks()))
 def test_a_known_attack_is_one_and_a_half_times_weaker_or_at_the_limit(entry):
     attack = tuple(entry["attack"].items())
     cell = learned_adversary.SearchCell(

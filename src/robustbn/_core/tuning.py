@@ -116,13 +116,11 @@ class Tuning:
         "at N^-1.2 three of 200 clean tables had one that seemed copied; at N^-1.5 small networks "
         "lost copies that give bad rows away",
     )
-    copies_slack_first: float = _number(
-        1.5, "times expected", "while the tables still hold the bad rows"
-    )
     copies_slack: float = _number(
         1.5,
         "times expected",
-        "once they do not: at 1.02 common rows of small networks seemed copied, and good ones went",
+        "what is expected is estimated, at first with the bad rows: at 1.02 common rows of small "
+        "networks seemed copied, and good ones went",
     )
     copies_steps: int = _number(12, "steps", "taking copies away changes what is expected")
     copies_settled: float = _number(1e-4, "share of rows", "a step that moves less is the last")

@@ -92,22 +92,20 @@ def find_repeats(
     n_rows: float,
     trust: RowVector,
     tuning: Tuning,
-    *,
-    slack: float,
 ) -> Repeats | None:
     """Find the rows whose number of copies cannot be chance.
 
     A row seen c times where lam = n Q(u) are expected is reported when the Poisson tail bound
-    `exp(-(c log(c / lam) - c + lam))` is below `N^-1.35`. Taking its surplus away changes Q and n,
-    so that is repeated until nothing changes: O(copies) a step. Copies are few steps away. Where a
-    network is so small that its common rows are counted, and the tables do not quite fit, each step
-    finds more of them and never ends: then there is no telling, and None is returned.
+    `exp(-(c log(c / lam) - c + lam))` is below `N^-1.35`, with some slack for lam, which is itself
+    estimated. Taking its surplus away changes Q and n, so that is repeated until nothing changes:
+    O(copies) a step. Copies are few steps away. Where a network is so small that its common rows
+    are counted, and the tables do not quite fit, each step finds more of them and never ends: then
+    there is no telling, and None is returned.
 
     Parameters
     ----------
     counts, n_rows : weighted counts of all rows, shape (M,), and what they weigh.
     trust : share of its weight that each of `copies` has in those counts.
-    slack : factor on lam, because Q is itself an estimate.
     """
     layout = copies.rows.layout
     seen = np.maximum(copies.weight, 1e-12)
@@ -119,7 +117,8 @@ def find_repeats(
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
         expected = (n_rows - float(gone.sum())) * np.exp(log_q + copies.pattern)
-        too_many = _is_no_chance(seen, slack * np.maximum(expected, 1e-12), n_rows, tuning)
+        likely = tuning.copies_slack * np.maximum(expected, 1e-12)
+        too_many = _is_no_chance(seen, likely, n_rows, tuning)
         before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
         surplus = float((seen * (1 - factors)).sum())
         if step == 0:

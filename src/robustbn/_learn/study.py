@@ -159,11 +159,9 @@ class Study:
 
     def surest_repeats(self, copies: Copies) -> Repeats | None:
         """Return the rows that appear too often whatever the tables are; None if no telling."""
-        tuning = self.config.tuning
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
-        n, slack = float(self.given.sum(dtype=np.float64)), tuning.copies_slack_first
-        n, counts = n / self.effect, counts / self.effect
-        return find_repeats(copies, counts, n, everywhere, tuning, slack=slack)
+        n = float(self.given.sum(dtype=np.float64)) / self.effect
+        return find_repeats(copies, counts / self.effect, n, everywhere, self.config.tuning)
 
     def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
         """Return those rows if the others look at all like rows of a network; else none."""
@@ -186,8 +184,7 @@ class Study:
         trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
         scale = self.n_rows / chosen.rows.n_rows / self.effect
         counts, n = chosen.rows.count(trust) * scale, float(trust.sum(dtype=np.float64)) * scale
-        judged, slack = state.model.weigh(copies.rows), tuning.copies_slack
-        found = find_repeats(copies, counts, n, judged, tuning, slack=slack)
+        found = find_repeats(copies, counts, n, state.model.weigh(copies.rows), tuning)
         if found is None:
             return before
         weighed = self.weigh(found)
