@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "softmax.h"
+
 #define ROBUSTBN_CONCAT_(a, b) a##b
 #define ROBUSTBN_CONCAT(a, b) ROBUSTBN_CONCAT_(a, b)
 #define ROBUSTBN_STRING_(a) #a
@@ -478,6 +480,8 @@ const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     square_norms,
     scale_rows,
     scale_rows_float,
+    divide_rows_by<double>,
+    divide_rows_by<float>,
     flush,
     count_blocks,
     count_blocks_weighted,

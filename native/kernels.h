@@ -70,6 +70,12 @@ struct Kernels {
     // y[r] *= weights[r]
     void (*scale_rows)(int width, const double* weights, int n_rows, float* y);
     void (*scale_rows_float)(int width, const float* weights, int n_rows, float* y);
+    // y[r] = weights[r] softmax(y[r]) over the first columns, 0 beyond; masses += their sums over the
+    // rows; logs[r] = log of the sum of exp(y[r])
+    void (*divide_rows)(int width, int used, const double* weights, int n_rows, float* y, float* logs,
+                        double* masses);
+    void (*divide_rows_float)(int width, int used, const float* weights, int n_rows, float* y,
+                              float* logs, double* masses);
     // total += part; part = 0
     void (*flush)(float* part, double* total, size_t n);
     // histogram[code] += 1 over the rows of consecutive blocks

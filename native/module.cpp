@@ -168,12 +168,13 @@ class Plan {
     size_t block_bytes() const { return view_.block_bytes; }
     size_t n_entries() const { return view_.n_entries; }
 
-    // expanded[code] = sum over the nodes of the group of table[cell], columns padded to `width`.
+    // expanded[code] = sum over the nodes of the group of table[cell]: columns from `first` on, after
+    // some that are left at zero, padded to `width`.
     std::unique_ptr<float[], Free> expand(const double* table, size_t n_columns, size_t first,
-                                          int width) const {
+                                          int width, size_t n_zero = 0) const {
         auto expanded = zeros<float>(view_.n_entries * width);
         auto sums = std::vector<double>(size_t(width));
-        const size_t used = std::min(size_t(width), n_columns - first);
+        const size_t used = std::min(size_t(width) - n_zero, n_columns - first);
         for (size_t s = 0; s < segments_.size();) {
             size_t last = s + 1;
             while (last < segments_.size() && segments_[last].first_entry == segments_[s].first_entry)
@@ -187,7 +188,7 @@ class Plan {
                     const double* line = table + size_t(cell) * n_columns + first;
                     for (size_t c = 0; c < used; ++c) sums[c] += line[c];
                 }
-                float* out = expanded.get() + (segments_[s].first_entry + e) * width;
+                float* out = expanded.get() + (segments_[s].first_entry + e) * width + n_zero;
                 for (size_t c = 0; c < used; ++c) out[c] = float(sums[c]);
             }
             s = last;
@@ -500,7 +501,7 @@ void score(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset o
 // practice, however many rows there are.
 constexpr size_t FLUSH_ROWS = 8192;
 
-// Sums over the rows of each cell of vectors y that `fill(block, first row, rows, y)` provides, a
+// Sums over the rows of each cell of vectors y that `fill(block, lane, first row, rows, y)` provides, a
 // block of rows at a time, for `width` columns of which `columns` starts at `first`.
 template <class Fill>
 void sum_by_cell(const Plan& plan, const uint8_t* data, size_t n_rows, int width, double* sums,
@@ -519,7 +520,7 @@ void sum_by_cell(const Plan& plan, const uint8_t* data, size_t n_rows, int width
             const int rows = int(std::min(size_t(BLOCK), n_rows - row));
             const uint8_t* block = data + b * plan.block_bytes();
             plan.require_codes(k, block, 1, plan.groups().n);
-            fill(k, block, row, rows, y);
+            fill(k, block, lane, row, rows, y);
             k.scatter_block(width, block, plan.groups(), y, rows, part.get());
             if ((b - begin + 1) % (FLUSH_ROWS / BLOCK) == 0 || b + 1 == end)
                 k.flush(part.get(), total, n);
@@ -549,12 +550,61 @@ void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset of
         const auto expanded = plan.expand(table.data(), r, first, width);
         const auto shift = offset_for(offset, first, width);
         sum_by_cell(plan, data, n_rows, width, sums, r, first, n_threads,
-                    [&](const Kernels& k, const uint8_t* block, size_t row, int rows, float* y) {
+                    [&](const Kernels& k, const uint8_t* block, size_t, size_t row, int rows, float* y) {
                         k.project_block(width, block, plan.groups(), expanded.get(), shift.data(),
                                         rows, y);
                         if (w.full) k.scale_rows(width, w.full + row, rows, y);
                         else if (w.single) k.scale_rows_float(width, w.single + row, rows, y);
                     });
+    }
+}
+
+// Divides the weight of each row among 1 + r columns by softmax(0, y[n]), and counts each column:
+// counts[j] = sum of the weights over the rows that touch cell j. masses = sums of each column over
+// all rows; then the sum of weights[n] log(1 + sum of exp y[n]).
+void divide(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
+            std::optional<Weights> weights, TableOut out,
+            nb::ndarray<double, nb::ndim<1>, nb::c_contig> masses, int n_threads) {
+    const size_t r = table.shape(1), n_columns = r + 1;
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
+    require(n_columns <= 16, "at most 15 columns");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == n_columns &&
+                masses.shape(0) == n_columns + 1,
+            "shapes differ");
+    require_aligned(table, offset, weights, out, masses);
+    const RowWeights w(weights, n_rows);
+    const uint8_t* data = packed.data();
+
+    nb::gil_scoped_release release;
+    std::fill(out.data(), out.data() + plan.n_cells() * n_columns, 0.0);
+    const int width = width_for(n_columns);
+    const auto expanded = plan.expand(table.data(), r, 0, width, 1);
+    auto shift = std::vector<float>(size_t(width), 0.0f);
+    for (size_t c = 0; c < r; ++c) shift[c + 1] = float(offset.data()[c]);
+    constexpr size_t per_lane = 24;  // no two lanes on one cache line
+    const size_t n_lanes = lanes_of(n_rows, plan.n_entries() * size_t(width) * sizeof(double));
+    auto sums = zeros<double>(n_lanes * per_lane);
+    sum_by_cell(plan, data, n_rows, width, out.data(), n_columns, 0, n_threads,
+                [&](const Kernels& k, const uint8_t* block, size_t lane, size_t row, int rows,
+                    float* y) {
+                    alignas(64) float logs[BLOCK];
+                    double* sum = sums.get() + lane * per_lane;
+                    k.project_block(width, block, plan.groups(), expanded.get(), shift.data(), rows, y);
+                    if (w.single)
+                        k.divide_rows_float(width, int(n_columns), w.single + row, rows, y, logs, sum);
+                    else
+                        k.divide_rows(width, int(n_columns), w.full ? w.full + row : nullptr, rows, y,
+                                      logs, sum);
+                    for (int i = 0; i < rows; ++i)
+                        sum[16] += double(logs[i]) * (w.single ? double(w.single[row + size_t(i)])
+                                                     : w.full  ? w.full[row + size_t(i)]
+                                                               : 1.0);
+                });
+    std::fill(masses.data(), masses.data() + n_columns + 1, 0.0);
+    for (size_t lane = 0; lane < n_lanes; ++lane) {
+        for (size_t c = 0; c < n_columns; ++c) masses.data()[c] += sums[lane * per_lane + c];
+        masses.data()[n_columns] += sums[lane * per_lane + 16];
     }
 }
 
@@ -577,7 +627,7 @@ void count_columns(const Plan& plan, Packed packed, size_t n_rows,
         const int width = width_for(r - first);
         const size_t used = std::min(size_t(width), r - first);
         sum_by_cell(plan, data, n_rows, width, sums, r, first, n_threads,
-                    [&](const Kernels&, const uint8_t*, size_t row, int rows, float* y) {
+                    [&](const Kernels&, const uint8_t*, size_t, size_t row, int rows, float* y) {
                         if (used < size_t(width)) std::memset(y, 0, sizeof(float) * size_t(rows * width));
                         for (int i = 0; i < rows; ++i)
                             std::memcpy(y + i * width, lines + (row + size_t(i)) * r + first,
@@ -680,6 +730,8 @@ NB_MODULE(_native, m) {
     m.def("project", &project, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is, nb::arg());
     m.def("score", &score, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is, nb::arg());
     m.def("gram", &gram, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is_or_none, as_is, nb::arg());
+    m.def("divide", &divide, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is_or_none, as_is, as_is,
+          nb::arg());
     m.def("count_columns", &count_columns, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg());
     m.def("fingerprints", &fingerprints, nb::arg(), as_is, nb::arg(), as_is, nb::arg());
     m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,

@@ -49,6 +49,42 @@ def test_native_products_are_the_specified_products(case, fuse, width):
         np.testing.assert_allclose(got / scale, expected / scale, **close)
 
 
+@given(networks_with_rows(max_rows=1500), st.booleans(), st.sampled_from((0, *WIDTHS[:-2], 15, 16)))
+def test_native_division_is_the_specified_division(case, fuse, width):
+    network, codes, weights = case
+    fast, slow = both(network, codes, fuse=fuse, n_threads=2)
+    rng = np.random.default_rng(len(codes))
+    table, offset = rng.normal(size=(network.n_cells, width)), rng.normal(size=width)
+    scale = 1 + len(codes)
+    for w in (None, weights, weights.astype(np.float32)):
+        got, expected = fast.divide(table, offset, w), slow.divide(table, offset, w)
+        close = {"rtol": 1e-5, "atol": 2e-6 * scale}
+        np.testing.assert_allclose(got.counts, expected.counts, **close)
+        np.testing.assert_allclose(got.masses, expected.masses, **close)
+        np.testing.assert_allclose(got.log_sum, expected.log_sum, **close)
+
+
+@pytest.mark.parametrize("kernels", [native, numpy])
+def test_rows_are_divided_by_softmax(kernels):
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    codes = np.array([[0], [1], [1]], np.uint8)
+    table = np.log([[1.0, 2.0], [3.0, 1e-40]])
+    divided = kernels.encode(network.layout, codes).divide(table, -np.log([1.0, 0.5]), None)
+    shares = np.array([[1, 1, 1], [1, 3, 0.5e-40]]) / [[3], [4]]
+    np.testing.assert_allclose(divided.counts, shares * [[1], [2]], rtol=1e-6, atol=1e-30)
+    np.testing.assert_allclose(divided.masses, shares[0] + 2 * shares[1], rtol=1e-6)
+    assert divided.log_sum == pytest.approx(np.log(3) + 2 * np.log(4))
+
+
+@pytest.mark.parametrize("kernels", [native, numpy])
+def test_division_survives_odds_beyond_what_a_float_exponentiates(kernels):
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    rows = kernels.encode(network.layout, np.array([[0], [1], [1]], np.uint8))
+    divided = rows.divide(np.array([[5000.0, -np.inf], [-5000.0, -300.0]]), None, None)
+    np.testing.assert_allclose(divided.counts, [[0, 1, 0], [2, 0, 0]], atol=1e-30)
+    assert divided.log_sum == pytest.approx(5000)
+
+
 @given(networks_with_rows(max_rows=300))
 def test_gram_is_the_adjoint_of_project(case):
     """`<gram(T, w), S> = sum of w <project(T), project(S)>` for any tables T and S."""
@@ -118,9 +154,11 @@ def test_results_are_the_same_bits_for_every_number_of_threads_and_instruction_s
             _native.use_isa(isa)
             for n_threads in (1, 2, 5):
                 rows = native.encode(network.layout, codes, n_threads)
+                divided = rows.divide(table, None, w)
                 results.append(
-                    [rows.packed, rows.count(), rows.count(w), rows.score(table),
-                     rows.project(table), rows.gram(table, None, w),
+                    [divided.counts, divided.masses, divided.log_sum, rows.packed,
+                     rows.count(), rows.count(w), rows.score(table), rows.project(table),
+                     rows.gram(table, None, w),
                      sample(network, n_rows, 1, n_threads=n_threads)]
                 )  # fmt: skip
     finally:

@@ -231,6 +231,10 @@ def test_every_primitive_gives_what_rows_in_memory_give(cluster):
         rtol=1e-4,
         atol=1e-3,
     )
+    divided = there.divide(table, offset, weights[:, 0]), here.divide(table, offset, weights[:, 0])
+    for name in ("counts", "masses", "log_sum"):
+        got, expected = (getattr(each, name) for each in divided)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
     parts = list(there.parts(6000))
     assert [where.start for where, _ in parts[1:]] == [where.stop for where, _ in parts[:-1]]
     joined = np.concatenate([part.score(table) for _, part in parts])

@@ -25,17 +25,20 @@ def rows():
     return native.encode(LAYOUT, np.zeros((300, 3), np.uint16))
 
 
+WITH_TABLES = ("score", "gram", "project", "divide")
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_arguments_are_refused_or_answered_as_numpy_does(seed):
     assert fuzzed.run(1500, seed) == 0
 
 
-@pytest.mark.parametrize("name", ["count", "fingerprints", "score", "gram", "project"])
+@pytest.mark.parametrize("name", ["count", "fingerprints", *WITH_TABLES])
 def test_packed_codes_that_no_table_has_are_refused(rows, name):
     rows.packed[:] = 255
     table = np.ones((LAYOUT.n_cells, 2))
     with pytest.raises(ValueError, match="a packed code is out of range"):
-        getattr(rows, name)(*([table] if name in ("score", "gram", "project") else []))
+        getattr(rows, name)(*([table] if name in WITH_TABLES else []))
 
 
 @pytest.mark.parametrize("kind", ["float32", "int64"])

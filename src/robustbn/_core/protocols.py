@@ -47,6 +47,27 @@ class Column:
         return Column(self.values[rows], self.labels, missing, self.zone, self.is_ordered)
 
 
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """Rows whose weight was divided among 1 + r columns; see `Rows.divide`.
+
+    Parameters
+    ----------
+    counts : weight of each column's rows on each cell; shape (M, 1 + r).
+    masses : weight of each column's rows; shape (1 + r,).
+    log_sum : sum of `weights[n] log(1 + sum of exp(y[n]))`.
+    """
+
+    counts: Vector
+    masses: Vector
+    log_sum: float
+
+    def __add__(self, other: Divided) -> Divided:
+        """Return both sets of rows together."""
+        counts, masses = self.counts + other.counts, self.masses + other.masses
+        return Divided(counts, masses, self.log_sum + other.log_sum)
+
+
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
 
 
@@ -83,6 +104,14 @@ class Rows(Protocol):
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Vector:
         """Return `G[j] = sum of weights[n] y[n] over rows n with j in cells(n)`; shape (M, r)."""
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, y as in `project`, and count each part.
+
+        The first column is the one of the 0. Nothing of length N is kept.
+        """
 
     def unpack(self) -> Codes:
         """Return the codes of the rows; shape (N, d)."""

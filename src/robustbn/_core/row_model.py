@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, Rows, RowVector, Vector
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
 ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing
@@ -194,10 +194,22 @@ class RowModel:
         evidence: Vector = np.log(self.others) - np.log(self.good)[:, None]
         return evidence
 
+    @property
+    def log_prior_odds(self) -> Vector:
+        """Log of the share of each component over the main class's; shape (K,)."""
+        odds: Vector = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - self.log_main_share
+        return odds
+
     def log_odds_by_component(self, rows: Rows) -> RowVector:
         """Return `log e[k] T[k](x) / (e[0] T[0](x))`, 0 the main class; shape (N, K). One pass."""
-        prior = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - self.log_main_share
-        return rows.project(self.evidence, -prior)  # an offset is subtracted
+        return rows.project(self.evidence, -self.log_prior_odds)  # an offset is subtracted
+
+    def divide(self, rows: Rows, base: RowVector) -> Divided:
+        """Divide rows among the components, not calibrated: an expectation step. One pass.
+
+        The log of the density of all rows is that of the main class alone plus `log_sum`.
+        """
+        return rows.divide(self.evidence, -self.log_prior_odds, base)
 
     def log_density(self, rows: Rows) -> RowVector:
         """Return the log-probability of each row under all components; shape (N,). Two passes."""

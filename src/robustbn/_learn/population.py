@@ -22,7 +22,7 @@ from robustbn._core.expansion import (
 )
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.row_model import ROWS_JUDGED_AT_ONCE, Draw, RowModel, logistic, softplus
+from robustbn._core.row_model import ROWS_JUDGED_AT_ONCE, Draw, RowModel, logistic
 from robustbn._core.tuning import Tuning
 
 CALIBRATION_STEPS = 50  # of least squares, which settles in a handful
@@ -91,19 +91,18 @@ def explain(
     plain = rows.count(base)
     model, before = replace(start, intercept=0.0, slope=1.0), -np.inf
     for step in range(tuning.kind_steps if max_steps is None else max_steps):
-        shares, log_odds = model.sort(rows)
+        divided = model.divide(rows, base)
         likelihood = (
-            float(base @ softplus(log_odds))
-            + total * model.log_main_share
-            + float(plain @ np.log(model.good))
+            divided.log_sum + total * model.log_main_share + float(plain @ np.log(model.good))
         )
         if step and likelihood - before < tuning.kind_tolerance * total:
             break
-        before = likelihood
-        weights = shares * base[:, None]
-        counts = rows.count(weights)
-        mass = total_weight(rows.layout, counts, weights)
-        model = refit(rows.layout, counts, mass, tuning.kind_prior * prior, model)
+        before, last = likelihood, model
+        pseudo_counts = tuning.kind_prior * prior
+        model = refit(rows.layout, divided.counts, divided.masses, pseudo_counts, model)
+    else:
+        model = last
+    shares, _ = model.sort(rows)
     good = shares[:, 0]
     if not model.is_bad.all():
         good = good + shares[:, 1:][:, ~model.is_bad].sum(axis=1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import total_weight, uniform_tables
+from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import LARGEST_SHARE, RowModel, log_sum_exp, logistic, softplus
@@ -107,37 +107,34 @@ def fit_population(
     """
     tuning, before = sample.tuning, -np.inf
     for step in range(max_steps + 1):
-        fitted = _sort(sample, model, ties)
-        gained = fitted.log_likelihood - before
+        divided = model.divide(sample.rows, sample.base)
+        likelihood = (
+            divided.log_sum
+            + sample.total * model.log_main_share
+            + float(sample.plain_counts @ np.log(model.good))
+        )
+        gained = likelihood - before
         if step == max_steps or (step and gained < tuning.kind_tolerance * sample.total):
             break
-        before = fitted.log_likelihood
-        weights = fitted.shares * sample.base[:, None]
-        counts = sample.rows.count(weights)
-        mass = total_weight(sample.rows.layout, counts, weights)
-        is_settled = step >= tuning.tied_settled
-        model, ties = _refit(families, model, counts, mass, fitted.ties if is_settled else ())
-    return fitted
+        before = likelihood
+        chosen = (
+            tuple(tie for tie in ties if tie is not None) if step >= tuning.tied_settled else ()
+        )
+        model, ties = _refit(families, model, divided.counts, divided.masses, chosen)
+    log_odds = model.log_odds_by_component(sample.rows).astype(np.float64)
+    known = tuple(tie for tie in ties if tie is not None)
+    return Population(model, known, log_odds, share_out(log_odds), likelihood)
 
 
-def _sort(sample: Sample, model: RowModel, ties: tuple[Tied | None, ...]) -> Population:
-    rows, base = sample.rows, sample.base
-    log_odds = np.zeros((rows.n_rows, 0))
-    shares, extra = np.ones((rows.n_rows, 1), np.float32), 0.0
-    if model.n_others:
-        log_odds = model.log_odds_by_component(rows).astype(np.float64)
+def share_out(log_odds: RowVector) -> RowVector:
+    """Return the probability of each row to be of each component, the main class first."""
+    shares = np.ones((len(log_odds), 1 + log_odds.shape[1]), np.float32)
+    if log_odds.shape[1]:
         total = log_sum_exp(log_odds)
         main = logistic(-total)
-        others = np.exp(log_odds - total[:, None]) * (1 - main)[:, None]
-        shares = np.hstack([main[:, None], others]).astype(np.float32)
-        extra = float(base @ softplus(total))
-    likelihood = (
-        extra
-        + sample.total * model.log_main_share
-        + float(sample.plain_counts @ np.log(model.good))
-    )
-    known = tuple(tie for tie in ties if tie is not None)
-    return Population(model, known, log_odds, shares, likelihood)
+        shares[:, 0] = main
+        shares[:, 1:] = np.exp(log_odds - total[:, None]) * (1 - main)[:, None]
+    return shares
 
 
 def _refit(

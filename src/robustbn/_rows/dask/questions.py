@@ -123,6 +123,14 @@ def sum_rows(
     return partition.rows.gram(table, offset, weights), None
 
 
+def divide_rows(
+    table: Vector, offset: Vector | None, partition: Partition, weights: RowVector | None
+) -> tuple[Vector, Vector]:
+    """Return the counts of rows divided among columns; their masses, then the sum of logs."""
+    divided = partition.rows.divide(table, offset, weights)
+    return divided.counts, np.append(divided.masses, divided.log_sum)
+
+
 def hash_rows(partition: Partition, _: None) -> tuple[None, NDArray[np.uint64]]:
     """Return the hash of each row."""
     return None, partition.rows.fingerprints()

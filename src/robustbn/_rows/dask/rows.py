@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Divided, Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
 from robustbn._rows.dask.partition import FoundInPartition
 from robustbn._rows.dask.questions import (
     Question,
     all_codes,
     count_rows,
+    divide_rows,
     expect_rows,
     hash_rows,
     judge_rows,
@@ -79,6 +80,15 @@ class DaskRows:
         """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`. One pass."""
         work = partial(sum_rows, table, offset)
         return self.partitions.ask("summing rows", work, weights=weights)[0]
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, and count each part. One pass."""
+        work = partial(divide_rows, table, offset)
+        counts, sums = self.partitions.ask("dividing rows", work, weights=weights)
+        masses = np.sum([each[:-1] for each in sums], axis=0)
+        return Divided(counts, masses, math.fsum(float(each[-1]) for each in sums))
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row. One pass."""

@@ -68,6 +68,17 @@ def gram(
     total: NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+def divide(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    weights: NDArray[np.floating] | None,
+    counts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
 def count_columns(
     plan: Plan,
     packed: NDArray[np.uint8],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.protocols import Divided, RowVector, Vector
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
@@ -22,8 +22,11 @@ from robustbn._rows.kernels.clusters import (
     fuse_families,
     separate_families,
 )
+from robustbn._rows.kernels.division import divide_in_parts
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
+
+MOST_DIVIDED = 16  # columns that one pass holds
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,19 @@ class NativeRows:
         total: Vector = allocate(table.shape, float, "Summing rows")
         self._call(_native.gram, *_table_and_offset(table, offset), _row_weights(weights), total)
         return total
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, and count each part; y not stored."""
+        n_columns = table.shape[1] + 1
+        if n_columns > MOST_DIVIDED:
+            return divide_in_parts(self, table, offset, weights)
+        counts: Vector = allocate((self.layout.n_cells, n_columns), float, "Dividing rows")
+        sums = np.empty(n_columns + 1)
+        given = _row_weights(weights)
+        self._call(_native.divide, *_table_and_offset(table, offset), given, counts, sums)
+        return Divided(counts, sums[:-1], float(sums[-1]))
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers."""

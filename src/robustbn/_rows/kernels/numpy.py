@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.protocols import Divided, RowVector, Vector
+from robustbn._rows.kernels.division import divide_in_parts
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
@@ -83,6 +84,12 @@ class NumpyRows:
             for node_cells in cells.T:
                 np.add.at(total, node_cells, y)
         return total[:-1]
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, and count each part. O(N d r) time."""
+        return divide_in_parts(self, table, offset, weights)
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""

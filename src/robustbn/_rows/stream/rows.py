@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, Rows, RowVector, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,16 @@ class PassingRows:
         total = np.zeros(table.shape)
         for where, rows in self._stretches():
             total += rows.gram(table, offset, None if weights is None else weights[where])
+        return total
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, and count each part."""
+        n_columns = table.shape[1] + 1
+        total = Divided(np.zeros((len(table), n_columns)), np.zeros(n_columns), 0.0)
+        for where, rows in self._stretches():
+            total += rows.divide(table, offset, None if weights is None else weights[where])
         return total
 
     def fingerprints(self) -> NDArray[np.uint64]:

@@ -1,0 +1,97 @@
+// Dividing rows among columns. Included by kernels.cpp, so compiled once for each instruction set:
+// plain loops over floats in a fixed order, so that all sets give the same numbers.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "kernels.h"
+
+namespace robustbn {
+namespace {
+
+// exp(x) for x <= 0, to within 2e-7 of it; never below exp(-80), so that no sum meets subnormals.
+inline float exp_negative(float x) {
+    const float kept = x > -80.0f ? x : -80.0f;
+    const int32_t power = int32_t(kept * 1.44269504f - 0.5f);  // rounds to nearest: x is not positive
+    const float n = float(power);
+    const float rest = (kept - n * 0.693145752f) - n * 1.42860677e-6f;  // log 2 in two parts
+    float sum = 1.0f / 5040;
+    sum = sum * rest + 1.0f / 720;
+    sum = sum * rest + 1.0f / 120;
+    sum = sum * rest + 1.0f / 24;
+    sum = sum * rest + 1.0f / 6;
+    sum = sum * rest + 0.5f;
+    sum = sum * rest + 1.0f;
+    sum = sum * rest + 1.0f;
+    const int32_t bits = (power + 127) << 23;
+    float scale;
+    std::memcpy(&scale, &bits, sizeof scale);
+    return sum * scale;
+}
+
+// log(x) for normal x >= 1, to within 1e-7 of it.
+inline float log_of(float x) {
+    int32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const int32_t power = (bits - 0x3f2aaaab) >> 23;  // x = 2^power m with m from 2/3 to 4/3
+    const int32_t rest = bits - (power << 23);
+    float m;
+    std::memcpy(&m, &rest, sizeof m);
+    const float z = (m - 1.0f) / (m + 1.0f), square = z * z;
+    float sum = 1.0f / 9;
+    sum = sum * square + 1.0f / 7;
+    sum = sum * square + 1.0f / 5;
+    sum = sum * square + 1.0f / 3;
+    sum = sum * square + 1.0f;
+    return float(power) * 0.693147181f + 2.0f * z * sum;
+}
+
+// For columns c < used, with e[r] = the sum over them of exp(y[r][c]): logs[r] = log e[r], y[r][c] =
+// weights[r] exp(y[r][c]) / e[r], masses[c] += the sum of that over the rows. Other columns become 0.
+// Rows are turned into columns and back, so that every step is one over many rows.
+template <int W, class Weight>
+void divide_rows_of(int used, const Weight* weights, int n_rows, float* y, float* logs,
+                    double* masses) {
+    constexpr int lanes = 16;
+    alignas(64) float columns[W][BLOCK], largest[BLOCK], sum[BLOCK], share[BLOCK] = {};
+    std::memset(columns, 0, sizeof columns);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
+    for (int r = 0; r < BLOCK; ++r) largest[r] = columns[0][r];
+    for (int c = 1; c < used; ++c)
+        for (int r = 0; r < BLOCK; ++r)
+            largest[r] = columns[c][r] > largest[r] ? columns[c][r] : largest[r];
+    for (int r = 0; r < BLOCK; ++r) sum[r] = 0.0f;
+    for (int c = 0; c < used; ++c)
+        for (int r = 0; r < BLOCK; ++r) {
+            columns[c][r] = exp_negative(columns[c][r] - largest[r]);
+            sum[r] += columns[c][r];
+        }
+    for (int r = 0; r < BLOCK; ++r) largest[r] += log_of(sum[r]);
+    for (int r = 0; r < n_rows; ++r) share[r] = weights ? float(weights[r]) : 1.0f;
+    for (int r = 0; r < BLOCK; ++r) share[r] /= sum[r];
+    for (int c = 0; c < used; ++c) {
+        float parts[lanes] = {};
+        for (int r = 0; r < BLOCK; r += lanes)
+            for (int k = 0; k < lanes; ++k) {
+                columns[c][r + k] *= share[r + k];
+                parts[k] += columns[c][r + k];
+            }
+        for (int k = 0; k < lanes; ++k) masses[c] += double(parts[k]);
+    }
+    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+    std::memcpy(logs, largest, size_t(n_rows) * sizeof(float));
+}
+
+template <class Weight>
+void divide_rows_by(int width, int used, const Weight* weights, int n_rows, float* y, float* logs,
+                    double* masses) {
+    if (width == 4) divide_rows_of<4>(used, weights, n_rows, y, logs, masses);
+    else if (width == 8) divide_rows_of<8>(used, weights, n_rows, y, logs, masses);
+    else divide_rows_of<16>(used, weights, n_rows, y, logs, masses);
+}
+
+}  // namespace
+}  // namespace robustbn
