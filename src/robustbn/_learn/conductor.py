@@ -119,78 +119,112 @@ def learn(
 
 def judge_survey(study: Study) -> Verdict:
     """Learn how rows are to be judged from the rows alone."""
-    config, copies = study.config, study.find_copies()
+    config, tuning, copies = study.config, study.config.tuning, study.find_copies()
+    begun = _begin(study, copies)
     if config.misfit == "none" or not config.polish:
-        return learn_exactly(study, copies)
-    plain = learn_plainly(study, copies)
-    if plain is not None:
-        return plain
-    return learn_allowing_misfit(study, copies, lambda done: learn_exactly(study, copies, done))
+        return _settle(study, _learn_exactly(study, copies, begun))
+    n_nodes = study.survey.rows.layout.n_nodes
+    least = max(tuning.exact_evidence, tuning.exact_evidence_node * n_nodes)
+    plain = _learn_rounds(study, copies, begun, least)
+    if _is_plain(study, plain, least):
+        top, limit = plain.state.spectrum.top, plain.state.threshold
+        return replace(_settle(study, plain), misfit=Misfit(True, 0.0, 0, top, limit))
 
+    def go_on(rounds: tuple[Round, ...]) -> Verdict:
+        return _settle(study, _learn_exactly(study, copies, plain.after(rounds)))
 
-def learn_plainly(study: Study, copies: Copies) -> Verdict | None:
-    """Return the verdict if all is plain: clean rows, or plainly bad ones beside clean ones.
-
-    None where a kind of rows brings so little evidence that it may be the population's own variety.
-    """
-    tuning, layout = study.config.tuning, study.survey.rows.layout
-    least = max(tuning.exact_evidence, tuning.exact_evidence_node * layout.n_nodes)
-    learned = _learn_rounds(study, copies, (), least)
-    is_clear = learned.state.least_evidence >= least and learned.state.excess <= 0
-    is_clear = is_clear and not is_misfit(study, learned.state.model, learned.weighed.base)
-    if not is_clear or study.lost_to_copies(learned.weighed, learned.state) > tuning.exact_copies:
-        return None
-    top, limit = learned.state.spectrum.top, learned.state.threshold
-    return replace(_settle(study, learned), misfit=Misfit(True, 0.0, 0, top, limit))
-
-
-def learn_exactly(study: Study, copies: Copies, rounds: tuple[Round, ...] = ()) -> Verdict:
-    """Learn as if good rows were exactly the network's: filter, explain, filter again."""
-    return _settle(study, _learn_rounds(study, copies, rounds, 0.0))
+    return learn_allowing_misfit(study, copies, go_on)
 
 
 @dataclass(frozen=True, eq=False)
 class _Learned:
-    """Where the rounds ended: the state, on which rows, and which rows are repeated."""
+    """How far the rounds have come: the state, on which rows, and which rows are repeated."""
 
     state: State
     chosen: Chosen
     weighed: Weighed
+    is_explained: bool = False
+    is_finished: bool = False
+
+    def after(self, rounds: tuple[Round, ...]) -> _Learned:
+        """Return the same, as if some rounds had been before."""
+        later = (replace(r, number=r.number + len(rounds)) for r in self.state.rounds)
+        return replace(self, state=replace(self.state, rounds=(*rounds, *later)))
 
 
-def _learn_rounds(
-    study: Study, copies: Copies, rounds: tuple[Round, ...], plain_evidence: float
-) -> _Learned:
-    """Go through the rounds; end at once where a kind brings less than `plain_evidence`."""
-    config = study.config
-    few = study.choose(config.sample_size(study.survey.rows.layout))
+def _begin(study: Study, copies: Copies) -> _Learned:
+    """Look at a sample, without rows that are copied more often than any network allows.
 
-    # Rows copied more often than the network allows. If the others still do not look like rows of
-    # any network, the tables do not say how often a row may appear, and it is asked again later:
-    # the common rows among the good would seem copied.
+    If the others still do not look like rows of any network, the tables do not say how often a row
+    may appear, and it is asked again later: the common rows among the good would seem copied.
+    """
+    few = study.choose(study.config.sample_size(study.survey.rows.layout))
     weighed = study.first_repeats(copies, few)
+    return _Learned(begin(study.sample(few, weighed)), few, weighed)
+
+
+def _is_plain(study: Study, learned: _Learned, least: float) -> bool:
+    """Whether all is plain: clean rows, or plainly bad ones beside clean ones.
+
+    It is not where a kind of rows brings so little evidence that it may be the population's own
+    variety.
+    """
+    state, weighed = learned.state, learned.weighed
+    if not learned.is_finished or state.least_evidence < least or state.excess > 0:
+        return False
+    if is_misfit(study, state.model, weighed.base):
+        return False
+    return study.lost_to_copies(weighed, state) <= study.config.tuning.exact_copies
+
+
+def _learn_exactly(study: Study, copies: Copies, begun: _Learned) -> _Learned:
+    """Learn as if good rows were exactly the network's: filter, explain, filter again."""
+    return _learn_rounds(study, copies, begun, 0.0)
+
+
+def _learn_rounds(study: Study, copies: Copies, begun: _Learned, plain_evidence: float) -> _Learned:
+    """Go through the rounds; stop, to go on later, at a kind that brings less evidence."""
+    if begun.is_finished:
+        return begun
 
     # Which rows are bad, learned from a sample: explain; and look closer where there is doubt.
-    sample = study.sample(few, weighed)
-    state = _explain(begin(sample, rounds), sample, config, plain_evidence)
-    is_doubtful = not state.model.n_kinds or is_suspicious(sample, state)
-    if state.least_evidence < plain_evidence:
-        return _Learned(state, few, weighed)
-    if is_doubtful and study.n_rows > few.rows.n_rows:
-        few = study.choose(study.n_rows)
-        sample = study.sample(few, weighed)
-        state = begin_from(sample, state.model, state.rounds)
-        state = _explain(state, sample, config, plain_evidence)
+    learned = _explain(study, begun, plain_evidence)
+    if learned.state.least_evidence < plain_evidence:
+        return learned
+    if study.n_rows > learned.chosen.rows.n_rows and _is_doubtful(study, learned):
+        more = replace(learned, chosen=study.choose(study.n_rows), is_explained=False)
+        sample = study.sample(more.chosen, more.weighed)
+        state = begin_from(sample, learned.state.model, learned.state.rounds)
+        learned = _explain(study, replace(more, state=state), plain_evidence)
+    if plain_evidence and learned.state.excess > 0:
+        return learned
 
     # How often rows may be repeated, now that the tables are better known; then filter the rest.
-    before, weighed = weighed, study.last_repeats(copies, few, state, weighed)
-    if state.excess > 0 and plain_evidence:
-        return _Learned(state, few, weighed)
+    state, before = learned.state, learned.weighed
+    weighed = study.last_repeats(copies, learned.chosen, state, before)
     if state.excess > 0 or study.is_anew(before, weighed):
-        sample = study.sample(few, weighed)
+        sample = study.sample(learned.chosen, weighed)
         state = begin_from(sample, state.model, state.rounds)
-        state = filter_the_rest(sample, _explain(state, sample, config, plain_evidence))
-    return _Learned(state, few, weighed)
+        if study.config.polish:
+            state = explain_bad_rows(sample, state, plain_evidence)
+        if state.least_evidence < plain_evidence:
+            return learned
+        state = filter_the_rest(sample, state)
+    return replace(learned, state=state, weighed=weighed, is_finished=True)
+
+
+def _is_doubtful(study: Study, learned: _Learned) -> bool:
+    sample = study.sample(learned.chosen, learned.weighed)
+    return not learned.state.model.n_kinds or is_suspicious(sample, learned.state)
+
+
+def _explain(study: Study, learned: _Learned, plain_evidence: float) -> _Learned:
+    """Explain bad rows by kinds, from where that was left."""
+    if learned.is_explained or not study.config.polish:
+        return learned
+    sample = study.sample(learned.chosen, learned.weighed)
+    state = explain_bad_rows(sample, learned.state, plain_evidence)
+    return replace(learned, state=state, is_explained=state.pending is None)
 
 
 def _settle(study: Study, learned: _Learned) -> Verdict:
@@ -209,10 +243,6 @@ def _settle(study: Study, learned: _Learned) -> Verdict:
         threshold=state.threshold,
         stopped=state.stopped,
     )
-
-
-def _explain(state: State, sample: Sample, config: RobustConfig, plain_evidence: float) -> State:
-    return explain_bad_rows(sample, state, plain_evidence) if config.polish else state
 
 
 def verify(

@@ -38,6 +38,8 @@ class State:
     ended_at : when the last of them ended, in seconds.
     stopped : why no more was filtered although the rows do not look clean, in a few words.
     least_evidence : the least that any kind brought for each row it took, in nats.
+    pending : rows explained by one kind more, which brought too little to go on at once.
+    n_explained : rounds that explained rows since the rows were first looked at.
     """
 
     model: RowModel
@@ -50,6 +52,8 @@ class State:
     ended_at: float
     stopped: str = ""
     least_evidence: float = math.inf
+    pending: Explained | None = None
+    n_explained: int = 0
 
     @property
     def excess(self) -> float:
@@ -155,21 +159,23 @@ def explain_bad_rows(sample: Sample, state: State, plain_evidence: float = 0.0) 
 
     Parameters
     ----------
-    plain_evidence : nats a row; ends at a kind that brings less.
+    plain_evidence : nats a row; ends at a kind that brings less, which is left pending.
     """
-    for _ in range(sample.tuning.kind_rounds - 1):
-        explained = _explain_more(sample, state) if is_suspicious(sample, state) else None
+    while state.n_explained < sample.tuning.kind_rounds - 1:
+        explained = state.pending
+        if explained is None and is_suspicious(sample, state):
+            explained = _explain_more(sample, state)
         if explained is None:
             break
         evidence = min(_find_evidence(sample, state, explained), state.least_evidence)
         if evidence < plain_evidence:
-            return replace(state, least_evidence=evidence)
+            return replace(state, least_evidence=evidence, pending=explained)
         after = _look_explained(
             sample, explained, "explained bad rows", state.rounds, state.ended_at, state.excess
         )
         if not after.rounds[-1].is_accepted:  # the certificate decides
-            return replace(state, rounds=after.rounds, ended_at=after.ended_at)
-        state = replace(after, least_evidence=evidence)
+            return replace(state, rounds=after.rounds, ended_at=after.ended_at, pending=None)
+        state = replace(after, least_evidence=evidence, n_explained=state.n_explained + 1)
     return state
 
 
