@@ -297,6 +297,24 @@ def test_rounds_go_on_from_a_model_that_was_learned_before():
     np.testing.assert_allclose(again.weights, first.weights, atol=0.03)
 
 
+@pytest.mark.parametrize(("evidence", "is_split"), [(1e3, False), (None, True)])
+def test_rounds_that_stopped_for_lack_of_evidence_go_on_as_if_they_had_not(evidence, is_split):
+    found, _ = draw_sample("product")
+    through = explain_bad_rows(found, begin(found))
+    if evidence is None:  # more than the kind brings, less than twice that
+        evidence = 1.1 * through.least_evidence
+    found, _ = draw_sample("product")  # which draws the same rows again
+    stopped = explain_bad_rows(found, begin(found), evidence)
+    assert stopped.least_evidence < evidence
+    assert stopped.pending is not None
+    assert stopped.pending[1] is is_split
+    assert not stopped.model.n_kinds
+    after = explain_bad_rows(found, stopped)
+    assert after.pending is None
+    np.testing.assert_array_equal(after.model.good, through.model.good)
+    assert [r.action for r in after.rounds] == [r.action for r in through.rounds]
+
+
 def test_filters_stop_at_the_ceiling_and_say_so():
     found, _ = draw_sample("network", eps=0.3, ceiling=0.05)
     state = filter_the_rest(found, begin(found))

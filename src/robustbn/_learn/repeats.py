@@ -59,13 +59,9 @@ def find_copies(
     knows_patterns : whether nodes of the network say which values are missing.
     most : copies of a row that speak against none; it has to appear more often.
     """
-    ordered = np.sort(prints)
-    is_start = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_start[1:])
-    starts = np.flatnonzero(is_start)
-    seen = np.diff(starts, append=len(ordered))
-    often = seen >= max(tuning.copies_seen, most + 1)
-    repeated, seen = ordered[starts[often]], seen[often]
+    ordered, least = np.sort(prints), max(tuning.copies_seen, most + 1)
+    repeated = np.unique(ordered[least - 1 :][ordered[least - 1 :] == ordered[: 1 - least or None]])
+    seen = np.searchsorted(ordered, repeated, "right") - np.searchsorted(ordered, repeated, "left")
     found, place = locate_prints(prints, repeated)
     first = np.empty(len(repeated), np.int64)
     first[place[::-1]] = found[::-1]  # the last one written is the first that appears

@@ -38,7 +38,8 @@ class State:
     ended_at : when the last of them ended, in seconds.
     stopped : why no more was filtered although the rows do not look clean, in a few words.
     least_evidence : the least that any kind brought for each row it took, in nats.
-    pending : rows explained by one kind more, which brought too little to go on at once.
+    pending : rows explained by one kind more, which brings too little to go on at once; and whether
+        it has been split.
     n_explained : rounds that explained rows since the rows were first looked at.
     """
 
@@ -52,7 +53,7 @@ class State:
     ended_at: float
     stopped: str = ""
     least_evidence: float = math.inf
-    pending: Explained | None = None
+    pending: tuple[Explained, bool] | None = None
     n_explained: int = 0
 
     @property
@@ -161,20 +162,27 @@ def explain_bad_rows(sample: Sample, state: State, plain_evidence: float = 0.0) 
     ----------
     plain_evidence : nats a row; ends at a kind that brings less, which is left pending.
     """
-    while state.n_explained < sample.tuning.kind_rounds - 1:
-        explained = state.pending
-        if explained is None and is_suspicious(sample, state):
-            explained = _explain_more(sample, state)
+    tuning = sample.tuning
+    while state.n_explained < tuning.kind_rounds - 1:
+        if state.pending is None:
+            explained, is_split = _explain_more(sample, state), False
+        else:
+            (explained, is_split), state = state.pending, replace(state, pending=None)
+        if explained is not None and not is_split:
+            evidence = _find_evidence(sample, state, explained)
+            if evidence < tuning.exact_unsplit * plain_evidence:
+                return replace(state, least_evidence=evidence, pending=(explained, False))
+            explained = _split(sample, explained)
         if explained is None:
             break
         evidence = min(_find_evidence(sample, state, explained), state.least_evidence)
         if evidence < plain_evidence:
-            return replace(state, least_evidence=evidence, pending=explained)
+            return replace(state, least_evidence=evidence, pending=(explained, True))
         after = _look_explained(
             sample, explained, "explained bad rows", state.rounds, state.ended_at, state.excess
         )
         if not after.rounds[-1].is_accepted:  # the certificate decides
-            return replace(state, rounds=after.rounds, ended_at=after.ended_at, pending=None)
+            return replace(state, rounds=after.rounds, ended_at=after.ended_at)
         state = replace(after, least_evidence=evidence, n_explained=state.n_explained + 1)
     return state
 
@@ -190,6 +198,8 @@ def _find_evidence(sample: Sample, state: State, explained: Explained) -> float:
 def _explain_more(sample: Sample, state: State) -> Explained | None:
     """Return the rows explained with one kind more, or None if that does not earn its place."""
     tuning = sample.tuning
+    if not is_suspicious(sample, state):
+        return None
     marked = state.weights * (1 - _filter_again(sample, state)[1])
     if marked.sum() < tuning.kind_least_rows:
         return None
@@ -197,8 +207,11 @@ def _explain_more(sample: Sample, state: State) -> Explained | None:
     gain = explained.log_likelihood - state.log_likelihood
     if gain < tuning.kind_gain * sample.rows.layout.n_free:
         return None
-    if explained.clarity < tuning.kind_clarity:
-        return None
+    return None if explained.clarity < tuning.kind_clarity else explained
+
+
+def _split(sample: Sample, explained: Explained) -> Explained | None:
+    """Return the rows explained with finer kinds, or None if too many would be bad."""
     explained = split_kinds(sample, explained)
     return explained if explained.model.share_bad <= sample.ceiling else None
 

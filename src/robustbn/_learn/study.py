@@ -24,9 +24,9 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Some of the surveyed rows: which they are, and the rows."""
+    """Some of the surveyed rows: which they are (all are a slice: no copies), and the rows."""
 
-    which: NDArray[np.int64]
+    which: NDArray[np.int64] | slice
     rows: Rows
 
 
@@ -112,7 +112,7 @@ class Study:
     def choose(self, n: int) -> Chosen:
         """Return at most n of the rows, evenly drawn."""
         if n >= self.n_rows:
-            return Chosen(np.arange(self.n_rows), self.survey.rows)
+            return Chosen(slice(None), self.survey.rows)
         which = draw_evenly(self.n_rows, n, self.config.seed)
         return Chosen(which, self.load(self.survey.codes[which]))
 
