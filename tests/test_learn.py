@@ -239,7 +239,7 @@ def test_settling_leaves_a_clear_verdict_as_it_is():
     start = propose_kind(found, RowModel.of_good_rows(found.prior), found.base, found.base * is_bad)
     model = found.explain(start).model
     both = (found.rows, found.base)
-    settled, counts = settle(model, both, both, found.draw, TUNING)
+    settled, counts = settle(model, both, both, both, found.draw, TUNING)
     assert settled is model
     assert counts.sum() == pytest.approx(found.total * NETWORK.n_nodes, rel=1e-5)
 

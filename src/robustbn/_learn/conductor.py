@@ -232,9 +232,10 @@ def _settle(study: Study, learned: _Learned) -> Verdict:
     survey, state, base = study.survey, learned.state, learned.weighed.base
     model, by_component = state.model, np.zeros((survey.rows.layout.n_cells, 1))
     if model.n_others:
-        chosen = (learned.chosen.rows, base[learned.chosen.which])
-        many = (survey.rows, base)
-        model, by_component = settle(model, chosen, many, study.draw, study.config.tuning)
+        few = study.choose(study.config.sample_size(survey.rows.layout))
+        sample, some = ((each.rows, base[each.which]) for each in (learned.chosen, few))
+        many = survey.rows, base
+        model, by_component = settle(model, sample, some, many, study.draw, study.config.tuning)
     return Verdict(
         model=replace(model, repeats=study.scale_to_all(learned.weighed.repeats)),
         kind_counts=by_component[:, 1:][:, model.is_bad] * (study.unit * study.scale),

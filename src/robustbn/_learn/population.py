@@ -197,34 +197,52 @@ def share_unsure(log_odds: RowVector) -> float:
     return float(logistic(-np.abs(log_odds)).mean(dtype=np.float64))
 
 
+Weighted = tuple[Rows, RowVector]
+
+
 def settle(
-    model: RowModel,
-    sample: tuple[Rows, RowVector],
-    many: tuple[Rows, RowVector],
-    draw: Draw,
-    tuning: Tuning,
+    model: RowModel, sample: Weighted, some: Weighted, many: Weighted, draw: Draw, tuning: Tuning
 ) -> tuple[RowModel, Vector]:
     """Refit the model to many rows, calibrated, until its good tables stop moving.
 
-    When the sample leaves no doubt about any row there is nothing to refit. Returns the model and
-    its counts by component, shape (M, 1 + K), scaled to the many rows. Every step is one pass over
-    the rows in parts, so that memory beside them stays small.
+    When the sample leaves no doubt about any row there is nothing to refit. Most of the way is gone
+    with some of the rows, where there are many more. Returns the model and its counts by component,
+    shape (M, 1 + K), scaled to the many rows.
 
     Parameters
     ----------
-    sample, many : rows the model was learned from, and more of them; each with their base.
+    sample, some, many : rows the model was learned from, as many as are needed to learn it, and
+        all there are; each with their base.
     """
     rows, base = many
-    layout = rows.layout
-    total = float(base.sum(dtype=np.float64))
-    noise = float(np.sqrt(layout.n_free / max(total, 1.0)))
+    noise = _sampling_noise(rows, base)
     shares, log_odds = model.judge(sample[0])
     counts = sample[0].count(shares * sample[1][:, None]) * (rows.n_rows / sample[0].n_rows)
     if share_unsure(log_odds) < tuning.split_unsure * noise:
         return model, counts
+    if some[0].n_rows == rows.n_rows:
+        return _settle_on(many, model, tuning.settle_least, tuning.sample_calibrated, draw, tuning)
+    model, _ = _settle_on(some, model, tuning.settle_least, tuning.sample_drawn, draw, tuning)
+    return _settle_on(many, model, 1, tuning.sample_calibrated, draw, tuning)
+
+
+def _sampling_noise(rows: Rows, base: RowVector) -> float:
+    return float(np.sqrt(rows.layout.n_free / max(float(base.sum(dtype=np.float64)), 1.0)))
+
+
+def _settle_on(
+    weighted: Weighted, model: RowModel, least: int, most_drawn: int, draw: Draw, tuning: Tuning
+) -> tuple[RowModel, Vector]:
+    """Refit and calibrate the model on some rows, at least so often; with its counts there.
+
+    Every step is one pass over the rows in parts, so that memory beside them stays small.
+    """
+    rows, base = weighted
+    layout, total = rows.layout, float(base.sum(dtype=np.float64))
     prior = tuning.kind_prior * normalise_counts(layout, rows.count(base), uniform_tables(layout))
+    settled = tuning.settle_moved * _sampling_noise(rows, base)
     for step in range(tuning.settle_steps):
-        n_drawn = int(min(max(total, LEAST_DRAWN), tuning.sample_calibrated))
+        n_drawn = int(min(max(total, LEAST_DRAWN), most_drawn))
         drawn = model.log_odds(model.draw_good(draw, n_drawn))
         histogram = OddsHistogram.of_drawn(drawn, tuning.settle_bins)
         observed = np.zeros(histogram.n_bins)
@@ -240,7 +258,6 @@ def settle(
         before, model = model, refit(layout, counts, mass, prior, model)
         model = calibrate(model, histogram, observed, total, tuning)
         pi = layout.sum_configurations(counts[:, 0]) / total
-        moved = chi_distance(layout, pi, before.good, model.good)
-        if step >= tuning.settle_least - 1 and moved < tuning.settle_moved * noise:
+        if step >= least - 1 and chi_distance(layout, pi, before.good, model.good) < settled:
             break
     return model, counts
