@@ -15,7 +15,7 @@ from robustbn._core.tuning import TUNING
 from robustbn._learn.density_filter import build_filter, falling_ratios
 from robustbn._learn.population import OddsHistogram, calibrate, explain, settle
 from robustbn._learn.proposals import Sample, propose_kind, split_kinds, split_widest
-from robustbn._learn.repeats import find_copies, find_repeats
+from robustbn._learn.repeats import find_copies, find_repeats, share_patterns
 from robustbn._learn.rounds import (
     begin,
     begin_from,
@@ -121,6 +121,19 @@ def test_rows_seen_three_times_are_copies_and_know_where_they_first_appear():
     assert found.first.tolist() == [0]
     assert found.codes.tolist() == [[0, 1]]
     assert found.weight.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("n_nodes", [3, 8, 70, 150])
+def test_patterns_of_missing_values_are_counted(n_nodes):
+    layout = random_network("empty", n_nodes, random_state=0).layout
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (200, n_nodes)).astype(np.uint8)
+    is_missing = rng.random((12, n_nodes))[rng.integers(0, 12, 200)] < 0.3
+    codes[is_missing] = 2
+    which = np.array([7, 3, 7, 199])
+    by_hand = [(is_missing == is_missing[k]).all(axis=1).mean() for k in which]
+    np.testing.assert_allclose(share_patterns(layout, codes, which), by_hand)
+    assert len(share_patterns(layout, codes, which[:0])) == 0
 
 
 def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():

@@ -135,7 +135,7 @@ def _find_rare(study: Study) -> tuple[float, _Distinct | None]:
     q = normalise_counts(rows.layout, survey.counts, 1e-3)
     log_q = rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
     if rows.layout.holed and not study.knows_patterns:
-        log_q += np.log(share_patterns(rows.layout, survey.codes[some])[first])
+        log_q += np.log(share_patterns(rows.layout, survey.codes[some], first))
     expected = study.n_rows * np.exp(log_q)
     is_rare = expected <= tuning.design_expected
     if np.count_nonzero(is_rare) < tuning.design_strata * tuning.design_least:

@@ -69,15 +69,23 @@ def find_copies(
     np.add.at(weight, place, weights[found])
     rows, pattern = load(codes[first]), np.ones(len(seen))
     if rows.layout.holed and not knows_patterns:
-        pattern = share_patterns(rows.layout, codes)[first]
+        pattern = share_patterns(rows.layout, codes, first)
     return Copies(repeated, first, seen, weight, codes[first], rows, np.log(pattern))
 
 
-def share_patterns(layout: Layout, codes: Codes) -> Vector:
-    """Return for each row the share of rows that miss the same values."""
+def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Vector:
+    """Return for some rows the share of all rows that miss the same values. O(N) time."""
+    if not len(which):
+        return np.ones(0)
     packed = np.packbits(codes == np.array(layout.cards), axis=1)
-    patterns = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}")[:, 0]
-    _, place, n = np.unique(patterns, return_inverse=True, return_counts=True)
+    words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
+    words[:, : packed.shape[1]] = packed
+    prints = np.zeros(len(packed), np.uint64)
+    for word in words.view(np.uint64).T:
+        prints = (prints ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        prints ^= prints >> np.uint64(29)
+    wanted, place = np.unique(prints[which], return_inverse=True)
+    n = np.bincount(locate_prints(prints, wanted)[1], minlength=len(wanted))
     shares: Vector = n[place] / len(codes)
     return shares
 
