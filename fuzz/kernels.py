@@ -39,8 +39,8 @@ NUMBERS = (
     2**64 - 1,
 )
 CALLS = (
-    "encode", "count", "count_columns", "project", "score", "gram", "divide", "fingerprints",
-    "sample", "plan", "holes", "add", "expect", "posterior",
+    "encode", "count", "count_columns", "project", "score", "gram", "divide", "divide_apart",
+    "fingerprints", "sample", "plan", "holes", "add", "expect", "posterior",
 )  # fmt: skip
 MOST_CELLS = 2**20
 CLOSE = 1e-3  # relative: one side sums in float32
@@ -183,6 +183,10 @@ class Scene:
             parts = np.zeros((self.layout.n_cells, r + 1))
             masses = np.zeros(r + 2)
             return [plan, packed, n, self.table, self.offset, weights, parts, masses, two]
+        if name == "divide_apart":
+            against, sums = self.lines[:, 0].copy(), np.zeros((2, r))
+            parts = np.zeros_like(self.table)
+            return [plan, packed, n, self.table, self.offset, against, weights, parts, sums, two]
         return [plan, packed, n, np.zeros(n, np.uint64), two]
 
     def wanted(self, name: str, given: list[Any]) -> Any:
@@ -200,6 +204,9 @@ class Scene:
         if name == "divide":
             divided = self.expected.divide(given[3], given[4], given[5])
             return np.append(divided.masses, divided.log_sum)
+        if name == "divide_apart":
+            apart = self.expected.divide_apart(given[3], given[4], given[5], given[6])
+            return np.stack([apart.masses, apart.log_sums])
         return None
 
 
@@ -217,7 +224,8 @@ def call_pass(scene: Scene, name: str, rng: random.Random) -> str:
     """Call a pass over rows with something wrong; return what is wrong with its answer."""
     given = scene.arguments(name)
     is_rows_changed = False
-    untold = (0, 1, 2, 3, 4) if name == "divide" else (0, 1, 2)  # its odds, if huge, are rounded
+    # odds that are huge are rounded
+    untold = (0, 1, 2, 3, 4, 5) if name.startswith("divide") else (0, 1, 2)
     for k in rng.sample(range(len(given)), rng.choice([0, 1, 1, 1, 2])):
         given[k] = change(given[k], rng)
         is_rows_changed |= k in untold

@@ -482,6 +482,8 @@ const Kernels ROBUSTBN_CONCAT(kernels_, ROBUSTBN_ISA) = {
     scale_rows_float,
     divide_rows_by<double>,
     divide_rows_by<float>,
+    divide_rows_apart_by<double>,
+    divide_rows_apart_by<float>,
     flush,
     count_blocks,
     count_blocks_weighted,

@@ -76,6 +76,12 @@ struct Kernels {
                         double* masses);
     void (*divide_rows_float)(int width, int used, const float* weights, int n_rows, float* y,
                               float* logs, double* masses);
+    // y[r] = weights[r] / (1 + exp(against[r] - y[r])), each column on its own; masses and logs +=
+    // the sums over the rows of that, and of weights[r] log(1 + exp(y[r] - against[r]))
+    void (*divide_rows_apart)(int width, int used, const double* weights, const float* against,
+                              int n_rows, float* y, double* masses, double* logs);
+    void (*divide_rows_apart_float)(int width, int used, const float* weights, const float* against,
+                                    int n_rows, float* y, double* masses, double* logs);
     // total += part; part = 0
     void (*flush)(float* part, double* total, size_t n);
     // histogram[code] += 1 over the rows of consecutive blocks

@@ -608,6 +608,54 @@ void divide(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset 
     }
 }
 
+// Divides the weight of each row, in each of r columns on its own, by 1 / (1 + exp(against[n] - y[n]))
+// and counts that: counts[j] = sum over the rows that touch cell j. sums[0] = the same over all rows;
+// sums[1] = the sum of weights[n] log(1 + exp(y[n] - against[n])).
+void divide_apart(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
+                  nb::ndarray<const float, nb::ndim<1>, nb::c_contig> against,
+                  std::optional<Weights> weights, TableOut out, TableOut sums, int n_threads) {
+    const size_t r = table.shape(1);
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == r &&
+                sums.shape(0) == 2 && sums.shape(1) == r && against.shape(0) == n_rows,
+            "shapes differ");
+    require_aligned(table, offset, against, weights, out, sums);
+    const RowWeights w(weights, n_rows);
+    const uint8_t* data = packed.data();
+    const float* minus = against.data();
+
+    nb::gil_scoped_release release;
+    std::fill(out.data(), out.data() + plan.n_cells() * r, 0.0);
+    std::fill(sums.data(), sums.data() + 2 * r, 0.0);
+    for (size_t first = 0; first < r; first += 16) {
+        const int width = width_for(r - first), used = int(std::min(size_t(16), r - first));
+        const auto expanded = plan.expand(table.data(), r, first, width);
+        const auto shift = offset_for(offset, first, width);
+        constexpr size_t per_lane = 32;
+        const size_t n_lanes = lanes_of(n_rows, plan.n_entries() * size_t(width) * sizeof(double));
+        auto lane_sums = zeros<double>(n_lanes * per_lane);
+        sum_by_cell(plan, data, n_rows, width, out.data(), r, first, n_threads,
+                    [&](const Kernels& k, const uint8_t* block, size_t lane, size_t row, int rows,
+                        float* y) {
+                        double* sum = lane_sums.get() + lane * per_lane;
+                        k.project_block(width, block, plan.groups(), expanded.get(), shift.data(),
+                                        rows, y);
+                        if (w.single)
+                            k.divide_rows_apart_float(width, used, w.single + row, minus + row, rows, y,
+                                                      sum, sum + 16);
+                        else
+                            k.divide_rows_apart(width, used, w.full ? w.full + row : nullptr,
+                                                minus + row, rows, y, sum, sum + 16);
+                    });
+        for (size_t lane = 0; lane < n_lanes; ++lane)
+            for (size_t c = 0; c < size_t(used); ++c) {
+                sums.data()[first + c] += lane_sums[lane * per_lane + c];
+                sums.data()[r + first + c] += lane_sums[lane * per_lane + 16 + c];
+            }
+    }
+}
+
 // counts[j] = sum of weights[n] over the rows that touch cell j, for several columns of weights.
 void count_columns(const Plan& plan, Packed packed, size_t n_rows,
                    nb::ndarray<const float, nb::ndim<2>, nb::c_contig> weights, TableOut out,
@@ -732,6 +780,8 @@ NB_MODULE(_native, m) {
     m.def("gram", &gram, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is_or_none, as_is, nb::arg());
     m.def("divide", &divide, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is_or_none, as_is, as_is,
           nb::arg());
+    m.def("divide_apart", &divide_apart, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is,
+          as_is_or_none, as_is, as_is, nb::arg());
     m.def("count_columns", &count_columns, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg());
     m.def("fingerprints", &fingerprints, nb::arg(), as_is, nb::arg(), as_is, nb::arg());
     m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,

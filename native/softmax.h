@@ -85,6 +85,48 @@ void divide_rows_of(int used, const Weight* weights, int n_rows, float* y, float
     std::memcpy(logs, largest, size_t(n_rows) * sizeof(float));
 }
 
+// For each column c < used alone, with v = y[r][c] - against[r]: y[r][c] = weights[r] / (1 + exp(-v));
+// masses[c] += the sum of that over the rows, logs[c] += the sum of weights[r] log(1 + exp(v)).
+template <int W, class Weight>
+void divide_rows_apart_of(int used, const Weight* weights, const float* against, int n_rows, float* y,
+                          double* masses, double* logs) {
+    constexpr int lanes = 16;
+    alignas(64) float columns[W][BLOCK], given[BLOCK] = {}, minus[BLOCK] = {};
+    std::memset(columns, 0, sizeof columns);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
+    for (int r = 0; r < n_rows; ++r) given[r] = weights ? float(weights[r]) : 1.0f;
+    std::memcpy(minus, against, size_t(n_rows) * sizeof(float));
+    for (int c = 0; c < used; ++c) {
+        float parts[lanes] = {}, sums[lanes] = {};
+        for (int first = 0; first < BLOCK; first += lanes)
+            for (int k = 0; k < lanes; ++k) {
+                const int r = first + k;
+                const float v = columns[c][r] - minus[r];
+                const float size = v > 0.0f ? v : -v;
+                const float e = exp_negative(-size), sure = 1.0f / (1.0f + e);
+                columns[c][r] = given[r] * (v > 0.0f ? sure : e * sure);
+                parts[k] += columns[c][r];
+                sums[k] += given[r] * ((v > 0.0f ? v : 0.0f) + log_of(1.0f + e));
+            }
+        for (int k = 0; k < lanes; ++k) {
+            masses[c] += double(parts[k]);
+            logs[c] += double(sums[k]);
+        }
+    }
+    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+}
+
+template <class Weight>
+void divide_rows_apart_by(int width, int used, const Weight* weights, const float* against,
+                          int n_rows, float* y, double* masses, double* logs) {
+    if (width == 4) divide_rows_apart_of<4>(used, weights, against, n_rows, y, masses, logs);
+    else if (width == 8) divide_rows_apart_of<8>(used, weights, against, n_rows, y, masses, logs);
+    else divide_rows_apart_of<16>(used, weights, against, n_rows, y, masses, logs);
+}
+
 template <class Weight>
 void divide_rows_by(int width, int used, const Weight* weights, int n_rows, float* y, float* logs,
                     double* masses) {

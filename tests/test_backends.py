@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,6 +66,21 @@ def test_native_division_is_the_specified_division(case, fuse, width):
         np.testing.assert_allclose(got.log_sum, expected.log_sum, **close)
 
 
+@given(networks_with_rows(max_rows=1500), st.booleans(), st.sampled_from(WIDTHS))
+def test_native_division_in_each_column_is_the_specified_one(case, fuse, width):
+    network, codes, weights = case
+    fast, slow = both(network, codes, fuse=fuse, n_threads=2)
+    rng = np.random.default_rng(len(codes))
+    table, offset = rng.normal(size=(network.n_cells, width)), rng.normal(size=width)
+    against = rng.normal(size=len(codes))
+    for w in (None, weights, weights.astype(np.float32)):
+        got = fast.divide_apart(table, offset, against, w)
+        expected = slow.divide_apart(table, offset, against, w)
+        close = {"rtol": 1e-5, "atol": 2e-6 * (1 + len(codes))}
+        for name in ("counts", "masses", "log_sums"):
+            np.testing.assert_allclose(getattr(got, name), getattr(expected, name), **close)
+
+
 @pytest.mark.parametrize("kernels", [native, numpy])
 def test_rows_are_divided_by_softmax(kernels):
     network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
@@ -74,6 +91,22 @@ def test_rows_are_divided_by_softmax(kernels):
     np.testing.assert_allclose(divided.counts, shares * [[1], [2]], rtol=1e-6, atol=1e-30)
     np.testing.assert_allclose(divided.masses, shares[0] + 2 * shares[1], rtol=1e-6)
     assert divided.log_sum == pytest.approx(np.log(3) + 2 * np.log(4))
+
+
+@pytest.mark.parametrize("kernels", [native, numpy])
+def test_rows_are_divided_in_each_column_alone(kernels):
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    rows = kernels.encode(network.layout, np.array([[0], [1], [1]], np.uint8))
+    table, against = np.log([[1.0, 2.0], [3.0, 1e-30]]), np.log([1.0, 1.0, 2.0])
+    divided = rows.divide_apart(table, None, against, np.array([1.0, 2.0, 1.0]))
+    shares = [[1 / 2, 2 / 3], [2 * 3 / 4 + 3 / 5, 0]]
+    np.testing.assert_allclose(divided.counts, shares, rtol=1e-6, atol=1e-25)
+    np.testing.assert_allclose(divided.masses, np.sum(shares, axis=0), rtol=1e-6)
+    logs = [np.log(2) + 2 * np.log(4) + np.log(5 / 2), np.log(3)]
+    np.testing.assert_allclose(divided.log_sums, logs, rtol=1e-6)
+    extreme = rows.divide_apart(1e4 * np.array([[1.0], [-1.0]]), None, np.zeros(3), None)
+    np.testing.assert_allclose(extreme.counts, [[1.0], [0.0]], atol=1e-30)
+    np.testing.assert_allclose(extreme.log_sums, [1e4])
 
 
 @pytest.mark.parametrize("kernels", [native, numpy])
@@ -156,7 +189,7 @@ def test_results_are_the_same_bits_for_every_number_of_threads_and_instruction_s
                 rows = native.encode(network.layout, codes, n_threads)
                 divided = rows.divide(table, None, w)
                 results.append(
-                    [divided.counts, divided.masses, divided.log_sum, rows.packed,
+                    [*astuple(divided), *astuple(rows.divide_apart(table, None, w, w)), rows.packed,
                      rows.count(), rows.count(w), rows.score(table), rows.project(table),
                      rows.gram(table, None, w),
                      sample(network, n_rows, 1, n_threads=n_threads)]

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import dask
 import dask.bag as db
@@ -234,6 +234,9 @@ def test_every_primitive_gives_what_rows_in_memory_give(cluster):
     divided = there.divide(table, offset, weights[:, 0]), here.divide(table, offset, weights[:, 0])
     for name in ("counts", "masses", "log_sum"):
         got, expected = (getattr(each, name) for each in divided)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+    apart = (rows.divide_apart(table, offset, *weights.T) for rows in (there, here))
+    for got, expected in zip(*map(astuple, apart), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
     parts = list(there.parts(6000))
     assert [where.start for where, _ in parts[1:]] == [where.stop for where, _ in parts[:-1]]

@@ -25,7 +25,7 @@ def rows():
     return native.encode(LAYOUT, np.zeros((300, 3), np.uint16))
 
 
-WITH_TABLES = ("score", "gram", "project", "divide")
+WITH_TABLES = ("score", "gram", "project", "divide", "divide_apart")
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -37,8 +37,9 @@ def test_random_arguments_are_refused_or_answered_as_numpy_does(seed):
 def test_packed_codes_that_no_table_has_are_refused(rows, name):
     rows.packed[:] = 255
     table = np.ones((LAYOUT.n_cells, 2))
+    against = [None, np.zeros(rows.n_rows)] if name == "divide_apart" else []
     with pytest.raises(ValueError, match="a packed code is out of range"):
-        getattr(rows, name)(*([table] if name in WITH_TABLES else []))
+        getattr(rows, name)(*([table] if name in WITH_TABLES else []), *against)
 
 
 @pytest.mark.parametrize("kind", ["float32", "int64"])

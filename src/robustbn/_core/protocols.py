@@ -68,6 +68,27 @@ class Divided:
         return Divided(counts, masses, self.log_sum + other.log_sum)
 
 
+@dataclass(frozen=True, eq=False)
+class DividedApart:
+    """Rows whose weight was divided in each of r columns on its own; see `Rows.divide_apart`.
+
+    Parameters
+    ----------
+    counts : weight of each column's rows on each cell; shape (M, r).
+    masses : weight of each column's rows; shape (r,).
+    log_sums : sum of `weights[n] log(1 + exp(y[n] - against[n]))`; shape (r,).
+    """
+
+    counts: Vector
+    masses: Vector
+    log_sums: Vector
+
+    def __add__(self, other: DividedApart) -> DividedApart:
+        """Return both sets of rows together."""
+        counts, masses = self.counts + other.counts, self.masses + other.masses
+        return DividedApart(counts, masses, self.log_sums + other.log_sums)
+
+
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
 
 
@@ -111,6 +132,18 @@ class Rows(Protocol):
         """Divide each row's weight by `softmax(0, y[n])`, y as in `project`, and count each part.
 
         The first column is the one of the 0. Nothing of length N is kept.
+        """
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Give each column `1 / (1 + exp(against[n] - y[n]))` of each row's weight, and count that.
+
+        Columns do not know of each other. Nothing of shape (N, r) is kept.
         """
 
     def unpack(self) -> Codes:

@@ -244,20 +244,19 @@ def race(
     Returns tables, shares, what each brings a row (after paying for its parameters; a handful of
     odd rows must not win, so that 1 % of all rows is added to its own), and its rows.
     """
-    tuning, base, total = sample.tuning, sample.base, sample.total
-    for step in range(n_steps + 1):
+    tuning, total = sample.tuning, sample.total
+    for _ in range(n_steps):
         offset = np.log1p(-shares) - np.log(shares)
-        odds = sample.rows.project(np.log(tables), offset).astype(np.float64) - density[:, None]
-        belongs = logistic(odds) * base[:, None]
-        if step == n_steps:
-            break
-        counts = sample.rows.count(belongs.astype(np.float32))
-        tied = [families.tie(c, good) for c in counts.T]
+        divided = sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+        tied = [families.tie(c, good) for c in divided.counts.T]
         tables = np.stack([t.tables for t in tied], axis=1)
         costs = np.array([t.n_parameters for t in tied])
-        shares = np.clip(belongs.sum(axis=0) / total, LEAST_START, 0.6)
+        shares = np.clip(divided.masses / total, LEAST_START, 0.6)
+    offset = np.log1p(-shares) - np.log(shares)
+    odds = sample.rows.project(np.log(tables), offset).astype(np.float64) - density[:, None]
+    belongs = logistic(odds) * sample.base[:, None]
     n = np.maximum(belongs.sum(axis=0), 2.0)
-    gain = base @ softplus(odds) + total * np.log1p(-shares) - 0.5 * np.log(n) * costs
+    gain = sample.base @ softplus(odds) + total * np.log1p(-shares) - 0.5 * np.log(n) * costs
     worth = np.where(n >= tuning.kind_least_rows, gain / (n + tuning.tied_handful * total), -1.0)
     return tables, shares, worth, belongs
 

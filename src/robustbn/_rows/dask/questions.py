@@ -131,6 +131,20 @@ def divide_rows(
     return divided.counts, np.append(divided.masses, divided.log_sum)
 
 
+def divide_rows_apart(
+    table: Vector, offset: Vector | None, partition: Partition, both: RowVector
+) -> tuple[Vector, Vector]:
+    """Return the counts of rows divided in each column alone; their masses, and the sums of logs.
+
+    Parameters
+    ----------
+    both : the weight of each row, and what is against all columns; shape (n, 2).
+    """
+    weights, against = np.ascontiguousarray(both.T)
+    divided = partition.rows.divide_apart(table, offset, against, weights)
+    return divided.counts, np.stack([divided.masses, divided.log_sums])
+
+
 def hash_rows(partition: Partition, _: None) -> tuple[None, NDArray[np.uint64]]:
     """Return the hash of each row."""
     return None, partition.rows.fingerprints()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Divided, DividedApart, Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
 from robustbn._rows.dask.partition import FoundInPartition
 from robustbn._rows.dask.questions import (
@@ -22,6 +22,7 @@ from robustbn._rows.dask.questions import (
     all_codes,
     count_rows,
     divide_rows,
+    divide_rows_apart,
     expect_rows,
     hash_rows,
     judge_rows,
@@ -89,6 +90,20 @@ class DaskRows:
         counts, sums = self.partitions.ask("dividing rows", work, weights=weights)
         masses = np.sum([each[:-1] for each in sums], axis=0)
         return Divided(counts, masses, math.fsum(float(each[-1]) for each in sums))
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Divide each row between each column alone and what is against it, and count that."""
+        given = np.ones(self.n_rows, np.float32) if weights is None else weights
+        work = partial(divide_rows_apart, table, offset)
+        both = np.stack([given, against], axis=1)
+        counts, sums = self.partitions.ask("dividing rows", work, weights=both)
+        return DividedApart(counts, *np.sum(sums, axis=0))
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row. One pass."""

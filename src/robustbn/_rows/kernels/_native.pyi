@@ -79,6 +79,18 @@ def divide(
     sums: NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+def divide_apart(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    against: NDArray[np.float32],
+    weights: NDArray[np.floating] | None,
+    counts: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
 def count_columns(
     plan: Plan,
     packed: NDArray[np.uint8],

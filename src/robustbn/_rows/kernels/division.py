@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustbn._core.protocols import Divided, Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
 
 ROWS_DIVIDED_AT_ONCE = 4096  # bounds memory, changes nothing
 
@@ -25,4 +25,23 @@ def divide_in_parts(
         shares *= given[:, None] / sums
         log_sum = float(given @ (largest + np.log(sums))[:, 0])
         total += Divided(part.count(shares), shares.sum(axis=0), log_sum)
+    return total
+
+
+def divide_apart_in_parts(
+    rows: Rows,
+    table: Vector,
+    offset: Vector | None,
+    against: RowVector,
+    weights: RowVector | None,
+) -> DividedApart:
+    """Return what `Rows.divide_apart` does: one `project` and one `count` for each part."""
+    r = table.shape[1]
+    total = DividedApart(np.zeros((rows.layout.n_cells, r)), np.zeros(r), np.zeros(r))
+    for where, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
+        odds = part.project(table, offset).astype(np.float64) - against[where, None]
+        given = np.ones(part.n_rows) if weights is None else weights[where].astype(np.float64)
+        shares = given[:, None] * 0.5 * (1 + np.tanh(0.5 * odds))
+        log_sums = given @ (np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))))
+        total += DividedApart(part.count(shares), shares.sum(axis=0), log_sums)
     return total

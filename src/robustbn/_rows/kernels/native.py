@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, RowVector, Vector
+from robustbn._core.protocols import Divided, DividedApart, RowVector, Vector
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
@@ -123,6 +123,21 @@ class NativeRows:
         given = _row_weights(weights)
         self._call(_native.divide, *_table_and_offset(table, offset), given, counts, sums)
         return Divided(counts, sums[:-1], float(sums[-1]))
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Divide each row between each column alone and what is against it, and count that."""
+        counts: Vector = allocate(table.shape, float, "Dividing rows")
+        sums = np.empty((2, table.shape[1]))
+        given, minus = _row_weights(weights), as_read(against, np.float32)
+        pair = _table_and_offset(table, offset)
+        self._call(_native.divide_apart, *pair, minus, given, counts, sums)
+        return DividedApart(counts, sums[0], sums[1])
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers."""

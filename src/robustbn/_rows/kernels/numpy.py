@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, RowVector, Vector
-from robustbn._rows.kernels.division import divide_in_parts
+from robustbn._core.protocols import Divided, DividedApart, RowVector, Vector
+from robustbn._rows.kernels.division import divide_apart_in_parts, divide_in_parts
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
@@ -90,6 +90,16 @@ class NumpyRows:
     ) -> Divided:
         """Divide each row's weight by `softmax(0, y[n])`, and count each part. O(N d r) time."""
         return divide_in_parts(self, table, offset, weights)
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Divide each row between each column alone and what is against it, and count that."""
+        return divide_apart_in_parts(self, table, offset, against, weights)
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +68,21 @@ class PassingRows:
         total = Divided(np.zeros((len(table), n_columns)), np.zeros(n_columns), 0.0)
         for where, rows in self._stretches():
             total += rows.divide(table, offset, None if weights is None else weights[where])
+        return total
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Divide each row between each column alone and what is against it, and count that."""
+        r = table.shape[1]
+        total = DividedApart(np.zeros(table.shape), np.zeros(r), np.zeros(r))
+        for where, rows in self._stretches():
+            given = None if weights is None else weights[where]
+            total += rows.divide_apart(table, offset, against[where], given)
         return total
 
     def fingerprints(self) -> NDArray[np.uint64]:
