@@ -11,7 +11,7 @@ PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page 
 	tests/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures
+.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -62,6 +62,7 @@ docs: $(READY) ## Run every block of the pages, build the site in docs/_build/ht
 
 figures: $(READY) ## Draw the figures of the pages again
 	$(BIN)/python -W ignore docs/draw_figures.py
+	$(BIN)/python -W ignore docs/take_screenshot.py
 
 peers: $(READY) ## Install the libraries that the benchmarks compare with
 	$(BIN)/pip install -q -c constraints.txt --group peers
@@ -77,8 +78,12 @@ bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference
 	$(BIN)/python -m benchmarks compare --base $(BASE)
 
+dist: $(READY) ## Build sdist and wheels, try them in fresh environments of PYTHONS (3.11 to 3.14)
+	$(BIN)/pip install -q -c constraints.txt --group release
+	$(BIN)/python scripts/dist.py $(PYTHONS)
+
 clean: ## Remove everything that was made
-	rm -rf $(VENV) build docs/_build docs/generated robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/generated robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt $(NATIVE)
 	@scripts/make_venv.sh $(PYTHON) $(VENV)

@@ -176,7 +176,8 @@ numpy.save({out!r}, fitted.probabilities)
     np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), native.network_.probabilities)
 
 
-def test_the_python_in_the_readme_runs_and_gives_what_it_says():
+def test_the_python_in_the_readme_runs_and_gives_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     block, real = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     names = {}
     exec(block, names)  # noqa: S102
@@ -185,6 +186,8 @@ def test_the_python_in_the_readme_runs_and_gives_what_it_says():
     found = [robustbn.total_variation(names["alarm"], fit.network_) for fit in fits]
     assert said == [float(f"{value:.3f}") for value in found]
     assert f"# {names['fit'].contamination_:.3f}, found" in block
+    assert len([line for line in block.splitlines() if line]) == 11  # ten lines and a page
+    assert (tmp_path / "page.html").exists()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(real, names)  # noqa: S102
