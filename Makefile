@@ -11,7 +11,7 @@ PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page 
 	tests/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist
+.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -45,6 +45,9 @@ properties: $(READY) ## Fit CASES (10000) random networks to random tables: no c
 
 sanitize: $(READY) ## Run the kernels' tests on builds that find wrong memory, arithmetic and races
 	$(BIN)/python -m fuzz.sanitize
+
+warnings: $(READY) ## Compile the kernels with GCC and clang: no warning
+	$(BIN)/python scripts/check_warnings.py
 
 soak: $(READY) ## Fit 1,000 times in one process, at once, forked, interrupted, without memory
 	$(BIN)/python -m benchmarks soak

@@ -1,7 +1,10 @@
 // Every kernel on threads, over buffers that are exactly as large as they must be: compiled with
-// sanitizers and run by tests/test_sanitize.py. Ends with 1 if a sum is wrong.
+// sanitizers and run by tests/test_sanitize.py; by several compilers, with and without vectors, by
+// tests/test_portable.py. Ends with 1 if a sum is wrong; prints a hash of all sums.
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -129,16 +132,47 @@ void draw(const ColumnKernels<Code>& columns_of) {
     });
 }
 
+// A hash of every bit of what the passes give for tables of uneven numbers, and of the packed rows.
+uint64_t fingerprint(const Kernels& k, const Plan& plan, const std::vector<uint8_t>& packed) {
+    uint64_t hash = 0;
+    const auto take = [&](const std::vector<float>& values) {
+        for (float value : values) {
+            uint32_t bits;
+            std::memcpy(&bits, &value, sizeof bits);
+            hash = mix(hash + bits);
+        }
+    };
+    for (uint8_t byte : packed) hash = mix(hash + byte);
+    std::mt19937 random(2);
+    for (int width : {4, 8, 16}) {
+        std::vector<float> table(plan.view.n_entries * width), part(table.size()), offset(width);
+        std::vector<float> y(size_t(BLOCK) * width), norms(BLOCK);
+        for (float& value : table) value = float(random()) / 3e9f - 0.7f;
+        for (float& value : offset) value = float(random()) / 7e9f;
+        for (int b = 0; b < N_BLOCKS; ++b) {
+            const uint8_t* block = packed.data() + b * plan.view.block_bytes;
+            k.project_block(width, block, plan.view, table.data(), offset.data(), BLOCK, y.data());
+            k.square_norms(width, y.data(), BLOCK, norms.data());
+            k.scatter_block(width, block, plan.view, y.data(), BLOCK, part.data());
+            take(y), take(norms);
+        }
+        take(part);
+    }
+    return hash;
+}
+
 }  // namespace
 
 int main() {
     try {
         const Plan plan;
         const Kernels& k = kernels_portable;
-        pass(k, plan, pack(k, k.bytes, plan));
+        const std::vector<uint8_t> packed = pack(k, k.bytes, plan);
+        pass(k, plan, packed);
         pass(k, plan, pack(k, k.words, plan));
         draw(k.bytes);
         draw(k.words);
+        std::printf("%016" PRIx64 "\n", fingerprint(k, plan, packed));
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;

@@ -276,8 +276,7 @@ size_t Program::bytes() const {
 
 // ---- answers ------------------------------------------------------------------------------------
 
-Solver::Solver(const Web& web, const double* q, const Limits& limits)
-    : web_(web), q_(q), limits_(limits) {}
+Solver::Solver(const double* q, const Limits& limits) : q_(q), limits_(limits) {}
 
 void Solver::load(const Program& program) {
     program_ = &program;

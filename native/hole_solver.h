@@ -81,7 +81,7 @@ struct Program {
 // Answers the questions of one pattern after another; one to a thread.
 class Solver {
   public:
-    Solver(const Web& web, const double* q, const Limits& limits);
+    Solver(const double* q, const Limits& limits);
     void load(const Program& program);
 
     // counts[cell] += weight * P(cell | observed) for every cell of every factor, where `counts`
@@ -106,7 +106,6 @@ class Solver {
     void receive_beliefs();
     void sweep(uint64_t& state, double share);
 
-    const Web& web_;
     const double* q_;
     const Limits limits_;
     const Program* program_ = nullptr;

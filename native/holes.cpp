@@ -131,7 +131,7 @@ class Holes {
         run_parallel(n_lanes, n_threads, [&](size_t lane) {
             sums[lane].assign(per_lane, 0.0);
             double* lane_counts = sums[lane].data();
-            Solver solver(web_, tables, limits_);
+            Solver solver(tables, limits_);
             const size_t first = lane_start(lane, n_lanes), last = lane_start(lane + 1, n_lanes);
             each_question(solver, first, last, [&](const Questions& questions, size_t i) {
                 const double weight = questions.weight(i);
@@ -400,7 +400,7 @@ class Holes {
         std::vector<std::vector<uint32_t>> by_pattern(patterns.size());
         for (size_t i = 0; i < questions.size(); ++i)
             by_pattern[questions.pattern(i)].push_back(uint32_t(i));
-        Solver solver(web_, q, limits_);
+        Solver solver(q, limits_);
         std::vector<double> marginals, log_sums(questions.size(), 0.0);
         for (size_t p = 0; p < patterns.size(); ++p) {
             if (by_pattern[p].empty()) continue;

@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "portable.h"
 #include "softmax.h"
 
 #define ROBUSTBN_CONCAT_(a, b) a##b
@@ -14,32 +15,12 @@
 #define ROBUSTBN_STRING_(a) #a
 #define ROBUSTBN_STRING(a) ROBUSTBN_STRING_(a)
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors never cross a call: all is inlined
-#endif
-
 namespace robustbn {
 namespace {
 
 constexpr int TILE = 4;
 
-template <int W>
-struct Wide {
-    typedef float type __attribute__((vector_size(4 * W), aligned(4), may_alias));
-};
-
 // ---- transposition: 16 x 16 tiles of bytes ------------------------------------------------------
-
-typedef uint8_t Bytes __attribute__((vector_size(16), may_alias));
-
-inline Bytes interleave_low(Bytes a, Bytes b) {
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-
-inline Bytes interleave_high(Bytes a, Bytes b) {
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                   31);
-}
 
 // out[j * out_stride + r] = in[r * in_stride + j] for r, j < 16. Four rounds of interleaving line i
 // with line i + 8 move every byte to its transposed place.

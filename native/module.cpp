@@ -18,6 +18,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -28,6 +29,7 @@
 #include "holes.h"
 #include "kernels.h"
 #include "parallel.h"
+#include "processor.h"
 
 namespace nb = nanobind;
 using namespace robustbn;
@@ -47,14 +49,8 @@ namespace {
 std::vector<const Kernels*> find_kernels() {
     std::vector<const Kernels*> found{&kernels_portable};
 #ifdef ROBUSTBN_X86_64
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) {
-        found.push_back(&kernels_avx2);
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-            found.push_back(&kernels_avx512);
-    }
+    if (has_avx2()) found.push_back(&kernels_avx2);
+    if (has_avx512()) found.push_back(&kernels_avx512);
 #endif
     return found;
 }
@@ -82,16 +78,17 @@ const ColumnKernels<uint16_t>& kernels_for(const Kernels& k, uint16_t) { return 
 
 // ---- threads and memory -------------------------------------------------------------------------
 
+constexpr std::align_val_t LINE{64};  // bytes of a cache line
+
 struct Free {
-    void operator()(void* p) const { std::free(p); }
+    void operator()(void* p) const { ::operator delete(p, LINE); }
 };
 
 // Zeroed memory on a cache line; throws std::bad_alloc, which Python sees as MemoryError.
 template <class T>
 std::unique_ptr<T[], Free> zeros(size_t n) {
     const size_t bytes = (n * sizeof(T) + 63) / 64 * 64 + 64;
-    void* p = std::aligned_alloc(64, bytes);
-    if (!p) throw std::bad_alloc();
+    void* p = ::operator new(bytes, LINE);
     std::memset(p, 0, bytes);
     return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }

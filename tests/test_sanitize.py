@@ -16,7 +16,7 @@ def test_every_kernel_runs_on_threads_without_a_report(kind, tmp_path):
         pytest.skip(f"this compiler has no {RUNTIMES[kind]}")
     program = tmp_path / kind
     subprocess.run(
-        ["g++", "-std=gnu++17", "-O1", "-g", f"-fsanitize={BUILDS[kind]}", "-pthread",
+        ["g++", "-std=c++17", "-O1", "-g", f"-fsanitize={BUILDS[kind]}", "-pthread",
          "-fno-sanitize-recover=all", "-ffp-contract=off", "-DROBUSTBN_ISA=portable",
          ROOT / "native/kernels.cpp", ROOT / "native/driver.cpp", "-o", program],
         check=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import sys
 import warnings
 from functools import cache
 from typing import cast
@@ -17,6 +18,7 @@ KERNELS = ("native", "numpy")
 
 def load_kernels(name: str | None = None) -> Kernels:
     """Return kernels by name; by default the native ones, or NumPy's where they were not built."""
+    _check_machine()
     if name is None:
         asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
         name = asked or _default_name()
@@ -28,6 +30,14 @@ def load_kernels(name: str | None = None) -> Kernels:
 def has_native() -> bool:
     """Whether the native kernels were built with this installation."""
     return importlib.util.find_spec("robustbn._rows.kernels._native") is not None
+
+
+def _check_machine() -> None:
+    """Refuse machines on which nothing was ever tried, rather than be wrong there."""
+    if sys.maxsize < 2**63 - 1:
+        raise ImportError("robustbn needs a 64-bit Python; this one is of 32 bits.")
+    if sys.byteorder != "little":
+        raise ImportError("robustbn needs a little-endian machine; this one is big-endian.")
 
 
 @cache
