@@ -41,8 +41,10 @@ NUMBERS = (
 CALLS = (
     "encode", "count", "count_columns", "project", "score", "gram", "divide", "divide_apart",
     "fingerprints", "sample", "plan", "holes", "add", "expect", "posterior",
+    "pairs",
 )  # fmt: skip
 MOST_CELLS = 2**20
+MOST_PAIRED = 1000  # cells of a layout whose pairs are counted: the NumPy kernels take long
 CLOSE = 1e-3  # relative: one side sums in float32
 
 
@@ -327,6 +329,32 @@ def call_holes(scene: Scene, name: str, rng: random.Random) -> str:
     return ""
 
 
+def call_pairs(scene: Scene, rng: random.Random) -> str:
+    """Count pairs of cells with something wrong."""
+    layout, clusters, n = scene.layout, scene.rows.clusters, scene.layout.n_cells
+    making: list[Any] = [
+        [c.code_bytes for c in clusters], [native.cells_of_states(layout, c) for c in clusters], n,
+    ]  # fmt: skip
+    weights = rng.choice([None, scene.weights.astype(float)])
+    if n > MOST_PAIRED:
+        return ""
+    counting: list[Any] = [scene.rows.packed, scene.n, weights, np.zeros((n, n)), 2]
+    is_made_otherwise = rng.random() < 0.5
+    changed = making if is_made_otherwise else counting
+    which = rng.sample(range(len(changed)), rng.choice([0, 1, 1, 2]))
+    for k in which:
+        changed[k] = change(changed[k], rng)
+    try:
+        _native.Pairs(*making).count(*counting)
+    except REFUSED:
+        return ""
+    if which and (is_made_otherwise or {0, 1} & set(which)):
+        return ""  # other rows: their sums are not known here
+    if not agree(counting[3], scene.expected.count_pairs(counting[2])):
+        return "another answer than NumPy's"
+    return ""
+
+
 def run(n: int, seed: int) -> int:
     """Make `n` calls; return how many gave another answer or another error."""
     n_wrong = 0
@@ -340,6 +368,8 @@ def run(n: int, seed: int) -> int:
                 said = call_sample(scene, rng)
             elif name == "plan":
                 said = call_plan(scene, rng)
+            elif name == "pairs":
+                said = call_pairs(scene, rng)
             elif name in ("holes", "add", "expect", "posterior"):
                 said = call_holes(scene, name, rng)
             else:

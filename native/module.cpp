@@ -28,6 +28,7 @@
 #include "arrays.h"
 #include "holes.h"
 #include "kernels.h"
+#include "pairs.h"
 #include "parallel.h"
 #include "processor.h"
 
@@ -786,4 +787,5 @@ NB_MODULE(_native, m) {
     m.def("sample", &sample<uint16_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,
           nb::arg());
     bind_holes(m);
+    bind_pairs(m);
 }

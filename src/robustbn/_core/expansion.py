@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from robustbn._core.layout import Layout
+from robustbn._core.moments import PairMemory
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.tuning import TUNING
 
@@ -100,16 +101,22 @@ class Expansion:
     q : current tables, each configuration summing to 1; shape (M,).
     pi : probability of each configuration; shape (m,).
     scale : s; shape (M,).
+    pairs : of the rows' cells, for those who write covariances down; None where it does not pay.
     """
 
     rows: Rows
     q: Vector
     pi: Vector
     scale: Vector
+    pairs: PairMemory | None = None
 
     @classmethod
     def at_weights_of(
-        cls, rows: Rows, weights: RowVector, damping: float = TUNING.spectrum_damping
+        cls,
+        rows: Rows,
+        weights: RowVector,
+        damping: float = TUNING.spectrum_damping,
+        pairs: PairMemory | None = None,
     ) -> Self:
         """Centre and scale at weighted counts: zero mean, variances close to 1. One pass.
 
@@ -125,6 +132,7 @@ class Expansion:
             normalise_counts(layout, counts),
             layout.sum_configurations(counts) / n,
             np.sqrt(n / (counts + damping)),
+            pairs,
         )
 
     @property
@@ -201,4 +209,4 @@ class FollowingExpansion(Expansion):
 
     def at_weights(self, weights: RowVector) -> Self:
         """Centre and scale at the counts of the rows that are trusted now; one pass."""
-        return self.at_weights_of(self.rows, weights)
+        return self.at_weights_of(self.rows, weights, pairs=self.pairs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,14 @@ class Rows(Protocol):
         Rows with holes are equal if the same values are missing. The numbers depend on the codes
         alone: not on the kernels, nor on which columns might have holes.
         """
+
+
+@runtime_checkable
+class PairCounting(Protocol):
+    """Rows that can also count pairs of cells. Whoever cannot is passed over more often."""
+
+    def count_pairs(self, weights: RowVector | None = None) -> Vector:
+        """Return `P[i, j] = sum of weights[n] over rows n with i, j in cells(n)`; shape (M, M)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,17 +45,37 @@ def top_eigenpairs(
     ----------
     enough : stop early once the top value is above this.
     """
+    return top_of_products(
+        lambda V: vectors.gram(V, weights, center) / total_weight,
+        vectors.dim,
+        width=width,
+        depth=depth,
+        enough=enough,
+        seed=seed,
+    )
+
+
+def top_of_products(
+    multiply: Callable[[Vector], Vector],
+    dim: int,
+    *,
+    width: int = 8,
+    depth: int = 4,
+    enough: float = math.inf,
+    seed: int = 0,
+) -> Spectrum:
+    """Return the top of the symmetric matrix that `multiply` multiplies with, as above."""
     rng = np.random.default_rng(seed)
-    width = min(width, vectors.dim)
-    block = rng.normal(size=(vectors.dim, width))
-    basis = np.empty((vectors.dim, 0))
+    width = min(width, dim)
+    block = rng.normal(size=(dim, width))
+    basis = np.empty((dim, 0))
     small = np.zeros((depth * width, depth * width))  # basis' Sigma basis, a block at a time
     for _ in range(depth):
         block = _orthonormal_to(basis, block)
         if not block.shape[1]:
             break
         old, new = basis.shape[1], basis.shape[1] + block.shape[1]
-        product = vectors.gram(block, weights, center) / total_weight
+        product = multiply(block)
         basis = np.hstack([basis, block])
         small[:new, old:new] = basis.T @ product
         values, rotation = np.linalg.eigh(small[:new, :new], UPLO="U")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts
+from robustbn._core.moments import remember_pairs
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Oracle, OracleResult, Round
 from robustbn._core.tuning import TUNING
@@ -63,13 +64,14 @@ def follow_paper(
     delta_1, delta_2 = eps * math.sqrt(math.log(1 / eps)), eps * math.log(1 / eps)
     shrinking = math.log(1 / TUNING.paper_shrink)
     n_rounds = max(1, math.ceil(math.log(max(rho / delta_1, 1.0)) / shrinking) + 1)
+    pairs = remember_pairs(rows)
     rounds: list[Round] = []
     for t in range(n_rounds):  # line 7
         clock = time.perf_counter()
         # line 8, with the floors of Lemma first_phase
         beta = TUNING.paper_beta * (delta_1 + eps * rho)
         gamma = TUNING.paper_gamma * (delta_2 + rho**2 + rho)
-        vectors = Expansion(rows, q, start.pi, start.scale)
+        vectors = Expansion(rows, q, start.pi, start.scale, pairs)
         found = oracle(vectors, eps, beta=beta, gamma=gamma, random_state=t, **settings)  # line 9
         step = np.divide(found.mean, start.scale * pi, out=np.zeros_like(q), where=pi > 0)
         q = normalise_counts(layout, np.clip(q + step, 0.0, 1.0))  # line 10; clipped: correction
@@ -94,10 +96,11 @@ def follow_jointly(
     between two of them only the tables differ, so that the loop can settle.
     """
     weights: RowVector = np.ones(rows.n_rows)
+    pairs = remember_pairs(rows)
     rounds: list[Round] = []
     for t in range(TUNING.joint_rounds):
         clock = time.perf_counter()
-        vectors = FollowingExpansion.at_weights_of(rows, weights)
+        vectors = FollowingExpansion.at_weights_of(rows, weights, pairs=pairs)
         found = oracle(vectors, eps, random_state=0, **settings)
         rounds.append(_round(t, found, clock))
         on_round(rounds[-1])

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -21,12 +23,12 @@ from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
     Look,
     follow_weights,
-    look_at,
     sampling_noise,
     soft_filter,
     tolerated_excess,
     trim_far_rows,
 )
+from robustbn._means.written import PassedVectors, WrittenLook, WrittenVectors, see
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +77,21 @@ class Scores:
 
     Parameters
     ----------
-    tau : `tau~_n`, about `(x_n - mu)' U (x_n - mu)`; shape (N,).
+    score_rows : returns tau; by a pass, if the rows were not scored yet.
     excess : `q~`, about `<Sigma(w) - E, U>`.
     base : about `<E, U>`, the weighted mean of tau that good rows have; 1 when E is I.
     degree : of Taylor's polynomial.
     """
 
-    tau: RowVector
+    score_rows: Callable[[], RowVector]
     excess: float
     base: float
     degree: int
+
+    @cached_property
+    def tau(self) -> RowVector:
+        """`tau~_n`, about `(x_n - mu)' U (x_n - mu)`; shape (N,)."""
+        return self.score_rows()
 
 
 def draw_sketch(dim: int, width: int, rng: np.random.Generator) -> Vector:
@@ -148,17 +155,27 @@ def approximate_scores(
     sketch : S', shape (dim, width).
     excess_bound : upper bound of `Sigma(w^i) - E` for all i; sets the degree.
     """
-    S = vectors.expected(sketch)
     shift, degree = choose_degree(a * past.n_steps, excess_bound)
-    A = S
-    for j in range(degree, 0, -1):  # Horner: P_l(Y) = I + Y/1 (I + Y/2 (... (I + Y/l)))
-        Y_A = past.multiply(vectors, A) - shift * past.n_steps * vectors.expected(A)
-        A = S + (0.5 * a / j) * Y_A
+
+    def multiply(A: Vector) -> Vector:
+        return past.multiply(vectors, A) - shift * past.n_steps * vectors.expected(A)
+
+    A = _exponentiate(multiply, vectors.expected(sketch), 0.5 * a, degree)
     trace = float((A * A).sum())
     tau = vectors.score(A, mean).astype(np.float64) / trace
     base = float((A * vectors.expected(A)).sum()) / trace
     excess = float(weights @ tau / weights.sum()) - base
-    return Scores(tau, excess, base, degree)
+    return Scores(lambda: tau, excess, base, degree)
+
+
+def _exponentiate(
+    multiply: Callable[[Vector], Vector], S: Vector, factor: float, degree: int
+) -> Vector:
+    """Return `P_l(factor Y) S` by Horner: `P_l(Y) = I + Y/1 (I + Y/2 (... (I + Y/l)))`."""
+    A = S
+    for j in range(degree, 0, -1):
+        A = S + (factor / j) * multiply(A)
+    return A
 
 
 def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
@@ -180,6 +197,88 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     degrees = np.maximum(high + 3.0 * np.sqrt(high) + 2.0, 2.4 * low + 5.0)
     best = int(np.argmin(np.where(low <= TUNING.que_reach, degrees, np.inf)))
     return float(shifts[best]), math.ceil(degrees[best])
+
+
+class Epoch(Protocol):
+    """The steps of an epoch so far, and the scores that follow from them."""
+
+    def add(self, weights: RowVector, look: Look) -> Epoch:
+        """Return the epoch with one step more."""
+
+    def score(
+        self, weights: RowVector, look: Look, a: float, sketch: Vector, excess_bound: float
+    ) -> Scores:
+        """Compute Algorithm 2 for the next step."""
+
+
+@dataclass(frozen=True, eq=False)
+class PassedEpoch:
+    """An epoch that passes over the rows for every product."""
+
+    vectors: Vectors
+    past: Past
+
+    def add(self, weights: RowVector, look: Look) -> PassedEpoch:
+        """Return the epoch with one step more."""
+        return PassedEpoch(self.vectors, self.past.add(weights, look.mean))
+
+    def score(
+        self, weights: RowVector, look: Look, a: float, sketch: Vector, excess_bound: float
+    ) -> Scores:
+        """Compute Algorithm 2; as many passes as the degree, plus one."""
+        return approximate_scores(
+            self.vectors, weights, look.mean, self.past, a, sketch, excess_bound=excess_bound
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenEpoch:
+    """An epoch of vectors whose covariances are written down.
+
+    Parameters
+    ----------
+    total : `sum over i < t of Sigma(w^i)`, in the coordinates of `Contrasts`; shape (k, k).
+    n_steps : the paper's t.
+    """
+
+    written: WrittenVectors
+    total: Vector
+    n_steps: int = 0
+
+    def add(self, weights: RowVector, look: Look) -> WrittenEpoch:
+        """Return the epoch with one step more."""
+        covariance = cast("WrittenLook", look).covariance
+        return WrittenEpoch(self.written, self.total + covariance, self.n_steps + 1)
+
+    def score(
+        self, weights: RowVector, look: Look, a: float, sketch: Vector, excess_bound: float
+    ) -> Scores:
+        """Compute Algorithm 2; one pass, and only if the scores are asked for.
+
+        Their weighted mean needs none: `sum of w_n tau~_n / |w| = tr(A Sigma(w) A') / tr(A A')`.
+        """
+        contrasts, expected = self.written.contrasts, self.written.expected
+        shift, degree = choose_degree(a * self.n_steps, excess_bound)
+        Y = self.total - shift * self.n_steps * expected
+        S = contrasts.reduce(self.written.vectors.expected(sketch))
+        A = _exponentiate(lambda V: Y @ V, S, 0.5 * a, degree)
+        trace = float((A * A).sum())
+        base = float((A * (expected @ A)).sum()) / trace
+        covariance = cast("WrittenLook", look).covariance
+        excess = float((A * (covariance @ A)).sum()) / trace - base
+
+        def score_rows() -> RowVector:
+            scores = self.written.vectors.score(contrasts.lift(A), look.mean)
+            return scores.astype(np.float64) / trace
+
+        return Scores(score_rows, excess, base, degree)
+
+
+def begin_epoch(seen: WrittenVectors | PassedVectors) -> Epoch:
+    """Return an epoch of no steps."""
+    if isinstance(seen, WrittenVectors):
+        return WrittenEpoch(seen, np.zeros_like(seen.expected))
+    return PassedEpoch(seen.vectors, Past.empty(seen.vectors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,20 +351,22 @@ def que(
     sketch = draw_sketch(vectors.dim, width, rng)
     settings = QueSettings(eps, tolerated, step_cap, sketch, seed)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
-    state = QueState(weights, look_at(vectors, weights, seed=seed))
+    seen = see(vectors)
+    state = QueState(weights, seen.look_at(weights, seed=seed))
     radius_squared = float((weights * vectors.square_norms(state.look.mean)).max())  # R^2
-    status, seen = Status.STEPS_SPENT, vectors
+    status = Status.STEPS_SPENT
     for _ in range(2 + max(0, math.ceil(math.log2(max(radius_squared, 1.0) / tolerated)))):
         # xi: what Lemma que_id tolerates, and what sampling alone adds, which its gamma_2 covers.
-        xi = tolerated + float(sampling_noise(seen, state.weights, state.look)[0])
+        xi = tolerated + float(sampling_noise(seen.vectors, state.weights, state.look)[0])
         if state.excess <= xi or _left(settings, state.weights) <= 0:
             status = Status.CLEAN if state.excess <= xi else Status.BUDGET_SPENT
             state = state.advance(state.weights, state.look, xi, time.perf_counter())
             break
         state = _run_epoch(seen, settings, state, xi, rng)
-        seen, before = follow_weights(seen, state.weights), seen
-        if seen is not before:
-            state = replace(state, look=look_at(seen, state.weights, seed=seed))
+        followed = follow_weights(seen.vectors, state.weights)
+        if followed is not seen.vectors:
+            seen = see(followed)
+            state = replace(state, look=seen.look_at(state.weights, seed=seed))
     return OracleResult(
         vectors.mean(state.weights),
         state.weights,
@@ -277,13 +378,17 @@ def que(
 
 
 def _run_epoch(
-    vectors: Vectors, settings: QueSettings, state: QueState, xi: float, rng: np.random.Generator
+    seen: WrittenVectors | PassedVectors,
+    settings: QueSettings,
+    state: QueState,
+    xi: float,
+    rng: np.random.Generator,
 ) -> QueState:
     """Run multiplicative weights until the excess has halved, is small, or the budget is spent."""
     first = state.excess
     a = 1.0 / (1.1 * first)
-    past = Past.empty(vectors)
-    for _ in range(math.ceil(TUNING.que_steps * math.log(vectors.dim + 1.0))):
+    epoch = begin_epoch(seen)
+    for _ in range(math.ceil(TUNING.que_steps * math.log(seen.vectors.dim + 1.0))):
         if (
             state.excess <= max(TUNING.que_halved * first, xi)
             or _left(settings, state.weights) <= 0
@@ -291,14 +396,12 @@ def _run_epoch(
             break
         start = time.perf_counter()
         sketch = redraw_sketch(settings.sketch, rng)
-        scores = approximate_scores(
-            vectors, state.weights, state.look.mean, past, a, sketch, excess_bound=1.1 * first
-        )
+        scores = epoch.score(state.weights, state.look, a, sketch, 1.1 * first)
         weights, look = state.weights, state.look
         if scores.excess > TUNING.que_trigger * first:
             weights = _filter(settings, weights, scores, TUNING.que_goal * first)
-            look = look_at(vectors, weights, seed=settings.seed)
-        past = past.add(weights, look.mean)  # after the filter, not before
+            look = seen.look_at(weights, seed=settings.seed)
+        epoch = epoch.add(weights, look)  # after the filter, not before
         state = state.advance(weights, look, xi, start)
     return state
 

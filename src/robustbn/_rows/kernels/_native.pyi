@@ -151,3 +151,19 @@ class Holes:
     def n_sampled(self) -> float: ...
     @property
     def n_bytes(self) -> int: ...
+
+class Pairs:
+    def __init__(
+        self,
+        widths: Sequence[int],
+        cells: Sequence[Sequence[NDArray[np.int32]]],
+        n_cells: int,
+    ) -> None: ...
+    def count(
+        self,
+        packed: NDArray[np.uint8],
+        n_rows: int,
+        weights: NDArray[np.float64] | None,
+        pairs: NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...

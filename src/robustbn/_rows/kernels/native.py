@@ -139,6 +139,21 @@ class NativeRows:
         self._call(_native.divide_apart, *pair, minus, given, counts, sums)
         return DividedApart(counts, sums[0], sums[1])
 
+    def count_pairs(self, weights: RowVector | None = None) -> Vector:
+        """Return `P[i, j]`, the weight of the rows that touch both cells; sums in double.
+
+        A row of weight zero costs nothing: the change that few rows make is cheap.
+        """
+        n = self.layout.n_cells
+        pairs: Vector = allocate((n, n), float, "Counting pairs of cells")
+        read = None if weights is None else as_read(weights, np.float64)
+        counter = _pair_counter(self.layout, self.clusters)
+        try:
+            counter.count(align(self.packed, 4), self.n_rows, read, pairs, self.n_threads)
+        except MemoryError:
+            raise insufficient_memory(8 * n * n, "A pass over rows") from None
+        return pairs
+
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers."""
         hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
@@ -207,6 +222,16 @@ def _plan(layout: Layout, fuse: bool) -> tuple[tuple[Cluster, ...], _native.Plan
         layout.n_cells,
     )
     return clusters, plan
+
+
+@lru_cache(maxsize=4)
+def _pair_counter(layout: Layout, clusters: tuple[Cluster, ...]) -> _native.Pairs:
+    """Tell the kernels which cells each code touches; once for a layout and its clusters."""
+    return _native.Pairs(
+        [c.code_bytes for c in clusters],
+        [cells_of_states(layout, c) for c in clusters],
+        layout.n_cells,
+    )
 
 
 def sample(

@@ -101,6 +101,17 @@ class NumpyRows:
         """Divide each row between each column alone and what is against it, and count that."""
         return divide_apart_in_parts(self, table, offset, against, weights)
 
+    def count_pairs(self, weights: RowVector | None = None) -> Vector:
+        """Return `P[i, j]`, the weight of the rows that touch both cells. O(N d^2 + M^2) time."""
+        n = self.layout.n_cells + 1
+        pairs = np.zeros((n, n))
+        for rows, cells in self._blocks():
+            w = np.ones(len(cells)) if weights is None else weights[rows].astype(np.float64)
+            for first in cells.T:
+                for second in cells.T:
+                    np.add.at(pairs, (first, second), w)
+        return pairs[:-1, :-1]
+
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row: equal rows, equal numbers. O(N d) time."""
         hashes = np.zeros(self.n_rows, np.uint64)
