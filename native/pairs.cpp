@@ -1,7 +1,7 @@
 // pairs[i][j] = sum of the weights of the rows that touch both cell i and cell j.
 //
-// A task is a pair of groups over all rows: no two tasks write to one entry, so results do not
-// depend on the number of threads. Rows of weight zero are left out before anything else, which
+// A task is a group with all that follow, over all rows: no two tasks write to one entry, so results
+// do not depend on the number of threads. Rows of weight zero are left out before anything else, which
 // makes a change of few weights cheap. Where two groups have few codes together, codes are counted
 // first and carried over to cells afterwards, one side at a time.
 #include "pairs.h"
@@ -46,7 +46,33 @@ struct CodedNodes {
     size_t n_codes;
     std::vector<int32_t> cells;               // different ones that it touches
     std::vector<std::vector<int32_t>> place;  // for each node and code: where in `cells`, or -1
+    std::vector<std::vector<int32_t>> codes;  // for each of `cells`: the codes that touch it
 };
+
+// What a task works in: taken from the system once, not for every pair of groups.
+struct Room {
+    std::vector<double> joint, half, turned, found;
+};
+
+// sums[i] = sum over k in lists[i] of lines[k], where a line has `width` numbers.
+void sum_lines(const std::vector<std::vector<int32_t>>& lists, const double* lines, size_t width,
+               double* sums) {
+    constexpr size_t TILE = 16;  // numbers of a line that are summed in registers
+    for (size_t i = 0; i < lists.size(); ++i) {
+        double* sum = sums + i * width;
+        size_t c = 0;
+        for (; c + TILE <= width; c += TILE) {
+            double tile[TILE] = {};
+            for (int32_t k : lists[i])
+                for (size_t t = 0; t < TILE; ++t) tile[t] += lines[size_t(k) * width + c + t];
+            std::copy(tile, tile + TILE, sum + c);
+        }
+        for (; c < width; ++c) {
+            sum[c] = 0;
+            for (int32_t k : lists[i]) sum[c] += lines[size_t(k) * width + c];
+        }
+    }
+}
 
 class Pairs {
   public:
@@ -86,18 +112,17 @@ class Pairs {
         run_parallel(groups_.size(), n_threads,
                      [&](size_t g) { require_codes(groups_[g], data, n_blocks); });
         const Active active = find_active(w, n_rows, n_blocks);
-        std::vector<std::pair<size_t, size_t>> tasks;
-        for (size_t g = 0; g < groups_.size(); ++g)
-            for (size_t h = g; h < groups_.size(); ++h) tasks.emplace_back(g, h);
-        run_parallel(tasks.size(), n_threads, [&](size_t t) {
-            count_groups(groups_[tasks[t].first], groups_[tasks[t].second], data, active, pairs);
+        run_parallel(groups_.size(), n_threads, [&](size_t g) {
+            Room room;
+            for (size_t h = g; h < groups_.size(); ++h)
+                count_groups(groups_[g], groups_[h], data, active, room, pairs);
         });
     }
 
   private:
     void add_group(int width, const std::vector<CellMap>& maps, std::vector<int32_t>& group_of,
                    std::vector<int32_t>& place_of) {
-        CodedNodes group{width, block_bytes_, maps[0].shape(0), {}, {}};
+        CodedNodes group{width, block_bytes_, maps[0].shape(0), {}, {}, {}};
         const auto g = int32_t(groups_.size());
         for (const CellMap& map : maps) {
             require(map.shape(0) == group.n_codes, "one cell a code");
@@ -111,9 +136,11 @@ class Pairs {
                     group_of[cell] = g;
                     place_of[cell] = int32_t(group.cells.size());
                     group.cells.push_back(cell);
+                    group.codes.emplace_back();
                 }
                 require(group_of[cell] == g, "a cell belongs to one group");
                 place[e] = place_of[cell];
+                group.codes[place[e]].push_back(int32_t(e));
             }
             group.place.push_back(std::move(place));
         }
@@ -187,47 +214,43 @@ class Pairs {
     }
 
     void count_groups(const CodedNodes& g, const CodedNodes& h, const uint8_t* data,
-                      const Active& active, double* pairs) const {
-        const size_t n_second = h.cells.size();
-        std::vector<double> found(g.cells.size() * n_second);
-        if (g.n_codes * h.n_codes <= MOST_JOINT_CODES) {
-            std::vector<double> joint(g.n_codes * h.n_codes);
-            visit_rows(g, h, data, active, [&](size_t first, size_t second, double weight) {
-                joint[first * h.n_codes + second] += weight;
+                      const Active& active, Room& room, double* pairs) const {
+        const size_t n_first = g.cells.size(), n_codes = h.n_codes;
+        room.found.assign(h.cells.size() * n_first, 0.0);
+        double* found = room.found.data();  // a line a cell of h
+        if (g.n_codes * n_codes <= MOST_JOINT_CODES) {
+            room.joint.assign(g.n_codes * n_codes, 0.0);
+            double* joint = room.joint.data();
+            visit_rows(g, h, data, active, [=](size_t first, size_t second, double weight) {
+                joint[first * n_codes + second] += weight;
             });
-            carry_over(g, h, joint, found);
+            carry_over(g, h, room);
         } else {
             visit_rows(g, h, data, active, [&](size_t first, size_t second, double weight) {
                 for (const auto& one : g.place)
                     for (const auto& other : h.place)
                         if (one[first] >= 0 && other[second] >= 0)
-                            found[size_t(one[first]) * n_second + size_t(other[second])] += weight;
+                            found[size_t(other[second]) * n_first + size_t(one[first])] += weight;
             });
         }
-        for (size_t i = 0; i < g.cells.size(); ++i)
-            for (size_t j = 0; j < n_second; ++j) {
+        for (size_t j = 0; j < h.cells.size(); ++j)
+            for (size_t i = 0; i < n_first; ++i) {
                 const auto one = size_t(g.cells[i]), other = size_t(h.cells[j]);
-                pairs[one * n_cells_ + other] = found[i * n_second + j];
-                pairs[other * n_cells_ + one] = found[i * n_second + j];
+                pairs[one * n_cells_ + other] = found[j * n_first + i];
+                pairs[other * n_cells_ + one] = found[j * n_first + i];
             }
     }
 
-    // found[cell of g][cell of h] = sum of joint[code of g][code of h] over the codes that touch them.
-    static void carry_over(const CodedNodes& g, const CodedNodes& h, const std::vector<double>& joint,
-                           std::vector<double>& found) {
-        std::vector<double> half(g.cells.size() * h.n_codes);
-        for (const auto& place : g.place)
-            for (size_t e = 0; e < g.n_codes; ++e) {
-                if (place[e] < 0) continue;
-                double* line = half.data() + size_t(place[e]) * h.n_codes;
-                const double* codes = joint.data() + e * h.n_codes;
-                for (size_t f = 0; f < h.n_codes; ++f) line[f] += codes[f];
-            }
-        for (size_t i = 0; i < g.cells.size(); ++i)
-            for (const auto& place : h.place)
-                for (size_t f = 0; f < h.n_codes; ++f)
-                    if (place[f] >= 0)
-                        found[i * h.cells.size() + size_t(place[f])] += half[i * h.n_codes + f];
+    // found[cell of h][cell of g] = sum of joint[code of g][code of h] over the codes that touch them.
+    static void carry_over(const CodedNodes& g, const CodedNodes& h, Room& room) {
+        const size_t n_codes = h.n_codes, n_first = g.cells.size();
+        room.half.resize(n_first * n_codes);
+        room.turned.resize(n_first * n_codes);
+        sum_lines(g.codes, room.joint.data(), n_codes, room.half.data());
+        for (size_t i = 0; i < n_first; ++i)
+            for (size_t f = 0; f < n_codes; ++f)
+                room.turned[f * n_first + i] = room.half[i * n_codes + f];
+        sum_lines(h.codes, room.turned.data(), n_first, room.found.data());
     }
 
     size_t n_cells_, block_bytes_ = 0;

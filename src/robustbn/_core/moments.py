@@ -137,5 +137,10 @@ class Contrasts:
         """Return `reduce` of the vectors that are known by their sums over cells."""
         combined = np.zeros((len(self._kept), cells.shape[1]))
         for coordinates, j, factors in self._lines:
-            combined[coordinates] += factors[:, None] * cells[j]
+            part = cells[j]
+            part *= factors[:, None]
+            if len(part) == len(combined):  # all have this state: no need to pick lines
+                combined += part
+            else:
+                combined[coordinates] += part
         return combined

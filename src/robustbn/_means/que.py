@@ -259,7 +259,8 @@ class WrittenEpoch:
         """
         contrasts, expected = self.written.contrasts, self.written.expected
         shift, degree = choose_degree(a * self.n_steps, excess_bound)
-        Y = self.total - shift * self.n_steps * expected
+        Y = expected * (-shift * self.n_steps)
+        Y += self.total
         S = contrasts.reduce(self.written.vectors.expected(sketch))
         A = _exponentiate(lambda V: Y @ V, S, 0.5 * a, degree)
         trace = float((A * A).sum())

@@ -146,15 +146,14 @@ def soft_filter(
     rest_mass = w.sum() - tail_w.sum()
     rest_score = (w * scores).sum() - (tail_w * tail_scores).sum()
 
-    def is_enough(kappa: float) -> bool:
+    def lacks(kappa: float) -> float:
+        """Return how far kappa is from enough, by mass or by the mean score; 0 or less if it is."""
         kept = tail_w * np.exp(kappa * logs)
-        mass = rest_mass + kept.sum()
-        return bool(
-            tail_w.sum() - kept.sum() >= max_mass
-            or rest_score + (kept * tail_scores).sum() <= allowed * mass
-        )
+        mass_left = max_mass - (tail_w.sum() - kept.sum())
+        score_left = rest_score + (kept * tail_scores).sum() - allowed * (rest_mass + kept.sum())
+        return float(min(mass_left, score_left))
 
-    below, above = _bracket(is_enough)
+    below, above = _bracket(lacks)
     lowered = tail_w * np.exp(above * logs)
     if tail_w.sum() - lowered.sum() > max_mass:  # the cap decides: stay just below it
         lowered = tail_w * np.exp(below * logs)
@@ -163,24 +162,51 @@ def soft_filter(
 
 
 def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_]:
-    """Return which rows have the highest scores and carry `mass` together, ties included."""
-    order = np.argsort(-scores, kind="stable")
-    reached = np.searchsorted(np.cumsum(w[order]), mass * (1.0 - 1e-9))
-    boundary = scores[order[min(int(reached), len(order) - 1)]]
+    """Return which rows have the highest scores and carry `mass` together, ties included.
+
+    Only about as many rows are sorted as the tail has: O(N) time for a short one.
+    """
+    n, wanted = len(w), mass * (1.0 - 1e-9)
+    n_top = min(n, 1 + math.ceil(1.25 * wanted / max(float(w.max(initial=0.0)), 1e-300)))
+    top = np.argpartition(scores, n - n_top)[n - n_top :]
+    while n_top < n and w[top].sum() < wanted:
+        n_top = min(n, 2 * n_top)
+        top = np.argpartition(scores, n - n_top)[n - n_top :]
+    order = top[np.argsort(-scores[top], kind="stable")]
+    reached = np.searchsorted(np.cumsum(w[order]), wanted)
+    boundary = scores[order[min(int(reached), n_top - 1)]]
     in_tail: NDArray[np.bool_] = (scores >= boundary) & (w > 0)
     return in_tail
 
 
-def _bracket(is_enough: Callable[[float], bool]) -> tuple[float, float]:
-    """Return the two ends of a tiny interval in which `is_enough` turns true; (0, 0) if at once."""
-    if is_enough(0.0):
-        return 0.0, 0.0
+def _bracket(lacks: Callable[[float], float]) -> tuple[float, float]:
+    """Return two ends of a tiny interval in which `lacks` is no longer above 0; (0, 0) if at once.
+
+    By secants (Illinois: an end that stays twice counts half), every eighth step by halves.
+    """
     below, above = 0.0, 1e-3
-    while not is_enough(above) and above < 1e6:
-        below, above = above, 4.0 * above
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (below + above)
-        below, above = (below, middle) if is_enough(middle) else (middle, above)
+    at_below, at_above = lacks(below), lacks(above)
+    if at_below <= 0:
+        return 0.0, 0.0
+    while at_above > 0 and above < 1e6:
+        below, above, at_below = above, 4.0 * above, at_above
+        at_above = lacks(above)
+    if at_above > 0:
+        return above, above
+    moved = 0
+    for step in range(BISECTIONS):
+        tiny = 2e-14 * above
+        if above - below <= 4.0 * tiny:
+            break
+        share = 0.5 if step % 8 == 7 else at_below / (at_below - at_above)
+        middle = min(max(below + share * (above - below), below + tiny), above - tiny)
+        value = lacks(middle)
+        if value > 0:
+            at_above *= 0.5 if moved == 1 else 1.0
+            below, at_below, moved = middle, value, 1
+        else:
+            at_below *= 0.5 if moved == -1 else 1.0
+            above, at_above, moved = middle, value, -1
     return below, above
 
 
