@@ -35,6 +35,43 @@ def test_the_import_loads_nothing_optional():
     assert (HEAVY | LATER).isdisjoint(loaded)
 
 
+SHOWN_AT_ONCE = """
+import sys
+from robustbn.cli import main
+try:
+    main({arguments!r})
+finally:
+    print("loaded:", *sys.modules)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fti"]])
+def test_what_needs_no_rows_is_shown_without_numpy_or_anything_optional(arguments):
+    command = [sys.executable, "-c", SHOWN_AT_ONCE.format(arguments=arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    loaded = done.stdout.rpartition("loaded:")[2].split()
+    assert "robustbn.cli" in loaded
+    assert (HEAVY | {"numpy", "networkx", "rich", "jinja2"}).isdisjoint(loaded)
+    assert not [name for name in loaded if name.startswith("robustbn._learn")]
+
+
+def test_the_import_loads_no_numpy_and_no_room_but_one():
+    loaded = run_python("import sys, robustbn; print(*sys.modules)").split()
+    assert "numpy" not in loaded
+    rooms = {name for name in loaded if name.startswith("robustbn.")}
+    assert rooms == {"robustbn._core", "robustbn._core.version"}
+
+
+def test_a_fit_of_an_array_loads_nothing_that_it_does_not_use():
+    code = (
+        "import sys, robustbn; alarm = robustbn.example_network('alarm');"
+        "robustbn.fit(alarm, robustbn.sample(alarm, 500, 0)); print(*sys.modules)"
+    )
+    loaded = run_python(code).split()
+    assert "robustbn._learn.conductor" in loaded
+    assert (HEAVY | {"networkx", "click", "rich", "jinja2"}).isdisjoint(loaded)
+
+
 def test_the_version_is_that_of_the_installed_package():
     from importlib.metadata import version
 

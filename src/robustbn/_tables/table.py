@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -123,8 +124,9 @@ def read_table(
         id,
         tuple(keep),
     )
-    if connection is None:
-        from robustbn._tables.here import localize  # which needs Arrow
+    is_path = isinstance(table, str | os.PathLike)
+    if connection is None and (is_path or format is not None or sheet is not None):
+        from robustbn._tables.here import localize  # which needs Arrow: a table in memory does not
 
         table = localize(table, format=format, sheet=sheet)
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
