@@ -57,7 +57,7 @@ format: $(READY) ## Format the sources
 	$(BIN)/ruff format .
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
-	$(BIN)/pip install -q -c constraints.txt --group docs
+	$(BIN)/pip install -q --no-compile -c constraints.txt --group docs
 	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
@@ -88,9 +88,10 @@ dist: $(READY) ## Build sdist and wheels, try them in fresh environments of PYTH
 clean: ## Remove everything that was made
 	rm -rf $(VENV) build dist docs/_build docs/generated robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+# Not compiled: of all that is installed, a small part is ever imported, and is compiled then.
 $(READY): pyproject.toml constraints.txt $(NATIVE)
 	@scripts/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/pip install -q -c constraints.txt -U pip
-	$(BIN)/pip install -q -c constraints.txt --group dev
+	$(BIN)/pip install -q --no-compile -c constraints.txt --group dev
 	$(BIN)/pip install -q -c constraints.txt --no-build-isolation -e .
 	@touch $@
