@@ -261,7 +261,7 @@ class WrittenEpoch:
         shift, degree = choose_degree(a * self.n_steps, excess_bound)
         Y = expected * (-shift * self.n_steps)
         Y += self.total
-        S = contrasts.reduce(self.written.vectors.expected(sketch))
+        S = expected @ contrasts.reduce(sketch)
         A = _exponentiate(lambda V: Y @ V, S, 0.5 * a, degree)
         trace = float((A * A).sum())
         base = float((A * (expected @ A)).sum()) / trace

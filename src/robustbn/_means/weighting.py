@@ -172,7 +172,7 @@ def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_
     while n_top < n and w[top].sum() < wanted:
         n_top = min(n, 2 * n_top)
         top = np.argpartition(scores, n - n_top)[n - n_top :]
-    order = top[np.argsort(-scores[top], kind="stable")]
+    order = top[np.argsort(-scores[top])]
     reached = np.searchsorted(np.cumsum(w[order]), wanted)
     boundary = scores[order[min(int(reached), n_top - 1)]]
     in_tail: NDArray[np.bool_] = (scores >= boundary) & (w > 0)
