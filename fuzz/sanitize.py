@@ -17,7 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BUILDS = {"address": "address,undefined", "thread": "thread"}
 RUNTIMES = {"address": "libasan.so", "thread": "libtsan.so"}
-TESTS = ("test_kernel_boundary", "test_backends", "test_holes", "test_hole_questions", "test_rows")
+TESTS = (
+    "test_kernel_boundary",
+    "test_backends",
+    "test_pairs",
+    "test_holes",
+    "test_hole_questions",
+    "test_rows",
+)
 OPTIONS = {  # Python's own memory is never freed: leaks are not looked for
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
