@@ -128,7 +128,7 @@ def _add_missed_kind(sample: Sample, model: RowModel, known: Known) -> RowModel:
     start = families.tie(missed, model.good).tables
     shares = tuning.known_share * np.array([0.2, 1.0, 5.0])
     starts = np.repeat(start[:, None], len(shares), axis=1)
-    tables, shares, worth, _ = race(
+    tables, shares, worth = race(
         sample, families, density, model.good, starts, shares, tuning.known_steps
     )
     for k in np.argsort(-worth):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.protocols import DividedApart, RowVector, Vector
 from robustbn._core.row_model import LARGEST_SHARE, RowModel, log_sum_exp, logistic, softplus
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
@@ -238,27 +238,29 @@ def race(
     tables: Vector,
     shares: Vector,
     n_steps: int,
-) -> tuple[Vector, Vector, Vector, RowVector]:
+) -> tuple[Vector, Vector, Vector]:
     """Let every start fit its tables and its share alone against a fixed density; S columns a pass.
 
-    Returns tables, shares, what each brings a row (after paying for its parameters; a handful of
-    odd rows must not win, so that 1 % of all rows is added to its own), and its rows.
+    Returns tables, shares, and what each brings a row (after paying for its parameters; a handful
+    of odd rows must not win, so that 1 % of all rows is added to its own).
     """
     tuning, total = sample.tuning, sample.total
-    for _ in range(n_steps):
+
+    def divide() -> DividedApart:
         offset = np.log1p(-shares) - np.log(shares)
-        divided = sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+        return sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+
+    divided = divide()
+    for _ in range(n_steps):
         tied = [families.tie(c, good) for c in divided.counts.T]
         tables = np.stack([t.tables for t in tied], axis=1)
         costs = np.array([t.n_parameters for t in tied])
         shares = np.clip(divided.masses / total, LEAST_START, 0.6)
-    offset = np.log1p(-shares) - np.log(shares)
-    odds = sample.rows.project(np.log(tables), offset).astype(np.float64) - density[:, None]
-    belongs = logistic(odds) * sample.base[:, None]
-    n = np.maximum(belongs.sum(axis=0), 2.0)
-    gain = sample.base @ softplus(odds) + total * np.log1p(-shares) - 0.5 * np.log(n) * costs
+        divided = divide()
+    n = np.maximum(divided.masses, 2.0)
+    gain = divided.log_sums + total * np.log1p(-shares) - 0.5 * np.log(n) * costs
     worth = np.where(n >= tuning.kind_least_rows, gain / (n + tuning.tied_handful * total), -1.0)
-    return tables, shares, worth, belongs
+    return tables, shares, worth
 
 
 # --- the search -----------------------------------------------------------------------------------
@@ -315,13 +317,13 @@ def _propose(
     tuning, good = sample.tuning, population.model.good
     density = log_density(sample, population)
     tables, shares = build_starts(sample, families, population, density, spectrum)
-    tables, shares, worth, belongs = race(
+    tables, shares, worth = race(
         sample, families, density, good, tables, shares, tuning.tied_first_steps
     )
-    kept = _different(worth, belongs, tuning.tied_kept)
+    kept = _different(sample, density, tables, shares, worth)
     if not kept:
         return None
-    tables, shares, worth, _ = race(
+    tables, shares, worth = race(
         sample, families, density, good, tables[:, kept], shares[kept], tuning.tied_more_steps
     )
     best, most = None, 0.0
@@ -341,13 +343,22 @@ def _propose(
     return best
 
 
-def _different(worth: Vector, belongs: RowVector, most: int) -> list[int]:
+def _different(
+    sample: Sample, density: RowVector, tables: Vector, shares: Vector, worth: Vector
+) -> list[int]:
     """Return the best starts, none of which holds nearly the same rows as a better one."""
-    size = np.sqrt((belongs * belongs).sum(axis=0))
     kept: list[int] = []
-    for j in np.argsort(-worth).tolist():
-        if worth[j] <= 0 or len(kept) == most:
+    order = [j for j in np.argsort(-worth).tolist() if worth[j] > 0]
+    if not order:
+        return kept
+    offset = (np.log1p(-shares) - np.log(shares))[order]
+    odds = sample.rows.project(np.log(tables[:, order]), offset) - density[:, None]
+    belongs = logistic(odds.astype(np.float32)) * sample.base[:, None]
+    alike = belongs.T @ belongs
+    size = np.sqrt(alike.diagonal())
+    for j in range(len(order)):
+        if len(kept) == sample.tuning.tied_kept:
             break
-        if all(belongs[:, j] @ belongs[:, i] <= 0.9 * size[j] * size[i] for i in kept):
+        if all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept):
             kept.append(j)
-    return kept
+    return [order[j] for j in kept]
