@@ -59,7 +59,7 @@ format: $(READY) ## Format the sources
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
 	$(BIN)/pip install -q --no-compile -c constraints.txt --group docs
 	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 

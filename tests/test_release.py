@@ -6,7 +6,9 @@ import importlib
 import inspect
 import json
 import re
+import runpy
 import tomllib
+import zipfile
 from pathlib import Path
 
 import click
@@ -124,6 +126,45 @@ def test_nothing_that_the_first_release_promised_is_gone(tmp_path):
     assert promised.keys() == surface.keys()
     gone = {part: sorted(set(promised[part]) - set(surface[part])) for part in promised}
     assert not any(gone.values()), gone
+
+
+# --- what `make dist` would find ---------------------------------------------------------------
+
+DIST = runpy.run_path(str(ROOT / "scripts" / "dist.py"))
+
+
+def write_wheel(folder, *, without="", more=""):
+    wheel = folder / "robustbn-0.1.0-cp311-cp311-linux_x86_64.whl"
+    names = {f"{DIST['KERNELS']}.so", *DIST["IN_WHEEL"][:2]} - {without}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in (*names, "robustbn-0.1.0.dist-info/licenses/LICENSE", more):
+            if name:
+                archive.writestr(name, "x")
+    return wheel
+
+
+def test_a_wheel_that_lacks_something_or_installs_more_is_found(tmp_path):
+    assert list(DIST["check_wheel"](write_wheel(tmp_path))) == []
+    kernels = f"{DIST['KERNELS']}.so"
+    (lacking,) = DIST["check_wheel"](write_wheel(tmp_path, without=kernels))
+    assert "lacks" in lacking
+    (more,) = DIST["check_wheel"](write_wheel(tmp_path, more="tests/__init__.py"))
+    assert "installs more than robustbn" in more
+    wheel = write_wheel(tmp_path)
+    with wheel.open("ab") as file:
+        file.write(bytes(DIST["MOST_BYTES"]))
+    assert any("more than 1,000,000" in wrong for wrong in DIST["check_wheel"](wheel))
+
+
+def test_the_lowest_dependencies_are_pinned_one_by_one():
+    pins = DIST["lowest_dependencies"]()
+    assert len(pins) == len(PROJECT["project"]["dependencies"])
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", pin) for pin in pins)
+
+
+def test_classifiers_name_the_versions_of_python_that_are_tried():
+    named = [c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"] if ":: 3." in c]
+    assert tuple(named) == DIST["VERSIONS"]
 
 
 # --- the front page ---------------------------------------------------------------------------
