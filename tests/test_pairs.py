@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from robustbn import random_network, sample
 from robustbn._core.expansion import Expansion, FollowingExpansion
 from robustbn._core.layout import Layout
-from robustbn._core.moments import Contrasts, PairMemory, remember_pairs
+from robustbn._core.moments import MOST_WRITTEN_CELLS, Contrasts, PairMemory, remember_pairs
 from robustbn._means.que import Past, approximate_scores, begin_epoch, draw_sketch, que
 from robustbn._means.weighting import look_at
 from robustbn._means.written import PassedVectors, WrittenVectors, see
@@ -115,7 +115,17 @@ def test_pairs_are_remembered_where_they_are_few():
     class Elsewhere:
         layout, n_rows = seen_rows().layout, 3000
 
-    assert remember_pairs(Elsewhere()) is None
+    assert remember_pairs(Elsewhere()) is None  # rows that cannot count pairs
+
+    class Wide(Elsewhere):
+        layout, n_rows = Layout((MOST_WRITTEN_CELLS + 1,), ((0,),)), 10**9
+
+        def count_pairs(self, weights=None):
+            raise AssertionError
+
+    assert remember_pairs(Wide()) is None
+    Wide.layout = Layout((MOST_WRITTEN_CELLS,), ((0,),))
+    assert remember_pairs(Wide()) is not None
 
 
 @pytest.mark.parametrize("cards", [2, (1, 2), (2, 5)])

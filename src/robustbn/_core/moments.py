@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import PairCounting, Rows, RowVector, Vector
 
-MOST_WRITTEN_CELLS = 4096  # 128 MiB a matrix; beyond, products with it cost as much as passes
+MOST_WRITTEN_CELLS = 2048  # 32 MiB a matrix, of which five or so are held at a time
 
 
 @dataclass(eq=False)
