@@ -29,4 +29,4 @@ def test_every_promise_in_a_table_names_its_test():
 
 
 def test_the_readme_links_the_page():
-    assert "(docs/threats.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "/docs/threats.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
