@@ -188,15 +188,19 @@ def _natural(rare: _Distinct, most: float) -> float:
 def _find_uneven(network: BayesianNetwork, rare: _Distinct, tuning: Tuning) -> UnevenCopies | None:
     """Return the state whose rows are nearly all repeated, far more often than all others."""
     best, found = 0.0, None
-    n = len(rare.seen)
-    repeated, times = (rare.seen > 1).astype(np.float64), rare.seen.astype(np.float64)
+    n, total = len(rare.seen), float(rare.seen.sum())
     least = max(tuning.design_least, tuning.design_group * n)
+    repeated = np.flatnonzero(rare.seen > 1)
+    more = (rare.seen[repeated] - 1).astype(np.float64)
+    if len(repeated) < tuning.design_alike * least:
+        return None
     for i, node in enumerate(network.nodes):
         states, card = rare.codes[:, i], len(network.states[node])
         inside = np.bincount(states, minlength=card + 1)[:card].astype(np.float64)
-        mean = np.bincount(states, times, card + 1)[:card] / np.maximum(inside, 1)
-        again = np.bincount(states, repeated, card + 1)[:card] / np.maximum(inside, 1)
-        rest = (times.sum() - inside * mean) / np.maximum(n - inside, 1)
+        here = states[repeated]
+        again = np.bincount(here, minlength=card + 1)[:card] / np.maximum(inside, 1)
+        mean = 1 + np.bincount(here, more, card + 1)[:card] / np.maximum(inside, 1)
+        rest = (total - inside * mean) / np.maximum(n - inside, 1)
         is_uneven = (again >= tuning.design_alike) & (mean >= tuning.design_uneven * rest)
         is_uneven &= (inside >= least) & (n - inside >= least)
         contrast = np.where(is_uneven, inside * (n - inside) * (mean - rest) ** 2, 0.0)

@@ -65,8 +65,7 @@ def find_copies(
     found, place = locate_prints(prints, repeated)
     first = np.empty(len(repeated), np.int64)
     first[place[::-1]] = found[::-1]  # the last one written is the first that appears
-    weight = np.zeros(len(repeated))
-    np.add.at(weight, place, weights[found])
+    weight = np.bincount(place, weights[found], len(repeated)).astype(np.float64)
     rows, pattern = load(codes[first]), np.ones(len(seen))
     if rows.layout.holed and not knows_patterns:
         pattern = share_patterns(rows.layout, codes, first)
