@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,6 +51,7 @@ def run(settings: Settings) -> Report:
         for size, build in growing.fits[: 3 if settings.quick else None]:
             fit = build()
             say(f"growth of {growing.name}: {size:,}")
+            give_memory_back()
             before = reset_peak()
             fit()
             peaks.append(peak_bytes() - before)
@@ -79,6 +83,13 @@ def run(settings: Settings) -> Report:
         tuple(records),
         () if settings.quick else tuple(goals),
     )
+
+
+def give_memory_back() -> None:
+    """Let the C library return what earlier fits have left, so that a peak is of this one."""
+    gc.collect()
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def list_growing(seed: int, shrink: int) -> Iterator[Growing]:
