@@ -189,14 +189,14 @@ def _learn_rounds(study: Study, copies: Copies, begun: _Learned, plain_evidence:
 
     # Which rows are bad, learned from a sample: explain; and look closer where there is doubt.
     learned = _explain(study, begun, plain_evidence)
-    if learned.state.least_evidence < plain_evidence:
+    if learned.state.pending is not None:
         return learned
     if study.n_rows > learned.chosen.rows.n_rows and _is_doubtful(study, learned):
         more = replace(learned, chosen=study.choose(study.n_rows), is_explained=False)
         sample = study.sample(more.chosen, more.weighed)
         state = begin_from(sample, learned.state.model, learned.state.rounds)
         learned = _explain(study, replace(more, state=state), plain_evidence)
-    if plain_evidence and learned.state.excess > 0:
+    if learned.state.pending is not None or (plain_evidence and learned.state.excess > 0):
         return learned
 
     # How often rows may be repeated, now that the tables are better known; then filter the rest.
@@ -207,7 +207,7 @@ def _learn_rounds(study: Study, copies: Copies, begun: _Learned, plain_evidence:
         state = begin_from(sample, state.model, state.rounds)
         if study.config.polish:
             state = explain_bad_rows(sample, state, plain_evidence)
-        if state.least_evidence < plain_evidence:
+        if state.pending is not None:
             return learned
         state = filter_the_rest(sample, state)
     return replace(learned, state=state, weighed=weighed, is_finished=True)
