@@ -57,7 +57,7 @@ format: $(READY) ## Format the sources
 	$(BIN)/ruff format .
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
-	$(BIN)/pip install -q --no-compile -c constraints.txt --group docs
+	$(BIN)/pip install -q -c constraints.txt --group docs
 	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
@@ -92,6 +92,6 @@ clean: ## Remove everything that was made
 $(READY): pyproject.toml constraints.txt $(NATIVE)
 	@scripts/make_venv.sh $(PYTHON) $(VENV)
 	$(BIN)/pip install -q -c constraints.txt -U pip
-	$(BIN)/pip install -q --no-compile -c constraints.txt --group dev
+	$(BIN)/pip install -q -c constraints.txt --group dev
 	$(BIN)/pip install -q -c constraints.txt --no-build-isolation -e .
 	@touch $@
