@@ -113,6 +113,18 @@ def test_tampered_codes_of_pandas_are_told_with_row_and_column(code):
         read_table(pd.DataFrame({"a": tampered}), one_node("no", "yes"))
 
 
+@pytest.mark.parametrize("n_spare", [0, 1, 3])
+def test_a_buffer_with_bytes_to_spare_is_read(n_spare):
+    def spare(values, dtype):
+        return pa.py_buffer(np.array(values, dtype).tobytes() + b"?" * n_spare)
+
+    indices = pa.Array.from_buffers(pa.int32(), 4, [None, spare([1, 0, 1, 0], "i4")])
+    codes = pa.DictionaryArray.from_arrays(indices[1:], pa.array(["no", "yes"]))
+    text = pa.StringArray.from_buffers(4, spare([0, 1, 2, 3, 4], "i4"), pa.py_buffer(b"xyzx"))
+    rows = read_table(pa.table({"a": codes, "b": text[1:]}), NETWORK)
+    np.testing.assert_array_equal(rows.codes, [[0, 1], [1, 2], [0, 0]])
+
+
 def test_what_may_be_missing_is_no_damage():
     nothing = with_indices([None, None], [])
     read = read_table(pa.table({"a": nothing}), one_node("no", "yes"))

@@ -249,4 +249,4 @@ def _view(array: pa.Array) -> Any:
     values = array.buffers()[1]
     if values is None or not len(array):
         return np.empty(0, dtype)
-    return np.frombuffer(values, dtype)[array.offset : array.offset + len(array)]
+    return np.frombuffer(values, dtype, len(array), array.offset * dtype.itemsize)

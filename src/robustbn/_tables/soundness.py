@@ -55,7 +55,7 @@ def _check_offsets(array: pa.Array, dtype: np.dtype[Any]) -> None:
     offsets = array.buffers()[1]
     if offsets is None or not len(array):
         return
-    ends = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
+    ends = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype.itemsize)
     descends = ends[1:] < ends[:-1]
     if descends.any():
         raise pa.ArrowInvalid(f"the text of row {int(descends.argmax())} ends before it begins")
