@@ -113,6 +113,9 @@ def copies_of(codes, network=NETWORK):
     return found, rows.count()
 
 
+NO_SLACK = replace(TUNING, copies_slack=1.02)
+
+
 def test_rows_seen_three_times_are_copies_and_know_where_they_first_appear():
     codes = np.array([[0, 1], [1, 1], [0, 1], [0, 1], [1, 1], [0, 0]], np.uint8)
     network = random_network("empty", 2, random_state=0)
@@ -140,7 +143,7 @@ def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
     codes = sample(NETWORK, 5000, 1)
     codes[:400] = codes[7]
     found, counts = copies_of(codes)
-    repeats = find_repeats(found, counts, 5000.0, np.ones(len(found.seen)), TUNING)
+    repeats = find_repeats(found, counts, 5000.0, np.ones(len(found.seen)), NO_SLACK)
     worst = repeats.seen.argmax()
     assert repeats.seen[worst] >= 400
     kept = repeats.factors[worst] * repeats.seen[worst]
@@ -152,7 +155,7 @@ def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
 def test_rows_repeated_by_chance_are_left_alone():
     found, counts = copies_of(sample(NETWORK, 20_000, 3))
     assert len(found.seen) > 100
-    repeats = find_repeats(found, counts, 20_000.0, np.ones(len(found.seen)), TUNING)
+    repeats = find_repeats(found, counts, 20_000.0, np.ones(len(found.seen)), NO_SLACK)
     assert len(repeats.factors) <= 2
 
 
@@ -164,8 +167,7 @@ def test_common_rows_of_a_network_that_is_not_quite_right_are_no_copies():
     found, counts = copies_of(np.stack([x, y], 1).astype(np.uint8), apart)
     trust = np.ones(len(found.seen))
     assert len(find_repeats(found, counts, 5000.0, trust, TUNING).factors) == 0
-    strict = replace(TUNING, copies_slack=1.02)
-    strict_repeats = find_repeats(found, counts, 5000.0, trust, strict)
+    strict_repeats = find_repeats(found, counts, 5000.0, trust, NO_SLACK)
     assert strict_repeats is None or len(strict_repeats.factors)
 
 
@@ -174,8 +176,8 @@ def test_copies_whose_surplus_grows_and_grows_are_not_believed():
     codes[:400] = codes[7]
     found, counts = copies_of(codes)
     trust = np.ones(len(found.seen))
-    assert find_repeats(found, counts, 5000.0, trust, TUNING) is not None
-    strict = replace(TUNING, copies_runaway=0.5)  # less than there is at the first step
+    assert find_repeats(found, counts, 5000.0, trust, NO_SLACK) is not None
+    strict = replace(NO_SLACK, copies_runaway=0.5)  # less than there is at the first step
     assert find_repeats(found, counts, 5000.0, trust, strict) is None
 
 
