@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Layout
+from robustbn._core.protocols import TwoSides
 from robustbn._core.tuning import TUNING
 from robustbn._rows.holes import numpy as numpy_holes
 from robustbn._rows.kernels import _native, native
@@ -40,6 +41,7 @@ NUMBERS = (
 )
 CALLS = (
     "encode", "count", "count_columns", "project", "score", "gram", "divide", "divide_apart",
+    "odds", "divide_in_two",
     "fingerprints", "sample", "plan", "holes", "add", "expect", "posterior",
     "pairs",
 )  # fmt: skip
@@ -189,6 +191,13 @@ class Scene:
             against, sums = self.lines[:, 0].copy(), np.zeros((2, r))
             parts = np.zeros_like(self.table)
             return [plan, packed, n, self.table, self.offset, against, weights, parts, sums, two]
+        if name == "odds":
+            first, odds = self.rng.randrange(r), np.zeros(n, "f4")
+            return [plan, packed, n, self.table, self.offset, first, odds, two]
+        if name == "divide_in_two":
+            parts, line = np.zeros((self.layout.n_cells, r + 1)), [self.rng.randrange(r), 0.5, 0.9]
+            rest = [weights, parts, np.zeros(r + 1), np.zeros(n, "f4"), two]
+            return [plan, packed, n, self.table, self.offset, *line, *rest]
         return [plan, packed, n, np.zeros(n, np.uint64), two]
 
     def wanted(self, name: str, given: list[Any]) -> Any:
@@ -209,6 +218,11 @@ class Scene:
         if name == "divide_apart":
             apart = self.expected.divide_apart(given[3], given[4], given[5], given[6])
             return np.stack([apart.masses, apart.log_sums])
+        if name == "odds":
+            return self.expected.odds(given[3], given[4], given[5])
+        if name == "divide_in_two":
+            sides = TwoSides(given[5], given[6], given[7])
+            return self.expected.divide_in_two(given[3], given[4], sides, given[8]).odds
         return None
 
 
@@ -227,7 +241,8 @@ def call_pass(scene: Scene, name: str, rng: random.Random) -> str:
     given = scene.arguments(name)
     is_rows_changed = False
     # odds that are huge are rounded
-    untold = (0, 1, 2, 3, 4, 5) if name.startswith("divide") else (0, 1, 2)
+    is_divided = name.startswith("divide") or name == "odds"
+    untold = (0, 1, 2, 3, 4, 5) if is_divided else (0, 1, 2)
     for k in rng.sample(range(len(given)), rng.choice([0, 1, 1, 1, 2])):
         given[k] = change(given[k], rng)
         is_rows_changed |= k in untold

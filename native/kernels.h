@@ -72,16 +72,18 @@ struct Kernels {
     void (*scale_rows_float)(int width, const float* weights, int n_rows, float* y);
     // y[r] = weights[r] softmax(y[r]) over the first columns, 0 beyond; masses += their sums over the
     // rows; logs[r] = log of the sum of exp(y[r])
-    void (*divide_rows)(int width, int used, const double* weights, int n_rows, float* y, float* logs,
+    void (*divide_rows)(int width, int used, const float* weights, int n_rows, float* y, float* logs,
                         double* masses);
-    void (*divide_rows_float)(int width, int used, const float* weights, int n_rows, float* y,
-                              float* logs, double* masses);
     // y[r] = weights[r] / (1 + exp(against[r] - y[r])), each column on its own; masses and logs +=
     // the sums over the rows of that, and of weights[r] log(1 + exp(y[r] - against[r]))
-    void (*divide_rows_apart)(int width, int used, const double* weights, const float* against,
+    void (*divide_rows_apart)(int width, int used, const float* weights, const float* against,
                               int n_rows, float* y, double* masses, double* logs);
-    void (*divide_rows_apart_float)(int width, int used, const float* weights, const float* against,
-                                    int n_rows, float* y, double* masses, double* logs);
+    // odds[r] = log of the sum of exp(y[r]) from column `first` on, less that of the columns before;
+    // with masses: y[r] = weights[r] divided between the two by intercept + slope odds[r], and on each
+    // side by softmax; masses += the sums over the rows
+    void (*divide_rows_in_two)(int width, int first, int used, float intercept, float slope,
+                               const float* weights, int n_rows, float* y, float* odds,
+                               double* masses);
     // total += part; part = 0
     void (*flush)(float* part, double* total, size_t n);
     // histogram[code] += 1 over the rows of consecutive blocks

@@ -325,6 +325,13 @@ struct RowWeights {
         else if (weights->dtype() == nb::dtype<double>()) full = static_cast<const double*>(weights->data());
         else throw std::invalid_argument("weights must be float32 or float64");
     }
+
+    // The weights of some rows as floats, in `buffer` where they are not held so.
+    const float* floats(size_t row, int n_rows, float* buffer) const {
+        if (single) return single + row;
+        for (int i = 0; i < n_rows; ++i) buffer[i] = full ? float(full[row + size_t(i)]) : 1.0f;
+        return buffer;
+    }
 };
 
 // A lane is a range of blocks summed by one thread. Their number depends on the rows and the size of
@@ -557,6 +564,20 @@ void gram(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset of
     }
 }
 
+// A column of zeros, then those of a table: as kernels read them.
+struct Columns {
+    int width;
+    std::unique_ptr<float[], Free> expanded;
+    std::vector<float> shift;
+
+    Columns(const Plan& plan, const Table& table, const Offset& offset)
+        : width(width_for(table.shape(1) + 1)),
+          expanded(plan.expand(table.data(), table.shape(1), 0, width, 1)),
+          shift(size_t(width), 0.0f) {
+        for (size_t c = 0; c < table.shape(1); ++c) shift[c + 1] = float(offset.data()[c]);
+    }
+};
+
 // Divides the weight of each row among 1 + r columns by softmax(0, y[n]), and counts each column:
 // counts[j] = sum of the weights over the rows that touch cell j. masses = sums of each column over
 // all rows; then the sum of weights[n] log(1 + sum of exp y[n]).
@@ -576,24 +597,19 @@ void divide(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset 
 
     nb::gil_scoped_release release;
     std::fill(out.data(), out.data() + plan.n_cells() * n_columns, 0.0);
-    const int width = width_for(n_columns);
-    const auto expanded = plan.expand(table.data(), r, 0, width, 1);
-    auto shift = std::vector<float>(size_t(width), 0.0f);
-    for (size_t c = 0; c < r; ++c) shift[c + 1] = float(offset.data()[c]);
+    const Columns columns(plan, table, offset);
+    const int width = columns.width;
     constexpr size_t per_lane = 24;  // no two lanes on one cache line
     const size_t n_lanes = lanes_of(n_rows, plan.n_entries() * size_t(width) * sizeof(double));
     auto sums = zeros<double>(n_lanes * per_lane);
     sum_by_cell(plan, data, n_rows, width, out.data(), n_columns, 0, n_threads,
                 [&](const Kernels& k, const uint8_t* block, size_t lane, size_t row, int rows,
                     float* y) {
-                    alignas(64) float logs[BLOCK];
+                    alignas(64) float logs[BLOCK], given[BLOCK];
                     double* sum = sums.get() + lane * per_lane;
-                    k.project_block(width, block, plan.groups(), expanded.get(), shift.data(), rows, y);
-                    if (w.single)
-                        k.divide_rows_float(width, int(n_columns), w.single + row, rows, y, logs, sum);
-                    else
-                        k.divide_rows(width, int(n_columns), w.full ? w.full + row : nullptr, rows, y,
-                                      logs, sum);
+                    k.project_block(width, block, plan.groups(), columns.expanded.get(),
+                                    columns.shift.data(), rows, y);
+                    k.divide_rows(width, int(n_columns), w.floats(row, rows, given), rows, y, logs, sum);
                     for (int i = 0; i < rows; ++i)
                         sum[16] += double(logs[i]) * (w.single ? double(w.single[row + size_t(i)])
                                                      : w.full  ? w.full[row + size_t(i)]
@@ -639,12 +655,9 @@ void divide_apart(const Plan& plan, Packed packed, size_t n_rows, Table table, O
                         double* sum = lane_sums.get() + lane * per_lane;
                         k.project_block(width, block, plan.groups(), expanded.get(), shift.data(),
                                         rows, y);
-                        if (w.single)
-                            k.divide_rows_apart_float(width, used, w.single + row, minus + row, rows, y,
-                                                      sum, sum + 16);
-                        else
-                            k.divide_rows_apart(width, used, w.full ? w.full + row : nullptr,
-                                                minus + row, rows, y, sum, sum + 16);
+                        alignas(64) float given[BLOCK];
+                        k.divide_rows_apart(width, used, w.floats(row, rows, given), minus + row, rows,
+                                            y, sum, sum + 16);
                     });
         for (size_t lane = 0; lane < n_lanes; ++lane)
             for (size_t c = 0; c < size_t(used); ++c) {
@@ -652,6 +665,68 @@ void divide_apart(const Plan& plan, Packed packed, size_t n_rows, Table table, O
                 sums.data()[r + first + c] += lane_sums[lane * per_lane + 16 + c];
             }
     }
+}
+
+// Columns 0, y[n]; those up to `n_first` of y are one side, the others the other one. out[n] = log of
+// the sum of exp over the second side, less that over the first.
+void odds(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset, size_t n_first,
+          Floats out, int n_threads) {
+    const size_t r = table.shape(1);
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
+    require(r < 16 && n_first < r, "at most 15 columns, of which some are on the second side");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == n_rows, "shapes differ");
+    require_aligned(table, offset, out);
+    const uint8_t* data = packed.data();
+    float* found = out.data();
+    nb::gil_scoped_release release;
+    const Columns columns(plan, table, offset);
+    project_blocks(plan, data, n_rows, columns.expanded.get(), columns.shift.data(), columns.width,
+                   n_threads, [&](const Kernels& k, size_t row, int n, float* y) {
+                       k.divide_rows_in_two(columns.width, int(n_first) + 1, int(r) + 1, 0.0f, 1.0f,
+                                            nullptr, n, y, found + row, nullptr);
+                   });
+}
+
+// Divides the weight of each row between the two sides of `odds`, by 1 / (1 + exp(-intercept - slope
+// odds)) for the second, and on each side by softmax; and counts each of the 1 + r columns. masses =
+// sums of each over all rows. found = the odds.
+void divide_in_two(const Plan& plan, Packed packed, size_t n_rows, Table table, Offset offset,
+                   size_t n_first, double intercept, double slope, std::optional<Weights> weights,
+                   TableOut out, nb::ndarray<double, nb::ndim<1>, nb::c_contig> masses, Floats found,
+                   int n_threads) {
+    const size_t r = table.shape(1), n_columns = r + 1;
+    plan.require_blocks(packed.data(), packed.shape(0), n_rows);
+    require(r < 16 && n_first < r, "at most 15 columns, of which some are on the second side");
+    require(table.shape(0) == plan.n_cells(), "one line a cell");
+    require(offset.shape(0) == r && out.shape(0) == plan.n_cells() && out.shape(1) == n_columns &&
+                masses.shape(0) == n_columns && found.shape(0) == n_rows,
+            "shapes differ");
+    require_aligned(table, offset, weights, out, masses, found);
+    const RowWeights w(weights, n_rows);
+    const uint8_t* data = packed.data();
+    float* odds = found.data();
+
+    nb::gil_scoped_release release;
+    std::fill(out.data(), out.data() + plan.n_cells() * n_columns, 0.0);
+    const Columns columns(plan, table, offset);
+    constexpr size_t per_lane = 24;
+    const size_t line = size_t(columns.width) * sizeof(double);
+    const size_t n_lanes = lanes_of(n_rows, plan.n_entries() * line);
+    auto sums = zeros<double>(n_lanes * per_lane);
+    sum_by_cell(plan, data, n_rows, columns.width, out.data(), n_columns, 0, n_threads,
+                [&](const Kernels& k, const uint8_t* block, size_t lane, size_t row, int rows,
+                    float* y) {
+                    alignas(64) float given[BLOCK];
+                    k.project_block(columns.width, block, plan.groups(), columns.expanded.get(),
+                                    columns.shift.data(), rows, y);
+                    k.divide_rows_in_two(columns.width, int(n_first) + 1, int(n_columns),
+                                         float(intercept), float(slope), w.floats(row, rows, given),
+                                         rows, y, odds + row, sums.get() + lane * per_lane);
+                });
+    std::fill(masses.data(), masses.data() + n_columns, 0.0);
+    for (size_t lane = 0; lane < n_lanes; ++lane)
+        for (size_t c = 0; c < n_columns; ++c) masses.data()[c] += sums[lane * per_lane + c];
 }
 
 // counts[j] = sum of weights[n] over the rows that touch cell j, for several columns of weights.
@@ -780,6 +855,9 @@ NB_MODULE(_native, m) {
           nb::arg());
     m.def("divide_apart", &divide_apart, nb::arg(), as_is, nb::arg(), as_is, as_is, as_is,
           as_is_or_none, as_is, as_is, nb::arg());
+    m.def("odds", &odds, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg(), as_is, nb::arg());
+    m.def("divide_in_two", &divide_in_two, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg(),
+          nb::arg(), nb::arg(), as_is_or_none, as_is, as_is, as_is, nb::arg());
     m.def("count_columns", &count_columns, nb::arg(), as_is, nb::arg(), as_is, as_is, nb::arg());
     m.def("fingerprints", &fingerprints, nb::arg(), as_is, nb::arg(), as_is, nb::arg());
     m.def("sample", &sample<uint8_t>, nb::arg(), nb::arg(), nb::arg(), as_is, nb::arg(), as_is,

@@ -49,8 +49,8 @@ inline float log_of(float x) {
 // For columns c < used, with e[r] = the sum over them of exp(y[r][c]): logs[r] = log e[r], y[r][c] =
 // weights[r] exp(y[r][c]) / e[r], masses[c] += the sum of that over the rows. Other columns become 0.
 // Rows are turned into columns and back, so that every step is one over many rows.
-template <int W, class Weight>
-void divide_rows_of(int used, const Weight* weights, int n_rows, float* y, float* logs,
+template <int W>
+void divide_rows_of(int used, const float* weights, int n_rows, float* y, float* logs,
                     double* masses) {
     constexpr int lanes = 16;
     alignas(64) float columns[W][BLOCK], largest[BLOCK], sum[BLOCK], share[BLOCK] = {};
@@ -68,7 +68,7 @@ void divide_rows_of(int used, const Weight* weights, int n_rows, float* y, float
             sum[r] += columns[c][r];
         }
     for (int r = 0; r < BLOCK; ++r) largest[r] += log_of(sum[r]);
-    for (int r = 0; r < n_rows; ++r) share[r] = weights ? float(weights[r]) : 1.0f;
+    std::memcpy(share, weights, size_t(n_rows) * sizeof(float));
     for (int r = 0; r < BLOCK; ++r) share[r] /= sum[r];
     for (int c = 0; c < used; ++c) {
         float parts[lanes] = {};
@@ -87,15 +87,15 @@ void divide_rows_of(int used, const Weight* weights, int n_rows, float* y, float
 
 // For each column c < used alone, with v = y[r][c] - against[r]: y[r][c] = weights[r] / (1 + exp(-v));
 // masses[c] += the sum of that over the rows, logs[c] += the sum of weights[r] log(1 + exp(v)).
-template <int W, class Weight>
-void divide_rows_apart_of(int used, const Weight* weights, const float* against, int n_rows, float* y,
+template <int W>
+void divide_rows_apart_of(int used, const float* weights, const float* against, int n_rows, float* y,
                           double* masses, double* logs) {
     constexpr int lanes = 16;
     alignas(64) float columns[W][BLOCK], given[BLOCK] = {}, minus[BLOCK] = {};
     std::memset(columns, 0, sizeof columns);
     for (int r = 0; r < n_rows; ++r)
         for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
-    for (int r = 0; r < n_rows; ++r) given[r] = weights ? float(weights[r]) : 1.0f;
+    std::memcpy(given, weights, size_t(n_rows) * sizeof(float));
     std::memcpy(minus, against, size_t(n_rows) * sizeof(float));
     for (int c = 0; c < used; ++c) {
         float parts[lanes] = {}, sums[lanes] = {};
@@ -119,20 +119,80 @@ void divide_rows_apart_of(int used, const Weight* weights, const float* against,
         for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
 }
 
-template <class Weight>
-void divide_rows_apart_by(int width, int used, const Weight* weights, const float* against,
-                          int n_rows, float* y, double* masses, double* logs) {
+// Columns of two sides, c < first and first <= c < used; e0[r] and e1[r] = the sums over each of
+// exp(y[r][c]); odds[r] = log e1[r] - log e0[r]. With masses, the second side gets the share 1 / (1 +
+// exp(-intercept - slope odds[r])) of weights[r], the first one what is left, divided among its columns
+// as exp(y[r][c]) are: that is written to y, and its sums over the rows are added to masses.
+template <int W>
+void divide_rows_in_two_of(int first, int used, float intercept, float slope, const float* weights,
+                           int n_rows, float* y, float* odds, double* masses) {
+    constexpr int lanes = 16;
+    alignas(64) float columns[W][BLOCK], largest[2][BLOCK], sum[2][BLOCK], found[BLOCK];
+    std::memset(columns, 0, sizeof columns);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
+    for (int side = 0; side < 2; ++side) {
+        const int begin = side ? first : 0, end = side ? used : first;
+        float *most = largest[side], *total = sum[side];
+        std::memcpy(most, columns[begin], sizeof columns[begin]);
+        for (int c = begin + 1; c < end; ++c)
+            for (int r = 0; r < BLOCK; ++r) most[r] = columns[c][r] > most[r] ? columns[c][r] : most[r];
+        for (int r = 0; r < BLOCK; ++r) total[r] = 0.0f;
+        for (int c = begin; c < end; ++c)
+            for (int r = 0; r < BLOCK; ++r) {
+                columns[c][r] = exp_negative(columns[c][r] - most[r]);
+                total[r] += columns[c][r];
+            }
+    }
+    for (int r = 0; r < BLOCK; ++r)
+        found[r] = (largest[1][r] - largest[0][r]) + (log_of(sum[1][r]) - log_of(sum[0][r]));
+    std::memcpy(odds, found, size_t(n_rows) * sizeof(float));
+    if (!masses) return;
+    alignas(64) float given[BLOCK] = {};
+    std::memcpy(given, weights, size_t(n_rows) * sizeof(float));
+    for (int r = 0; r < BLOCK; ++r) {
+        const float v = intercept + slope * found[r], size = v > 0.0f ? v : -v;
+        const float e = exp_negative(-size), sure = 1.0f / (1.0f + e);
+        sum[0][r] = given[r] * (v > 0.0f ? e * sure : sure) / sum[0][r];
+        sum[1][r] = given[r] * (v > 0.0f ? sure : e * sure) / sum[1][r];
+    }
+    for (int c = 0; c < used; ++c) {
+        const float* share = sum[c < first ? 0 : 1];
+        float parts[lanes] = {};
+        for (int r = 0; r < BLOCK; r += lanes)
+            for (int k = 0; k < lanes; ++k) {
+                columns[c][r + k] *= share[r + k];
+                parts[k] += columns[c][r + k];
+            }
+        for (int k = 0; k < lanes; ++k) masses[c] += double(parts[k]);
+    }
+    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+}
+
+void divide_rows(int width, int used, const float* weights, int n_rows, float* y, float* logs,
+                 double* masses) {
+    if (width == 4) divide_rows_of<4>(used, weights, n_rows, y, logs, masses);
+    else if (width == 8) divide_rows_of<8>(used, weights, n_rows, y, logs, masses);
+    else divide_rows_of<16>(used, weights, n_rows, y, logs, masses);
+}
+
+void divide_rows_apart(int width, int used, const float* weights, const float* against, int n_rows,
+                       float* y, double* masses, double* logs) {
     if (width == 4) divide_rows_apart_of<4>(used, weights, against, n_rows, y, masses, logs);
     else if (width == 8) divide_rows_apart_of<8>(used, weights, against, n_rows, y, masses, logs);
     else divide_rows_apart_of<16>(used, weights, against, n_rows, y, masses, logs);
 }
 
-template <class Weight>
-void divide_rows_by(int width, int used, const Weight* weights, int n_rows, float* y, float* logs,
-                    double* masses) {
-    if (width == 4) divide_rows_of<4>(used, weights, n_rows, y, logs, masses);
-    else if (width == 8) divide_rows_of<8>(used, weights, n_rows, y, logs, masses);
-    else divide_rows_of<16>(used, weights, n_rows, y, logs, masses);
+void divide_rows_in_two(int width, int first, int used, float intercept, float slope,
+                        const float* weights, int n_rows, float* y, float* odds, double* masses) {
+    if (width == 4)
+        divide_rows_in_two_of<4>(first, used, intercept, slope, weights, n_rows, y, odds, masses);
+    else if (width == 8)
+        divide_rows_in_two_of<8>(first, used, intercept, slope, weights, n_rows, y, odds, masses);
+    else
+        divide_rows_in_two_of<16>(first, used, intercept, slope, weights, n_rows, y, odds, masses);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.layout import Layout
+from robustbn._core.protocols import TwoSides
 from robustbn._rows.kernels import _native, has_native, load_kernels
 from robustbn._rows.kernels.clusters import cells_of_states, fuse_families
 from robustbn.exceptions import InsufficientMemoryError
@@ -79,6 +80,53 @@ def test_native_division_in_each_column_is_the_specified_one(case, fuse, width):
         close = {"rtol": 1e-5, "atol": 2e-6 * (1 + len(codes))}
         for name in ("counts", "masses", "log_sums"):
             np.testing.assert_allclose(getattr(got, name), getattr(expected, name), **close)
+
+
+@given(networks_with_rows(max_rows=1500), st.booleans(), st.sampled_from((1, 2, 5, 12, 15, 16)))
+def test_native_division_in_two_is_the_specified_one(case, fuse, width):
+    network, codes, weights = case
+    fast, slow = both(network, codes, fuse=fuse, n_threads=2)
+    rng = np.random.default_rng(len(codes))
+    table, offset = rng.normal(size=(network.n_cells, width)), rng.normal(size=width)
+    sides = TwoSides(int(rng.integers(width)), rng.normal(), rng.uniform(0.5, 1.5))
+    odds = slow.odds(table, offset, sides.n_first)
+    np.testing.assert_allclose(fast.odds(table, offset, sides.n_first), odds, rtol=1e-4, atol=1e-4)
+    for w in (None, weights, weights.astype(np.float32)):
+        got = fast.divide_in_two(table, offset, sides, w)
+        expected = slow.divide_in_two(table, offset, sides, w)
+        close = {"rtol": 1e-4, "atol": 2e-5 * (1 + len(codes))}
+        for name in ("counts", "masses", "odds"):
+            np.testing.assert_allclose(getattr(got, name), getattr(expected, name), **close)
+
+
+@pytest.mark.parametrize("kernels", [native, numpy])
+def test_rows_are_divided_between_two_sides_and_then_by_softmax(kernels):
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    rows = kernels.encode(network.layout, np.array([[0], [1], [1]], np.uint8))
+    table = np.log([[1.0, 2.0, 6.0], [3.0, 4.0, 12.0]])  # 1 and the first column against the others
+    odds = np.log([8 / 2, 16 / 4, 16 / 4])
+    np.testing.assert_allclose(rows.odds(table, None, 1), odds, rtol=1e-6)
+    divided = rows.divide_in_two(
+        table, None, TwoSides(1, np.log(2), 0.5), np.array([1.0, 2.0, 3.0])
+    )
+    np.testing.assert_allclose(divided.odds, odds, rtol=1e-6)
+    first, second = 1 / 5, 4 / 5  # odds of 2 * 4 ** 0.5
+    expected = [
+        [first / 2, first / 2, second / 4, second * 3 / 4],
+        [5 * first / 4, 5 * first * 3 / 4, 5 * second / 4, 5 * second * 3 / 4],
+    ]
+    np.testing.assert_allclose(divided.counts, expected, rtol=1e-6)
+    np.testing.assert_allclose(divided.masses, np.sum(expected, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernels", [native, numpy])
+def test_division_in_two_survives_odds_beyond_what_a_float_exponentiates(kernels):
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    rows = kernels.encode(network.layout, np.array([[0], [1], [1]], np.uint8))
+    table = np.array([[-5000.0, 5000.0], [4000.0, -5000.0]])
+    divided = rows.divide_in_two(table, None, TwoSides(1), None)
+    np.testing.assert_allclose(divided.odds, [5000, -9000, -9000], rtol=1e-6)
+    np.testing.assert_allclose(divided.counts, [[0, 0, 1], [0, 2, 0]], atol=1e-30)
 
 
 @pytest.mark.parametrize("kernels", [native, numpy])
@@ -190,6 +238,8 @@ def test_results_are_the_same_bits_for_every_number_of_threads_and_instruction_s
                 divided = rows.divide(table, None, w)
                 results.append(
                     [*astuple(divided), *astuple(rows.divide_apart(table, None, w, w)), rows.packed,
+                     *astuple(rows.divide_in_two(table, None, TwoSides(3, 0.2, 0.9), w)),
+                     rows.odds(table, None, 3),
                      rows.count(), rows.count(w), rows.score(table), rows.project(table),
                      rows.gram(table, None, w),
                      sample(network, n_rows, 1, n_threads=n_threads)]

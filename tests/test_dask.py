@@ -24,6 +24,7 @@ from distributed import Client, LocalCluster
 
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
+from robustbn._core.protocols import TwoSides
 from robustbn._learn.conductor import fit_robustly, learn, verify
 from robustbn._rows.dask import is_on_dask, load_on_dask
 from robustbn._rows.dask import load as loading
@@ -237,6 +238,11 @@ def test_every_primitive_gives_what_rows_in_memory_give(cluster):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
     apart = (rows.divide_apart(table, offset, *weights.T) for rows in (there, here))
     for got, expected in zip(*map(astuple, apart), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+    sides = TwoSides(0, 0.3, 0.8)
+    np.testing.assert_array_equal(there.odds(table, offset, 0), here.odds(table, offset, 0))
+    in_two = (rows.divide_in_two(table, offset, sides, weights[:, 0]) for rows in (there, here))
+    for got, expected in zip(*map(astuple, in_two), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
     parts = list(there.parts(6000))
     assert [where.start for where, _ in parts[1:]] == [where.stop for where, _ in parts[:-1]]

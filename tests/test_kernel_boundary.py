@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from robustbn._core.layout import Layout
+from robustbn._core.protocols import TwoSides
 from robustbn._rows.kernels import has_native
 
 if not has_native():
@@ -25,7 +26,7 @@ def rows():
     return native.encode(LAYOUT, np.zeros((300, 3), np.uint16))
 
 
-WITH_TABLES = ("score", "gram", "project", "divide", "divide_apart")
+WITH_TABLES = ("score", "gram", "project", "divide", "divide_apart", "odds", "divide_in_two")
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -37,9 +38,22 @@ def test_random_arguments_are_refused_or_answered_as_numpy_does(seed):
 def test_packed_codes_that_no_table_has_are_refused(rows, name):
     rows.packed[:] = 255
     table = np.ones((LAYOUT.n_cells, 2))
-    against = [None, np.zeros(rows.n_rows)] if name == "divide_apart" else []
+    more = {
+        "divide_apart": [None, np.zeros(rows.n_rows)],
+        "odds": [None, 1],
+        "divide_in_two": [None, TwoSides(1)],
+    }.get(name, [])
     with pytest.raises(ValueError, match="a packed code is out of range"):
-        getattr(rows, name)(*([table] if name in WITH_TABLES else []), *against)
+        getattr(rows, name)(*([table] if name in WITH_TABLES else []), *more)
+
+
+@pytest.mark.parametrize("n_first", [2, 3, -1, 2**63])
+def test_a_second_side_without_columns_is_refused(rows, n_first):
+    table = np.ones((LAYOUT.n_cells, 2))
+    with pytest.raises((ValueError, TypeError)):
+        rows.odds(table, None, n_first)
+    with pytest.raises((ValueError, TypeError)):
+        rows.divide_in_two(table, None, TwoSides(n_first))
 
 
 @pytest.mark.parametrize("kind", ["float32", "int64"])

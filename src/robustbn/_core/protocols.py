@@ -89,6 +89,42 @@ class DividedApart:
         return DividedApart(counts, masses, self.log_sums + other.log_sums)
 
 
+@dataclass(frozen=True)
+class TwoSides:
+    """Which columns are on which side, and how rows are divided between the two.
+
+    Parameters
+    ----------
+    n_first : columns of y that are on the first side, the first ones; beside a column of zeros.
+    intercept, slope : the second side gets `1 / (1 + exp(-intercept - slope odds))`.
+    """
+
+    n_first: int
+    intercept: float = 0.0
+    slope: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class DividedInTwo:
+    """Rows whose weight was divided between two sides, and on each of them among its columns.
+
+    Parameters
+    ----------
+    counts : weight of each column's rows on each cell; shape (M, 1 + r).
+    masses : weight of each column's rows; shape (1 + r,).
+    odds : of each row, see `Rows.odds`; shape (N,).
+    """
+
+    counts: Vector
+    masses: Vector
+    odds: RowVector
+
+    def __add__(self, other: DividedInTwo) -> DividedInTwo:
+        """Return both sets of rows, one after the other."""
+        counts, masses = self.counts + other.counts, self.masses + other.masses
+        return DividedInTwo(counts, masses, np.concatenate([self.odds, other.odds]))
+
+
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
 
 
@@ -144,6 +180,25 @@ class Rows(Protocol):
         """Give each column `1 / (1 + exp(against[n] - y[n]))` of each row's weight, and count that.
 
         Columns do not know of each other. Nothing of shape (N, r) is kept.
+        """
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of a second side of columns against the first; shape (N,).
+
+        `log of the sum of exp(y[n, n_first:])` less `log of (1 + the sum of exp(y[n, :n_first]))`,
+        y as in `project`.
+        """
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row's weight between two sides by its odds, and count each column's part.
+
+        On each side it is divided by softmax: over `(0, y[n, :n_first])`, over `y[n, n_first:]`.
         """
 
     def unpack(self) -> Codes:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Divided, Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, DividedInTwo, Rows, RowVector, TwoSides, Vector
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
 ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing
@@ -219,9 +219,30 @@ class RowModel:
             main += self.log_main_share + softplus(odds)
         return main
 
+    @cached_property
+    def _sides(self) -> tuple[NDArray[np.int64], Vector, Vector, TwoSides]:
+        """The components, classes before kinds; and what each cell and the shares say for them."""
+        order = np.argsort(self.is_bad, kind="stable")
+        n_classes = self.n_others - self.n_kinds
+        sides = TwoSides(n_classes, self.intercept, self.slope)
+        return order, self.evidence[:, order], -self.log_prior_odds[order], sides
+
     def log_odds(self, rows: Rows) -> RowVector:
         """Return the log-odds of each row to be bad, not calibrated; shape (N,). One pass."""
-        return self._bad_against_good(self.log_odds_by_component(rows))
+        if not self.n_kinds:
+            return np.full(rows.n_rows, -np.inf, np.float32)
+        _, evidence, offset, sides = self._sides
+        return rows.odds(evidence, offset, sides.n_first)
+
+    def divide_calibrated(self, rows: Rows, base: RowVector) -> DividedInTwo:
+        """Divide rows among the components, calibrated; and their log-odds to be bad. One pass."""
+        if not self.n_kinds:
+            divided = self.divide(rows, base)
+            return DividedInTwo(divided.counts, divided.masses, self.log_odds(rows))
+        order, evidence, offset, sides = self._sides
+        found, back = rows.divide_in_two(evidence, offset, sides, base), np.argsort(order) + 1
+        back = np.append(0, back)
+        return DividedInTwo(found.counts[:, back], found.masses[back], found.odds)
 
     def _bad_against_good(self, by_component: RowVector) -> RowVector:
         if not self.n_kinds:
@@ -249,7 +270,7 @@ class RowModel:
         """
         by_component = self.log_odds_by_component(rows)
         log_odds = self._bad_against_good(by_component)
-        good = logistic(-self.intercept - self.slope * log_odds)
+        good = self.trust_at(log_odds)
         if self.is_bad.all() and self.n_kinds:
             return _divide(by_component, log_odds, good), log_odds
         shares = np.hstack([np.zeros_like(good)[:, None], by_component])
@@ -260,6 +281,10 @@ class RowModel:
                 shares[:, side] = np.exp(among) * total[:, None]
         return shares, log_odds
 
+    def trust_at(self, log_odds: RowVector) -> RowVector:
+        """Return the probability to be good, calibrated, by the log-odds to be bad; shape (N,)."""
+        return logistic(-self.intercept - self.slope * log_odds)
+
     # --- any rows ---------------------------------------------------------------------------------
 
     def weigh(self, rows: Rows) -> RowVector:
@@ -268,8 +293,7 @@ class RowModel:
         if self.n_kinds or self.filters:
             for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
                 if self.n_kinds:
-                    odds = self.log_odds(part)
-                    weights[where] = logistic(-self.intercept - self.slope * odds)
+                    weights[where] = self.trust_at(self.log_odds(part))
                 for each in self.filters:
                     weights[where] *= each.weigh(part)
         return weights * self.repeats.weigh(rows) if len(self.repeats.factors) else weights
@@ -287,7 +311,7 @@ class RowModel:
 
     def count(self, rows: Rows, base: RowVector) -> Vector:
         """Return the weight of each component's rows on each cell; shape (M, 1 + K). One pass."""
-        return rows.count(self.judge(rows)[0] * base[:, None])
+        return self.divide_calibrated(rows, base).counts
 
     def draw_good(self, draw: Draw, n_rows: int) -> Rows:
         """Return rows drawn from the good population, each class by its share.

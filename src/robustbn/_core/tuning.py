@@ -71,6 +71,14 @@ class Tuning:
         1.0, "rows a configuration", "where a kind has few rows it says what all rows say"
     )
     kind_steps: int = _number(50, "steps", "of expectation-maximisation, at most")
+    kind_certain: float = _number(
+        0.02,
+        "probability",
+        "of a row not to be of the main class; rows below it stay as they are for most steps",
+    )
+    kind_many_steps: float = _number(
+        10.0, "times the tolerance", "a step that gains so much will be followed by many"
+    )
     kind_tolerance: float = _number(5e-6, "nats a row", "a step that gains less is the last")
 
     # --- kinds that are not like networks ---------------------------------------------------------
@@ -84,6 +92,9 @@ class Tuning:
         1.1, "times a network's top", "a kind below it looks like rows of a network"
     )
     split_rows: float = _number(200.0, "rows", "a smaller kind has no spectrum to speak of")
+    split_heeded: float = _number(
+        0.001, "probability", "of a row to be of a kind; rows below it do not say how it is cut"
+    )
     split_depth: int = _number(3, "passes", "of the spectrum of a kind")
     split_steps: int = _number(8, "steps", "after which a split must show that it gains")
     split_gain: float = _number(1.0, "nats a free parameter", "that a split must bring")

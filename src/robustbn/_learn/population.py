@@ -10,24 +10,29 @@ tables say how many good rows there should be at each value of the log-odds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.expansion import (
     chi_distance,
     normalise_counts,
-    total_weight,
     uniform_tables,
 )
 from robustbn._core.layout import Layout
-from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.row_model import ROWS_JUDGED_AT_ONCE, Draw, RowModel, logistic
+from robustbn._core.protocols import Divided, Rows, RowVector, Vector
+from robustbn._core.row_model import Draw, RowModel, logistic
 from robustbn._core.tuning import Tuning
 
 CALIBRATION_STEPS = 50  # of least squares, which settles in a handful
 LEAST_DRAWN = 1000  # rows that are drawn however few there are
 INNERMOST = (1e-3, 20)  # drawn log-odds that get no bin: lowest share, highest number
+
+
+Take = Callable[[NDArray[np.bool_]], tuple[Rows, NDArray[np.int64] | slice]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +41,8 @@ class Explained:
 
     Parameters
     ----------
+    rows : the rows.
     good : probability of each row to be good; shape (N,).
-    components : probability of each row to be of each component beside the main class;
-        shape (N, K).
     log_likelihood : of the rows under the model.
     clarity : mean of the probability of being bad, over the weight that is distrusted. It is 1 when
         every row is judged with certainty, and low where rows that the network could well have
@@ -46,12 +50,18 @@ class Explained:
     ambiguity : mean over rows of `min(good, 1 - good)`: the share that it cannot judge.
     """
 
+    rows: Rows
     model: RowModel
     good: RowVector
-    components: RowVector
     log_likelihood: float
     clarity: float
     ambiguity: float
+
+    @cached_property
+    def components(self) -> RowVector:
+        """Probability of each row to be of each component beside the main class; shape (N, K)."""
+        shares: RowVector = self.model.sort(self.rows)[0][:, 1:]
+        return shares
 
 
 def refit(
@@ -77,8 +87,12 @@ def explain(
     tuning: Tuning,
     *,
     max_steps: int | None = None,
+    take: Take | None = None,
 ) -> Explained:
     """Fit the model by expectation-maximisation from a start, not calibrated.
+
+    Where many steps are needed, most of them pass over the rows alone that are not surely of the
+    main class; the others stay divided as they are, until a step over all rows gains nothing.
 
     Parameters
     ----------
@@ -86,30 +100,93 @@ def explain(
     prior : tables that every component shrinks to where it has few rows: there, all components say
         the same and a row's odds stay as they are.
     max_steps : by default as many as may be needed.
+    take : gives some of the rows; without it, every step passes over all of them.
     """
-    total = float(base.sum(dtype=np.float64))
-    plain = rows.count(base)
-    model, before = replace(start, intercept=0.0, slope=1.0), -np.inf
-    for step in range(tuning.kind_steps if max_steps is None else max_steps):
-        divided = model.divide(rows, base)
-        likelihood = (
-            divided.log_sum + total * model.log_main_share + float(plain @ np.log(model.good))
-        )
-        if step and likelihood - before < tuning.kind_tolerance * total:
-            break
-        before, last = likelihood, model
-        pseudo_counts = tuning.kind_prior * prior
+    whole = _Part.whole(rows, base, 1 + start.n_others)
+    pseudo_counts = tuning.kind_prior * prior
+    enough, n_steps = tuning.kind_tolerance * whole.total, max_steps or tuning.kind_steps
+    model, before, part = replace(start, intercept=0.0, slope=1.0), -np.inf, whole
+    for step in range(n_steps):
+        part = part if step < n_steps - 1 else whole
+        divided, likelihood = part.divide(model)
+        gain, before = likelihood - before, likelihood
+        if step and gain < enough:
+            if part is whole:
+                break
+            part, before = whole, -np.inf
+            continue
+        if take and part is whole and step > 1 and np.inf > gain > tuning.kind_many_steps * enough:
+            part = whole.take_unsure(model, divided, take, tuning.kind_certain)
+            before = likelihood if part is whole else -np.inf
+            take = None if part is whole else take
+        last = model
         model = refit(rows.layout, divided.counts, divided.masses, pseudo_counts, model)
     else:
         model = last
-    shares, _ = model.sort(rows)
-    good = shares[:, 0]
-    if not model.is_bad.all():
-        good = good + shares[:, 1:][:, ~model.is_bad].sum(axis=1)
+    good = model.trust_at(model.log_odds(rows))
     bad = base * (1 - good)
     clarity = float(bad @ (1 - good)) / max(float(bad.sum(dtype=np.float64)), 1e-300)
-    doubt = float(base @ np.minimum(good, 1 - good)) / total
-    return Explained(model, good, shares[:, 1:], likelihood, clarity, doubt)
+    doubt = float(base @ np.minimum(good, 1 - good)) / whole.total
+    return Explained(rows, model, good, likelihood, clarity, doubt)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows that steps pass over, and the others, which stay divided as they are.
+
+    Parameters
+    ----------
+    rows, base : the rows, and their weights.
+    plain, total : weight of the rows on each cell, shape (M,), and of all of them.
+    counts, masses : of the others, by component; shapes (M, 1 + K) and (1 + K,).
+    """
+
+    rows: Rows
+    base: RowVector
+    plain: Vector
+    total: float
+    counts: Vector
+    masses: Vector
+
+    @classmethod
+    def whole(cls, rows: Rows, base: RowVector, n_components: int) -> _Part:
+        """Return all rows: there are no others."""
+        counts, masses = np.zeros((rows.layout.n_cells, n_components)), np.zeros(n_components)
+        total = float(base.sum(dtype=np.float64))
+        return cls(rows, base, rows.count(base), total, counts, masses)
+
+    def take_unsure(self, model: RowModel, divided: Divided, take: Take, certain: float) -> _Part:
+        """Return the rows that are not surely of the main class, unless they are most.
+
+        Parameters
+        ----------
+        divided : these rows, by the model.
+        certain : probability to be of another component, below which a row is sure.
+        """
+        odds = self.rows.odds(model.evidence, -model.log_prior_odds, 0)
+        rows, which = take(odds > np.log(certain))
+        if rows is self.rows:
+            return self
+        base = self.base[which]
+        of_rows = model.divide(rows, base)
+        counts, masses = divided.counts - of_rows.counts, divided.masses - of_rows.masses
+        total = float(base.sum(dtype=np.float64))
+        return _Part(rows, base, rows.count(base), total, counts, masses)
+
+    def divide(self, model: RowModel) -> tuple[Divided, float]:
+        """Return all rows divided among the components, and their log-likelihood.
+
+        Of rows that stay divided as they are it is what the steps raise, up to a constant.
+        """
+        divided, log_good = model.divide(self.rows, self.base), np.log(model.good)
+        likelihood = divided.log_sum + self.total * model.log_main_share + self.plain @ log_good
+        likelihood += (self.masses * np.append(0, model.log_prior_odds)).sum()
+        likelihood += self.masses.sum() * model.log_main_share
+        likelihood += (self.counts[:, 1:] * model.evidence).sum() + self.counts.sum(
+            axis=1
+        ) @ log_good
+        counts, masses = divided.counts + self.counts, divided.masses + self.masses
+        return Divided(counts, masses, divided.log_sum), float(likelihood)
 
 
 # --- the last refit, calibrated -------------------------------------------------------------------
@@ -216,10 +293,9 @@ def settle(
     """
     rows, base = many
     noise = _sampling_noise(rows, base)
-    shares, log_odds = model.judge(sample[0])
-    counts = sample[0].count(shares * sample[1][:, None]) * (rows.n_rows / sample[0].n_rows)
-    if share_unsure(log_odds) < tuning.split_unsure * noise:
-        return model, counts
+    judged = model.divide_calibrated(*sample)
+    if share_unsure(judged.odds) < tuning.split_unsure * noise:
+        return model, judged.counts * (rows.n_rows / sample[0].n_rows)
     if some[0].n_rows == rows.n_rows:
         return _settle_on(many, model, tuning.settle_least, tuning.sample_calibrated, draw, tuning)
     model, _ = _settle_on(some, model, tuning.settle_least, tuning.sample_drawn, draw, tuning)
@@ -235,29 +311,22 @@ def _settle_on(
 ) -> tuple[RowModel, Vector]:
     """Refit and calibrate the model on some rows, at least so often; with its counts there.
 
-    Every step is one pass over the rows in parts, so that memory beside them stays small.
+    Every step is one pass over the rows, and one over newly drawn ones: what errs by chance in one
+    draw would add up over steps that share it.
     """
     rows, base = weighted
     layout, total = rows.layout, float(base.sum(dtype=np.float64))
     prior = tuning.kind_prior * normalise_counts(layout, rows.count(base), uniform_tables(layout))
     settled = tuning.settle_moved * _sampling_noise(rows, base)
+    n_drawn = int(min(max(total, LEAST_DRAWN), most_drawn))
     for step in range(tuning.settle_steps):
-        n_drawn = int(min(max(total, LEAST_DRAWN), most_drawn))
         drawn = model.log_odds(model.draw_good(draw, n_drawn))
         histogram = OddsHistogram.of_drawn(drawn, tuning.settle_bins)
-        observed = np.zeros(histogram.n_bins)
-        counts = np.zeros((layout.n_cells, 1 + model.n_others))
-        mass = np.zeros(1 + model.n_others)
-        for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
-            shares, log_odds = model.judge(part)
-            weights = shares * base[where, None]
-            here = part.count(weights)
-            counts += here
-            mass += total_weight(layout, here, weights)
-            observed += histogram.count(log_odds, base[where])
-        before, model = model, refit(layout, counts, mass, prior, model)
+        judged = model.divide_calibrated(rows, base)
+        observed = histogram.count(judged.odds, base)
+        before, model = model, refit(layout, judged.counts, judged.masses, prior, model)
         model = calibrate(model, histogram, observed, total, tuning)
-        pi = layout.sum_configurations(counts[:, 0]) / total
+        pi = layout.sum_configurations(judged.counts[:, 0]) / total
         if step >= least - 1 and chi_distance(layout, pi, before.good, model.good) < settled:
             break
-    return model, counts
+    return model, judged.counts

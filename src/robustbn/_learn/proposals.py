@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.expansion import Expansion, normalise_counts, uniform_tables
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.result import Round
 from robustbn._core.row_model import Draw, RowModel
 from robustbn._core.spectrum import top_eigenpairs
@@ -31,6 +32,7 @@ class Sample:
     ceiling : largest share of the rows that may be distrusted, below 1/2.
     tell : is told of every round.
     codes : of the rows, where they are at hand; shape (N, d).
+    load : encodes some of the codes.
     most_copies : that speak against no row.
     """
 
@@ -42,6 +44,7 @@ class Sample:
     tuning: Tuning = TUNING
     tell: Callable[[Round], None] = lambda _: None
     codes: Codes | None = None
+    load: LoadCodes | None = None
     most_copies: int = 0
 
     @cached_property
@@ -70,9 +73,24 @@ class Sample:
         """Log-likelihood of the rows if all are of one class."""
         return float(self.plain_counts @ np.log(self.prior))
 
+    def take(self, is_taken: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.int64] | slice]:
+        """Return those rows, and which they are; all of them if those are most."""
+        which = np.flatnonzero(is_taken)
+        if self.codes is None or self.load is None or 2 * len(which) > self.rows.n_rows:
+            return self.rows, slice(None)
+        return self.load(self.codes[which]), which
+
     def explain(self, start: RowModel, max_steps: int | None = None) -> Explained:
         """Fit a model to the rows from a start."""
-        return explain(self.rows, self.base, start, self.prior, self.tuning, max_steps=max_steps)
+        return explain(
+            self.rows,
+            self.base,
+            start,
+            self.prior,
+            self.tuning,
+            max_steps=max_steps,
+            take=self.take,
+        )
 
     def with_kind(self, model: RowModel, marked: RowVector, prior: Vector) -> RowModel:
         """Return the model with one more kind of bad rows: those that are marked, by weight."""
@@ -136,24 +154,26 @@ def split_widest(
     tried : kinds to leave alone.
     least : a kind is cut when its top eigenvalue is at least so many times a network's.
     """
-    rows, model, best = sample.rows, explained.model, None
+    model, tuning, best = explained.model, sample.tuning, None
     for k in np.flatnonzero(model.is_bad).tolist():
-        weights = sample.base * explained.components[:, k]
+        belongs = explained.components[:, k]
+        rows, which = sample.take(belongs > tuning.split_heeded)
+        weights = (sample.base * belongs)[which]
         n = float(weights.sum())
-        if k in tried or n < sample.tuning.split_rows:
+        if k in tried or n < tuning.split_rows:
             continue
-        expansion = Expansion.at_weights_of(rows, weights, sample.tuning.spectrum_damping)
-        center, depth = np.zeros(expansion.dim), sample.tuning.split_depth
+        expansion = Expansion.at_weights_of(rows, weights, tuning.spectrum_damping)
+        center, depth = np.zeros(expansion.dim), tuning.split_depth
         spectrum = top_eigenpairs(expansion, weights, center, n, depth=depth)
         ratio = rows.layout.n_free / n
         edge = 1 + 2 * np.sqrt(ratio) + ratio
         excess = (spectrum.top / edge - 1) * n
         if spectrum.top > least * edge and (best is None or excess > best[0]):
-            along = rows.project(expansion.table(spectrum.vectors[:, :1]))[:, 0]
-            best = (excess, k, along > 0)
+            best = (excess, k, expansion.table(spectrum.vectors[:, :1]))
     if best is None:
         return None
-    _, k, side = best
+    _, k, along = best
+    side = sample.rows.project(along)[:, 0] > 0
     parts = model.without_component(k)
     for half in (side, ~side):
         marked = sample.base * explained.components[:, k] * half

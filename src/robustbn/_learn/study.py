@@ -128,6 +128,7 @@ class Study:
             tuning=self.config.tuning,
             tell=self.tell,
             codes=self.survey.codes[chosen.which],
+            load=self.load,
             most_copies=self.most_copies,
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import Rows, RowVector, TwoSides, Vector
 from robustbn._rows.dask.partition import FoundInPartition, Partition
 from robustbn._rows.holes import gather
 
@@ -143,6 +143,25 @@ def divide_rows_apart(
     weights, against = np.ascontiguousarray(both.T)
     divided = partition.rows.divide_apart(table, offset, against, weights)
     return divided.counts, np.stack([divided.masses, divided.log_sums])
+
+
+def find_odds(
+    table: Vector, offset: Vector | None, n_first: int, partition: Partition, _: None
+) -> tuple[None, RowVector]:
+    """Return the log-odds of each row between two sides of columns."""
+    return None, partition.rows.odds(table, offset, n_first)
+
+
+def divide_rows_in_two(
+    table: Vector,
+    offset: Vector | None,
+    sides: TwoSides,
+    partition: Partition,
+    weights: RowVector | None,
+) -> tuple[Vector, tuple[Vector, RowVector]]:
+    """Return the counts of rows divided between two sides; their masses, and their odds."""
+    divided = partition.rows.divide_in_two(table, offset, sides, weights)
+    return divided.counts, (divided.masses, divided.odds)
 
 
 def hash_rows(partition: Partition, _: None) -> tuple[None, NDArray[np.uint64]]:

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, DividedApart, Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import (
+    Divided,
+    DividedApart,
+    DividedInTwo,
+    Judged,
+    Rows,
+    RowVector,
+    Survey,
+    TwoSides,
+    Vector,
+)
 from robustbn._rows.dask.cluster import Partitions
 from robustbn._rows.dask.partition import FoundInPartition
 from robustbn._rows.dask.questions import (
@@ -23,7 +33,9 @@ from robustbn._rows.dask.questions import (
     count_rows,
     divide_rows,
     divide_rows_apart,
+    divide_rows_in_two,
     expect_rows,
+    find_odds,
     hash_rows,
     judge_rows,
     pick_rows,
@@ -104,6 +116,23 @@ class DaskRows:
         both = np.stack([given, against], axis=1)
         counts, sums = self.partitions.ask("dividing rows", work, weights=both)
         return DividedApart(counts, *np.sum(sums, axis=0))
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of the second side of columns against the first. One pass."""
+        return self._join("projecting rows", partial(find_odds, table, offset, n_first))
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row between two sides by its odds, and count each column. One pass."""
+        work = partial(divide_rows_in_two, table, offset, sides)
+        counts, parts = self.partitions.ask("dividing rows", work, weights=weights)
+        masses, odds = zip(*parts, strict=True)
+        return DividedInTwo(counts, np.sum(masses, axis=0), np.concatenate(odds))
 
     def fingerprints(self) -> NDArray[np.uint64]:
         """Return a 64-bit hash of each row. One pass."""

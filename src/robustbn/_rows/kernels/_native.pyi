@@ -91,6 +91,31 @@ def divide_apart(
     sums: NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+def odds(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    n_first: int,
+    odds: NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
+def divide_in_two(
+    plan: Plan,
+    packed: NDArray[np.uint8],
+    n_rows: int,
+    table: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    n_first: int,
+    intercept: float,
+    slope: float,
+    weights: NDArray[np.floating] | None,
+    counts: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    odds: NDArray[np.float32],
+    n_threads: int,
+) -> None: ...
 def count_columns(
     plan: Plan,
     packed: NDArray[np.uint8],

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
+from robustbn._core.protocols import (
+    Divided,
+    DividedApart,
+    DividedInTwo,
+    Rows,
+    RowVector,
+    TwoSides,
+    Vector,
+)
 
 ROWS_DIVIDED_AT_ONCE = 4096  # bounds memory, changes nothing
 
@@ -45,3 +53,44 @@ def divide_apart_in_parts(
         log_sums = given @ (np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))))
         total += DividedApart(part.count(shares), shares.sum(axis=0), log_sums)
     return total
+
+
+def odds_in_parts(rows: Rows, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+    """Return what `Rows.odds` does: one `project` for each part of the rows."""
+    parts = [np.empty(0)]
+    for _, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
+        first, second = _by_side(part, table, offset, n_first)
+        parts.append(np.logaddexp.reduce(second, axis=1) - np.logaddexp.reduce(first, axis=1))
+    return np.concatenate(parts)
+
+
+def divide_in_two_in_parts(
+    rows: Rows, table: Vector, offset: Vector | None, sides: TwoSides, weights: RowVector | None
+) -> DividedInTwo:
+    """Return what `Rows.divide_in_two` does: one `project` and one `count` for each part."""
+    n_columns = table.shape[1] + 1
+    counts = np.zeros((rows.layout.n_cells, n_columns))
+    total = DividedInTwo(counts, np.zeros(n_columns), np.empty(0))
+    for where, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
+        given = np.ones(part.n_rows) if weights is None else weights[where].astype(np.float64)
+        y = _by_side(part, table, offset, sides.n_first)
+        first, second = (np.logaddexp.reduce(side, axis=1) for side in y)
+        odds = second - first
+        v = sides.intercept + sides.slope * odds
+        shares = np.hstack(
+            [
+                np.exp(side - each[:, None])
+                * (given * 0.5 * (1 + np.tanh(0.5 * sign * v)))[:, None]
+                for side, each, sign in ((y[0], first, -1), (y[1], second, 1))
+            ]
+        )
+        total += DividedInTwo(part.count(shares), shares.sum(axis=0), odds)
+    return total
+
+
+def _by_side(
+    rows: Rows, table: Vector, offset: Vector | None, n_first: int
+) -> tuple[RowVector, RowVector]:
+    """Return the columns of the two sides, a column of zeros before all."""
+    y = rows.project(table, offset).astype(np.float64)
+    return np.hstack([np.zeros((len(y), 1)), y[:, :n_first]]), y[:, n_first:]

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, DividedApart, RowVector, Vector
+from robustbn._core.protocols import (
+    Divided,
+    DividedApart,
+    DividedInTwo,
+    RowVector,
+    TwoSides,
+    Vector,
+)
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
@@ -22,7 +29,11 @@ from robustbn._rows.kernels.clusters import (
     fuse_families,
     separate_families,
 )
-from robustbn._rows.kernels.division import divide_in_parts
+from robustbn._rows.kernels.division import (
+    divide_in_parts,
+    divide_in_two_in_parts,
+    odds_in_parts,
+)
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
@@ -138,6 +149,33 @@ class NativeRows:
         pair = _table_and_offset(table, offset)
         self._call(_native.divide_apart, *pair, minus, given, counts, sums)
         return DividedApart(counts, sums[0], sums[1])
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of the second side of columns against the first; y not stored."""
+        if table.shape[1] >= MOST_DIVIDED:
+            return odds_in_parts(self, table, offset, n_first)
+        odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Projecting rows")
+        self._call(_native.odds, *_table_and_offset(table, offset), n_first, odds)
+        return odds
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row between two sides by its odds, and count each column; y not stored."""
+        n_columns = table.shape[1] + 1
+        if n_columns > MOST_DIVIDED:
+            return divide_in_two_in_parts(self, table, offset, sides, weights)
+        counts: Vector = allocate((self.layout.n_cells, n_columns), float, "Dividing rows")
+        odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Dividing rows")
+        masses, pair = np.empty(n_columns), _table_and_offset(table, offset)
+        line = sides.n_first, sides.intercept, sides.slope
+        given = _row_weights(weights)
+        self._call(_native.divide_in_two, *pair, *line, given, counts, masses, odds)
+        return DividedInTwo(counts, masses, odds)
 
     def count_pairs(self, weights: RowVector | None = None) -> Vector:
         """Return `P[i, j]`, the weight of the rows that touch both cells; sums in double.

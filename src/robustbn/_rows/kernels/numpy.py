@@ -10,8 +10,20 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, DividedApart, RowVector, Vector
-from robustbn._rows.kernels.division import divide_apart_in_parts, divide_in_parts
+from robustbn._core.protocols import (
+    Divided,
+    DividedApart,
+    DividedInTwo,
+    RowVector,
+    TwoSides,
+    Vector,
+)
+from robustbn._rows.kernels.division import (
+    divide_apart_in_parts,
+    divide_in_parts,
+    divide_in_two_in_parts,
+    odds_in_parts,
+)
 from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
@@ -100,6 +112,20 @@ class NumpyRows:
     ) -> DividedApart:
         """Divide each row between each column alone and what is against it, and count that."""
         return divide_apart_in_parts(self, table, offset, against, weights)
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of the second side of columns against the first. O(N d r) time."""
+        return odds_in_parts(self, table, offset, n_first)
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row between two sides by its odds, and count each column. O(N d r) time."""
+        return divide_in_two_in_parts(self, table, offset, sides, weights)
 
     def count_pairs(self, weights: RowVector | None = None) -> Vector:
         """Return `P[i, j]`, the weight of the rows that touch both cells. O(N d^2 + M^2) time."""

@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
+from robustbn._core.protocols import (
+    Divided,
+    DividedApart,
+    DividedInTwo,
+    Rows,
+    RowVector,
+    TwoSides,
+    Vector,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +91,26 @@ class PassingRows:
         for where, rows in self._stretches():
             given = None if weights is None else weights[where]
             total += rows.divide_apart(table, offset, against[where], given)
+        return total
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of the second side of columns against the first; shape (N,)."""
+        return np.concatenate([rows.odds(table, offset, n_first) for _, rows in self._stretches()])
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row between two sides by its odds, and count each column."""
+        n_columns = table.shape[1] + 1
+        counts = np.zeros((len(table), n_columns))
+        total = DividedInTwo(counts, np.zeros(n_columns), np.empty(0, np.float32))
+        for where, rows in self._stretches():
+            given = None if weights is None else weights[where]
+            total += rows.divide_in_two(table, offset, sides, given)
         return total
 
     def fingerprints(self) -> NDArray[np.uint64]:
