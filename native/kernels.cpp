@@ -171,18 +171,29 @@ void pack_block(const Column* columns, const Groups& groups, uint8_t* block) {
 
 // ---- walking the groups in tiles ----------------------------------------------------------------
 
-// Calls visit<Code, K>(g) for tiles of K groups g .. g + K - 1 whose codes have one width.
+// Calls visit<Code, K>(g) for tiles of K groups g .. g + K - 1 whose codes have one width, so that
+// those of one follow those of the other in a block: TILE of them, and then what is left over.
+template <class Code, class Visitor>
+inline void visit_tile(int n_groups, int g, Visitor& visitor) {
+    static_assert(TILE == 4, "one case a size");
+    switch (n_groups) {
+        case 4: visitor.template visit<Code, 4>(g); return;
+        case 3: visitor.template visit<Code, 3>(g); return;
+        case 2: visitor.template visit<Code, 2>(g); return;
+        default: visitor.template visit<Code, 1>(g);
+    }
+}
+
 template <class Visitor>
 inline void visit_tiles(const Groups& groups, Visitor& visitor) {
     for (int g = 0; g < groups.n;) {
-        const int width = groups.group[g].width;
+        const int width = groups.group[g].width, most = width == 4 ? 1 : TILE;
         int same = 1;
-        while (same < TILE && g + same < groups.n && groups.group[g + same].width == width) ++same;
-        const bool full = same == TILE;
-        if (width == 1) full ? visitor.template visit<uint8_t, TILE>(g) : visitor.template visit<uint8_t, 1>(g);
-        else if (width == 2) full ? visitor.template visit<uint16_t, TILE>(g) : visitor.template visit<uint16_t, 1>(g);
+        while (same < most && g + same < groups.n && groups.group[g + same].width == width) ++same;
+        if (width == 1) visit_tile<uint8_t>(same, g, visitor);
+        else if (width == 2) visit_tile<uint16_t>(same, g, visitor);
         else visitor.template visit<uint32_t, 1>(g);
-        g += full && width != 4 ? TILE : 1;
+        g += same;
     }
 }
 
@@ -197,16 +208,22 @@ struct Projector {
 
     template <class Code, int K>
     void visit(int g) {
-        const Code* codes[K];
+        const Code* codes = reinterpret_cast<const Code*>(block + groups.group[g].offset);
         const V* lines[K];
-        for (int k = 0; k < K; ++k) {
-            codes[k] = reinterpret_cast<const Code*>(block + groups.group[g + k].offset);
+        for (int k = 0; k < K; ++k)
             lines[k] = reinterpret_cast<const V*>(table + groups.group[g + k].first_entry * W);
-        }
         V* out = reinterpret_cast<V*>(y);
+        if (K < TILE) {  // those left over are added one by one
+            for (int r = 0; r < n_rows; ++r) {
+                V sum = out[r];
+                for (int k = 0; k < K; ++k) sum += lines[k][codes[k * BLOCK + r]];
+                out[r] = sum;
+            }
+            return;
+        }
         for (int r = 0; r < n_rows; ++r) {
-            V sum = lines[0][codes[0][r]];
-            for (int k = 1; k < K; ++k) sum += lines[k][codes[k][r]];
+            V sum = lines[0][codes[r]];
+            for (int k = 1; k < K; ++k) sum += lines[k][codes[k * BLOCK + r]];
             out[r] += sum;
         }
     }
@@ -223,16 +240,14 @@ struct Scatterer {
 
     template <class Code, int K>
     void visit(int g) {
-        const Code* codes[K];
+        const Code* codes = reinterpret_cast<const Code*>(block + groups.group[g].offset);
         V* lines[K];
-        for (int k = 0; k < K; ++k) {
-            codes[k] = reinterpret_cast<const Code*>(block + groups.group[g + k].offset);
+        for (int k = 0; k < K; ++k)
             lines[k] = reinterpret_cast<V*>(total + groups.group[g + k].first_entry * W);
-        }
         const V* in = reinterpret_cast<const V*>(y);
         for (int r = 0; r < n_rows; ++r) {
             const V value = in[r];
-            for (int k = 0; k < K; ++k) lines[k][codes[k][r]] += value;
+            for (int k = 0; k < K; ++k) lines[k][codes[k * BLOCK + r]] += value;
         }
     }
 };
