@@ -265,7 +265,7 @@ def test_settling_leaves_a_clear_verdict_as_it_is():
 def test_clean_rows_end_after_one_look():
     found, _ = draw_sample()
     state = begin(found)
-    assert not is_suspicious(found, state)
+    assert not is_suspicious(state, found.tuning)
     after = filter_the_rest(found, explain_bad_rows(found, state))
     assert after is state
     assert [r.action for r in after.rounds] == ["looked at the rows"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.even import is_even
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 
@@ -34,7 +35,10 @@ class Trust:
 
     @classmethod
     def of(cls, weights: RowVector) -> Trust:
-        """Return how the trust in some rows is spread; O(N)."""
+        """Return how the trust in some rows is spread; O(N), or O(1) if all have the trust of 1."""
+        if is_even(weights):
+            n = float(len(weights))
+            return cls(np.append(np.zeros(len(TRUST_EDGES) - 2), n), 0, n, n)
         counts, _ = np.histogram(weights, TRUST_EDGES)
         return cls(
             counts=counts.astype(np.float64),
@@ -140,11 +144,12 @@ class JudgedRows:
         weights : trust in each row that was read; None if nobody holds it.
         most : distrusted rows to keep.
         """
-        doubtful = np.flatnonzero(trust < DOUBT)[:most]
-        if weights is not None:
-            spread = Trust.of(weights[~np.isnan(weights)])
-        else:
+        nowhere = np.empty(0, np.int64)
+        doubtful = nowhere if is_even(trust) else np.flatnonzero(trust < DOUBT)[:most]
+        if weights is None or len(trust) == n_rows:
             spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
+        else:
+            spread = Trust.of(weights[~np.isnan(weights)])
         drawn = np.unique(np.linspace(0, len(trust) - 1, MOST_DRAWN).astype(np.int64))
         return cls(
             weights,

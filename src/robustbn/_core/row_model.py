@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.even import even_weights
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Divided, DividedInTwo, Rows, RowVector, TwoSides, Vector
 
@@ -158,6 +159,11 @@ class RowModel:
         """Share of the rows that are bad."""
         return float(self.shares[self.is_bad].sum())
 
+    @property
+    def trusts_all(self) -> bool:
+        """Whether there is nothing that could speak against a row."""
+        return not (self.n_kinds or self.filters or len(self.repeats.factors))
+
     def with_component(self, tables: Vector, share: float, *, is_bad: bool = True) -> RowModel:
         """Return the model with one more component; the calibration no longer holds."""
         return replace(
@@ -297,6 +303,10 @@ class RowModel:
                 for each in self.filters:
                     weights[where] *= each.weigh(part)
         return weights * self.repeats.weigh(rows) if len(self.repeats.factors) else weights
+
+    def trust(self, rows: Rows) -> RowVector:
+        """Return the same, not to be written to: where all rows are trusted, at no cost."""
+        return even_weights(rows.n_rows) if self.trusts_all else self.weigh(rows)
 
     def log_weigh(self, rows: Rows) -> RowVector:
         """Return the log of the trust in each row, precise where it is tiny; shape (N,)."""

@@ -68,7 +68,7 @@ def fit_robustly(
         )
 
     # The verdict on all rows, and the tables of those that are trusted.
-    weigh = verdict.model.weigh
+    weigh = verdict.model.trust
     judged = data.judge(
         weigh if known is None else lambda rows: known.override(weigh(rows)),
         sample_weight,
@@ -214,8 +214,8 @@ def _learn_rounds(study: Study, copies: Copies, begun: _Learned, plain_evidence:
 
 
 def _is_doubtful(study: Study, learned: _Learned) -> bool:
-    sample = study.sample(learned.chosen, learned.weighed)
-    return not learned.state.model.n_kinds or is_suspicious(sample, learned.state)
+    state = learned.state
+    return not state.model.n_kinds or is_suspicious(state, study.config.tuning)
 
 
 def _explain(study: Study, learned: _Learned, plain_evidence: float) -> _Learned:

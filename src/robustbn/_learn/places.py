@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.even import even_weights, is_even
 from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Survey
@@ -116,22 +118,25 @@ def fit_in_memory(
             trusted = override_known(sides, trusted)
         fit = replace(fit, weights=trusted)
         fit = fit.with_numbers(has_weight[fit.model.repeats.first])
-    number = np.arange(len(table)) if table.kept is None else table.kept
-    fit = fit.with_numbers(number[fit.model.repeats.first])
+    fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
 
 
 def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
     """Return what is known of the rows of a table in memory from the trust in each."""
-    trust = np.ones(len(table), np.float32) if trust is None else trust
-    number = np.arange(len(table)) if table.kept is None else table.kept
+    trust = even_weights(len(table)) if trust is None else trust
     return JudgedRows.of(
         trust,
         len(table),
-        lambda rows: number[rows],
+        partial(_numbers_read, table),
         lambda rows: table.codes[rows],
-        weights=table.spread(trust),
+        weights=table.spread(trust.copy() if is_even(trust) else trust),  # who asks may write to it
     )
+
+
+def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of some rows of a table among all that were read."""
+    return rows if table.kept is None else table.kept[rows]
 
 
 def _known(

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robustbn._core.even import sum_weights
 from robustbn._core.protocols import Rows, RowVector
 from robustbn._core.result import Round
 from robustbn._core.row_model import Filter, RowModel
+from robustbn._core.tuning import Tuning
 from robustbn._learn.density_filter import build_filter
 from robustbn._learn.population import LEAST_DRAWN, Explained
 from robustbn._learn.proposals import Sample, propose_kind, split_kinds
@@ -62,13 +64,13 @@ class State:
         return self.spectrum.top - self.threshold
 
 
-def is_suspicious(sample: Sample, state: State) -> bool:
+def is_suspicious(state: State, tuning: Tuning) -> bool:
     """Whether the trusted rows vary at all more than good rows do."""
-    return state.spectrum.top > _least_suspicious(sample, state.threshold)
+    return state.spectrum.top > _least_suspicious(state.threshold, tuning)
 
 
-def _least_suspicious(sample: Sample, threshold: float) -> float:
-    return threshold - sample.tuning.spectrum_allowance + sample.tuning.spectrum_suspicion
+def _least_suspicious(threshold: float, tuning: Tuning) -> float:
+    return threshold - tuning.spectrum_allowance + tuning.spectrum_suspicion
 
 
 # --- one round ------------------------------------------------------------------------------------
@@ -129,9 +131,9 @@ def _look(
     """
     tuning = sample.tuning
     spectrum, clean = find_spectrum(sample.rows, weights, tuning), None
-    n = max(float(weights.sum(dtype=np.float64)), 1.0)
+    n = max(sum_weights(weights), 1.0)
     threshold = 1.0 + tuning.spectrum_quiet * sample.noise + tuning.spectrum_allowance
-    if spectrum.top > _least_suspicious(sample, threshold):
+    if spectrum.top > _least_suspicious(threshold, tuning):
         n_drawn = int(min(max(n, LEAST_DRAWN), tuning.sample_drawn))
         clean = replace(model, good=spectrum.q).draw_good(sample.draw, n_drawn)
         threshold = clean_top(clean, n, tuning) + tuning.spectrum_allowance
@@ -198,7 +200,7 @@ def _find_evidence(sample: Sample, state: State, explained: Explained) -> float:
 def _explain_more(sample: Sample, state: State) -> Explained | None:
     """Return the rows explained with one kind more, or None if that does not earn its place."""
     tuning = sample.tuning
-    if not is_suspicious(sample, state):
+    if not is_suspicious(state, tuning):
         return None
     marked = state.weights * (1 - _filter_again(sample, state)[1])
     if marked.sum() < tuning.kind_least_rows:
@@ -240,7 +242,7 @@ def _filter_again(sample: Sample, state: State) -> tuple[Filter, RowVector]:
     """Return a filter along the directions in excess, and the factor of each row."""
     if state.clean is None:
         raise ValueError("Rows that look clean are not filtered.")
-    above = state.spectrum.values > _least_suspicious(sample, state.threshold)
+    above = state.spectrum.values > _least_suspicious(state.threshold, sample.tuning)
     n_directions = int(np.clip(above.sum(), 1, sample.tuning.spectrum_directions))
     table = state.spectrum.table[:, :n_directions]
     return build_filter(table, sample.rows, state.weights, state.clean, sample.tuning)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robustbn._core.even import even_weights, sum_weights
 from robustbn._core.expansion import Expansion
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.spectrum import top_eigenpairs
@@ -43,7 +44,7 @@ def find_spectrum(
         expansion,
         weights,
         np.zeros(expansion.dim),
-        float(weights.sum(dtype=np.float64)),
+        sum_weights(weights),
         width=tuning.spectrum_width,
         depth=tuning.spectrum_depth,
         enough=tuning.spectrum_obvious,
@@ -74,7 +75,7 @@ def find_bottom(rows: Rows, weights: RowVector, tuning: Tuning) -> float:
     rows move the top far more than the bottom.
     """
     expansion = Expansion.at_weights_of(rows, weights, tuning.spectrum_damping)
-    total = float(weights.sum(dtype=np.float64))
+    total = sum_weights(weights)
     short = top_eigenpairs(
         _Shortfall(expansion, total),  # type: ignore[arg-type]
         weights,
@@ -93,6 +94,6 @@ def clean_top(clean: Rows, n_rows: float, tuning: Tuning) -> float:
     `sqrt(n' / n)`.
     """
     ratio = clean.n_rows / n_rows
-    ones = np.ones(clean.n_rows, np.float32)
-    top = find_spectrum(clean, ones, tuning, tuning.spectrum_damping * ratio).top
+    even, damping = even_weights(clean.n_rows), tuning.spectrum_damping * ratio
+    top = find_spectrum(clean, even, tuning, damping).top
     return 1.0 + max(0.0, top - 1.0) * float(np.sqrt(ratio))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
+from robustbn._core.even import even_weights, is_even, sum_weights
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
 from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
@@ -28,6 +30,10 @@ class Chosen:
 
     which: NDArray[np.int64] | slice
     rows: Rows
+
+    def pick(self, weights: RowVector) -> RowVector:
+        """Return the weights of these rows from those of all; shape (n,)."""
+        return even_weights(self.rows.n_rows) if is_even(weights) else weights[self.which]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,8 @@ class Study:
     repetition : how rows are repeated; None if that changes nothing.
     effect : how many of the rows say as much as one.
     most_copies : that speak against no row.
+
+    What is asked for twice is made once: some of the rows, and samples of them.
     """
 
     survey: Survey
@@ -69,6 +77,8 @@ class Study:
     repetition: Repetition | None = None
     effect: float = 1.0
     most_copies: int = 0
+    _chosen: dict[int, Chosen] = field(default_factory=dict, init=False)
+    _samples: dict[tuple[Chosen, Weighed], Sample] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
@@ -84,9 +94,7 @@ class Study:
         return cls(
             survey=survey,
             given=(
-                np.ones(n, np.float32)
-                if sample_weight is None
-                else sample_weight[survey.numbers] / unit
+                even_weights(n) if sample_weight is None else sample_weight[survey.numbers] / unit
             ),
             unit=unit,
             prints=survey.rows.fingerprints(),
@@ -111,18 +119,29 @@ class Study:
 
     def choose(self, n: int) -> Chosen:
         """Return at most n of the rows, evenly drawn."""
-        if n >= self.n_rows:
+        n = min(n, self.n_rows)
+        if n not in self._chosen:
+            self._chosen[n] = self._choose(n)
+        return self._chosen[n]
+
+    def _choose(self, n: int) -> Chosen:
+        if n == self.n_rows:
             return Chosen(slice(None), self.survey.rows)
         which = draw_evenly(self.n_rows, n, self.config.seed)
         return Chosen(which, self.load(self.survey.codes[which]))
 
     def sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
         """Return rows to learn from; they weigh as much as different rows that say as much."""
-        effect, base = self.effect_of(chosen), weighed.base[chosen.which]
+        if (chosen, weighed) not in self._samples:
+            self._samples[chosen, weighed] = self._sample(chosen, weighed)
+        return self._samples[chosen, weighed]
+
+    def _sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
+        effect, base = self.effect_of(chosen), chosen.pick(weighed.base)
         return Sample(
             rows=chosen.rows,
             base=base if effect == 1 else (base / effect).astype(base.dtype),
-            n_given=float(self.given[chosen.which].sum(dtype=np.float64)) / effect,
+            n_given=sum_weights(chosen.pick(self.given)) / effect,
             draw=self.draw,
             ceiling=self.config.ceiling,
             tuning=self.config.tuning,
@@ -152,16 +171,22 @@ class Study:
 
     def weigh(self, repeats: Repeats) -> Weighed:
         """Return the weights of all rows once repeated ones are lowered."""
+        if not len(repeats.factors):
+            return Weighed(repeats, self.given)
         return Weighed(repeats, self.given * repeats.weigh_prints(self.prints))
 
     def unweighed(self) -> Weighed:
         """Return the weights as they were given."""
+        return self._unweighed
+
+    @cached_property
+    def _unweighed(self) -> Weighed:
         return Weighed(NO_REPEATS, self.given)
 
     def surest_repeats(self, copies: Copies) -> Repeats | None:
         """Return the rows that appear too often whatever the tables are; None if no telling."""
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
-        n = float(self.given.sum(dtype=np.float64)) / self.effect
+        n = sum_weights(self.given) / self.effect
         return find_repeats(copies, counts / self.effect, n, everywhere, self.config.tuning)
 
     def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
@@ -170,9 +195,10 @@ class Study:
         if found is None or not len(found.factors):
             return self.unweighed()
         weighed = self.weigh(found)
-        if not weighed.base[chosen.which].any():  # no others are left to look at
+        left = chosen.pick(weighed.base)
+        if not left.any():  # no others are left to look at
             return self.unweighed()
-        spectrum = find_spectrum(chosen.rows, weighed.base[chosen.which], tuning)
+        spectrum = find_spectrum(chosen.rows, left, tuning)
         return weighed if spectrum.top <= tuning.spectrum_obvious else self.unweighed()
 
     def last_repeats(
@@ -182,17 +208,19 @@ class Study:
         tuning = self.config.tuning
         if state.spectrum.top > tuning.spectrum_obvious:
             return before
-        trust: RowVector = self.given[chosen.which] * state.model.weigh(chosen.rows)
+        trust = _multiply(chosen.pick(self.given), state.model.trust(chosen.rows))
         scale = self.n_rows / chosen.rows.n_rows / self.effect
-        counts, n = chosen.rows.count(trust) * scale, float(trust.sum(dtype=np.float64)) * scale
+        counts, n = chosen.rows.count(trust) * scale, sum_weights(trust) * scale
         found = find_repeats(copies, counts, n, state.model.weigh(copies.rows), tuning)
         if found is None:
             return before
         weighed = self.weigh(found)
-        return weighed if weighed.base[chosen.which].any() else before
+        return weighed if chosen.pick(weighed.base).any() else before
 
     def is_anew(self, before: Weighed, after: Weighed) -> bool:
         """Whether so many more rows are found to be repeated that all is to be judged again."""
+        if before.base is after.base:
+            return False
         lost = np.maximum(before.base - after.base, 0).sum(dtype=np.float64)
         return float(lost) > self.config.tuning.copies_anew * self.n_rows
 
@@ -205,7 +233,7 @@ class Study:
             return 0.0
         trust = state.model.weigh(self.survey.rows)
         lost = float((trust * (self.given - weighed.base)).sum(dtype=np.float64))
-        return lost / float(self.given.sum(dtype=np.float64))
+        return lost / sum_weights(self.given)
 
     def scale_to_all(self, repeats: Repeats) -> Repeats:
         """Return repeats among all rows of the table, by their numbers there."""
@@ -215,6 +243,11 @@ class Study:
             seen=np.rint(repeats.seen * self.scale).astype(np.int64),
             expected=repeats.expected * (self.scale * self.effect),
         )
+
+
+def _multiply(weights: RowVector, trust: RowVector) -> RowVector:
+    """Return `weights * trust`, without a look at them where all trust is 1."""
+    return weights if is_even(trust) else weights * trust
 
 
 def mean_weight(sample_weight: RowVector | None) -> float:

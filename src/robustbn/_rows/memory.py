@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.even import is_even, sum_weights
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
@@ -117,13 +118,16 @@ class RowsInMemory:
         *,
         gathers: bool = False,
     ) -> Judged:
-        """Return the counts of all rows by the trust in each, and that trust. One pass."""
+        """Return the counts of all rows by the trust in each, and that trust.
+
+        One pass; none where all rows are trusted, since `survey` has counted them.
+        """
         trust = weigh(self._rows)
-        judged = trust if weights is None else trust * weights
+        judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:
             holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
-        total = float(judged.sum(dtype=np.float64))
+        total = sum_weights(judged)
         return Judged(self._rows.count(judged), total, trust, holes)
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.even import is_even
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Divided,
@@ -89,7 +90,8 @@ class NativeRows:
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j]`, the weight of the rows that touch cell j.
 
-        Exact integers, or sums in double; weights of shape (N, r) are summed as in `gram`.
+        Exact integers, or sums in double; weights of shape (N, r) are summed as in `gram`. Without
+        weights, or where all are 1, one pass serves all calls.
         """
         counts: Vector
         if weights is not None and weights.ndim == 2:
@@ -97,8 +99,16 @@ class NativeRows:
             lines = as_read(weights, np.float32)
             self._call(_native.count_columns, lines, counts)
             return counts
-        counts = allocate((self.layout.n_cells,), float, "Counting")
-        self._call(_native.count, _row_weights(weights), counts)
+        given = self._read(weights)
+        return self._plain_counts.copy() if given is None else self._count(given)
+
+    @cached_property
+    def _plain_counts(self) -> Vector:
+        return self._count(None)
+
+    def _count(self, weights: RowVector | None) -> Vector:
+        counts: Vector = allocate((self.layout.n_cells,), float, "Counting")
+        self._call(_native.count, weights, counts)
         return counts
 
     def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float32]:
@@ -119,7 +129,7 @@ class NativeRows:
     ) -> Vector:
         """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`; y not stored."""
         total: Vector = allocate(table.shape, float, "Summing rows")
-        self._call(_native.gram, *_table_and_offset(table, offset), _row_weights(weights), total)
+        self._call(_native.gram, *_table_and_offset(table, offset), self._read(weights), total)
         return total
 
     def divide(
@@ -131,7 +141,7 @@ class NativeRows:
             return divide_in_parts(self, table, offset, weights)
         counts: Vector = allocate((self.layout.n_cells, n_columns), float, "Dividing rows")
         sums = np.empty(n_columns + 1)
-        given = _row_weights(weights)
+        given = self._read(weights)
         self._call(_native.divide, *_table_and_offset(table, offset), given, counts, sums)
         return Divided(counts, sums[:-1], float(sums[-1]))
 
@@ -145,7 +155,7 @@ class NativeRows:
         """Divide each row between each column alone and what is against it, and count that."""
         counts: Vector = allocate(table.shape, float, "Dividing rows")
         sums = np.empty((2, table.shape[1]))
-        given, minus = _row_weights(weights), as_read(against, np.float32)
+        given, minus = self._read(weights), as_read(against, np.float32)
         pair = _table_and_offset(table, offset)
         self._call(_native.divide_apart, *pair, minus, given, counts, sums)
         return DividedApart(counts, sums[0], sums[1])
@@ -197,6 +207,13 @@ class NativeRows:
         hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
         self._call(_native.fingerprints, hashes)
         return hashes
+
+    def _read(self, weights: RowVector | None) -> RowVector | None:
+        """Return weights as kernels read them; None if all are 1."""
+        if weights is None or (is_even(weights) and len(weights) == self.n_rows):
+            return None
+        is_read = weights.dtype in (np.float32, np.float64)
+        return as_read(weights, weights.dtype if is_read else np.float64)
 
     def _call(self, kernel: Any, *arguments: Any) -> None:
         try:
@@ -312,13 +329,6 @@ def align(codes: NDArray[Any], n_bytes: int) -> NDArray[Any]:
     """Return codes, in any order, that begin where entries of so many bytes may."""
     begin = codes.__array_interface__["data"][0]
     return codes.copy(order="K") if begin % n_bytes else codes
-
-
-def _row_weights(weights: RowVector | None) -> RowVector | None:
-    if weights is None:
-        return None
-    is_read = weights.dtype in (np.float32, np.float64)
-    return as_read(weights, weights.dtype if is_read else np.float64)
 
 
 def _table_and_offset(table: Vector, offset: Vector | None) -> tuple[Vector, Vector]:
