@@ -21,6 +21,7 @@ TESTS = (
     "test_kernel_boundary",
     "test_backends",
     "test_pairs",
+    "test_copied",
     "test_holes",
     "test_hole_questions",
     "test_rows",

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "copies.h"
 #include "holes.h"
 #include "kernels.h"
 #include "pairs.h"
@@ -866,4 +867,5 @@ NB_MODULE(_native, m) {
           nb::arg());
     bind_holes(m);
     bind_pairs(m);
+    bind_copies(m);
 }

@@ -25,6 +25,11 @@ MOST_CODES = 2**16  # a code has two bytes at most
 MOST_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
 
 
+def take_rows(codes: Codes, which: NDArray[np.int64]) -> Codes:
+    """Return some rows of codes; several times as fast as an index where rows lie in one piece."""
+    return np.take(codes, which, axis=0) if codes.flags.c_contiguous else codes[which]
+
+
 @dataclass(frozen=True)
 class Layout:
     """The cells of a network: node by node, configurations in C order, states innermost.

@@ -221,6 +221,31 @@ class PairCounting(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Copied:
+    """Fingerprints that occur several times, and where.
+
+    Parameters
+    ----------
+    prints : each once, increasing; shape (k,).
+    first, seen : the first row that has it, and how many have; shape (k,).
+    rows : all that have the first of them, in order, then those of the second, and so on.
+    """
+
+    prints: NDArray[np.uint64]
+    first: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+@runtime_checkable
+class CopyFinding(Protocol):
+    """Kernels that can also find copies. For others the fingerprints are sorted."""
+
+    def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
+        """Return the fingerprints that occur at least so often."""
+
+
+@dataclass(frozen=True, eq=False)
 class Survey:
     """What one pass over a table gives: counts of every row, and some rows drawn at random.
 

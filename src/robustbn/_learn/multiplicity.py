@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.even import even_weights, is_even
 from robustbn._core.expansion import log_probabilities, normalise_counts
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey, Vector
 from robustbn._core.result import Repetition, UnevenCopies
 from robustbn._core.tuning import Tuning
@@ -58,9 +59,10 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
     if copies == "distrust":
         return study
     scale = study.scale
-    study, divisor = _thin(study)
+    looked = _look_at_some(study)
+    study, divisor = _thin(study, looked)
     effect = _effect_of(study.given)
-    share, rare = _find_rare(study)
+    share, rare = _find_rare(study, looked if divisor == 1 else _look_at_some(study))
     is_design = divisor > 1
     most = 0
     if rare is not None:
@@ -88,10 +90,9 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
     return replace(study, repetition=found, effect=effect, most_copies=most)
 
 
-def _thin(study: Study) -> tuple[Study, int]:
+def _thin(study: Study, looked: _Looked) -> tuple[Study, int]:
     """Return the rows once each, if all are there k times, 2k times and so on; and k."""
-    some = study.prints[_choose_by_hash(study)]
-    if not len(some) or np.gcd.reduce(np.unique(some, return_counts=True)[1]) == 1:
+    if not len(looked.rows) or np.gcd.reduce(looked.seen) == 1:
         return study, 1
     if (study.given != study.given[0]).any():
         return study, 1
@@ -102,35 +103,52 @@ def _thin(study: Study) -> tuple[Study, int]:
     order = np.argsort(study.prints, kind="stable")
     number = np.arange(len(order)) - np.repeat(np.cumsum(seen) - seen, seen)
     kept = np.sort(order[number % divisor == 0])
-    survey, codes = study.survey, study.survey.codes[kept]
+    survey, codes = study.survey, take_rows(study.survey.codes, kept)
     thinned = Survey(survey.n_rows, survey.counts, codes, survey.numbers[kept], study.load(codes))
-    return (
-        replace(study, survey=thinned, given=study.given[kept], prints=study.prints[kept]),
-        divisor,
-    )
+    given = even_weights(len(kept)) if is_even(study.given) else study.given[kept]
+    return replace(study, survey=thinned, given=given, prints=study.prints[kept]), divisor
 
 
-def _choose_by_hash(study: Study) -> NDArray[np.int64]:
-    """Return about so many rows as are looked at, each with all its copies."""
-    share = study.config.tuning.design_rows / max(len(study.prints), 1)
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """Rows that are looked at, each with all its copies.
+
+    Parameters
+    ----------
+    rows : their numbers, increasing; shape (n,).
+    first, seen : of each different one, where among them it appears first, and how often.
+    place : which of the different ones each is; shape (n,).
+    """
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.int64]
+    place: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+
+def _look_at_some(study: Study) -> _Looked:
+    """Return about so many rows as are looked at, chosen by their fingerprints."""
+    prints = study.prints
+    share = study.config.tuning.design_rows / max(len(prints), 1)
     if share >= 1:
-        return np.arange(len(study.prints))
-    low = study.prints & np.uint64(2**32 - 1)
-    return np.flatnonzero(low < np.uint64(share * 2**32))
+        some = np.arange(len(prints))
+    else:
+        low = prints.view(np.uint32)[::2]  # of machines that are little-endian, as all of ours are
+        some = np.flatnonzero(low < np.uint32(share * 2**32))
+    _, *found = np.unique(prints[some], return_index=True, return_inverse=True, return_counts=True)
+    return _Looked(some, *found)
 
 
-def _find_rare(study: Study) -> tuple[float, _Distinct | None]:
+def _find_rare(study: Study, looked: _Looked) -> tuple[float, _Distinct | None]:
     """Return the share of rows that should appear once and are repeated, and those rows.
 
     They are None where too few rows are repeated to ask, or too few should appear once.
     """
-    tuning, survey, some = study.config.tuning, study.survey, _choose_by_hash(study)
-    _, first, place, seen = np.unique(
-        study.prints[some], return_index=True, return_inverse=True, return_counts=True
-    )
+    tuning, survey, some = study.config.tuning, study.survey, looked.rows
+    first, seen = looked.first, looked.seen
     if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < tuning.design_noticed:
         return 0.0, None
-    codes = survey.codes[some[first]]
+    codes = take_rows(survey.codes, some[first])
     rows = study.load(codes)
     q = normalise_counts(rows.layout, survey.counts, 1e-3)
     log_q = rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
@@ -140,7 +158,7 @@ def _find_rare(study: Study) -> tuple[float, _Distinct | None]:
     is_rare = expected <= tuning.design_expected
     if np.count_nonzero(is_rare) < tuning.design_strata * tuning.design_least:
         return 0.0, None
-    weight = np.bincount(place, study.given[some], len(seen)).astype(np.float64)
+    weight = np.bincount(looked.place, study.given[some], len(seen)).astype(np.float64)
     scale = len(study.prints) / len(some)
     chosen = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
     rare = _Distinct(codes[chosen], seen[chosen], weight[chosen], expected[chosen], scale)
@@ -174,6 +192,8 @@ def _effect_of(weight: RowVector, most: float = np.inf) -> float:
     weight : of different rows, or of all rows where 1 is the mean.
     most : a row that weighs more is no measure of the others.
     """
+    if is_even(weight):
+        return 1.0
     within = weight[weight <= most].astype(np.float64)
     total = float(within.sum())
     return float(within @ within) / total if total > 0 else 1.0

@@ -19,7 +19,7 @@ from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build_verdict, describe_verdict
 from robustbn._core.even import even_weights, is_even
 from robustbn._core.judged import DOUBT, JudgedRows
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.version import __version__
@@ -129,7 +129,7 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
         trust,
         len(table),
         partial(_numbers_read, table),
-        lambda rows: table.codes[rows],
+        partial(take_rows, table.codes),
         weights=table.spread(trust.copy() if is_even(trust) else trust),  # who asks may write to it
     )
 

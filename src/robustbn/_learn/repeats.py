@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.even import is_even
 from robustbn._core.expansion import log_probabilities, normalise_counts
-from robustbn._core.layout import Codes, Layout
+from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import Repeats, locate_prints
 from robustbn._core.tuning import Tuning
+from robustbn._rows.copied import find_copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,7 @@ def find_copies(
     *,
     knows_patterns: bool = False,
     most: int = 0,
+    kernels: str | None = None,
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
@@ -58,18 +61,18 @@ def find_copies(
     load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.
     most : copies of a row that speak against none; it has to appear more often.
+    kernels : that look for fingerprints which occur several times.
     """
-    ordered, least = np.sort(prints), max(tuning.copies_seen, most + 1)
-    repeated = np.unique(ordered[least - 1 :][ordered[least - 1 :] == ordered[: 1 - least or None]])
-    seen = np.searchsorted(ordered, repeated, "right") - np.searchsorted(ordered, repeated, "left")
-    found, place = locate_prints(prints, repeated)
-    first = np.empty(len(repeated), np.int64)
-    first[place[::-1]] = found[::-1]  # the last one written is the first that appears
-    weight = np.bincount(place, weights[found], len(repeated)).astype(np.float64)
-    rows, pattern = load(codes[first]), np.ones(len(seen))
+    found = find_copied(prints, max(tuning.copies_seen, most + 1), kernels)
+    first, seen, one_each = found.first, found.seen, take_rows(codes, found.first)
+    weight = seen.astype(np.float64)
+    if not is_even(weights):
+        place = np.repeat(np.arange(len(seen)), seen)
+        weight = np.bincount(place, weights[found.rows], len(seen)).astype(np.float64)
+    rows, pattern = load(one_each), np.ones(len(seen))
     if rows.layout.holed and not knows_patterns:
         pattern = share_patterns(rows.layout, codes, first)
-    return Copies(repeated, first, seen, weight, codes[first], rows, np.log(pattern))
+    return Copies(found.prints, first, seen, weight, one_each, rows, np.log(pattern))
 
 
 def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Vector:

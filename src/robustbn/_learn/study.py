@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.even import even_weights, is_even, sum_weights
+from robustbn._core.layout import take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
 from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
@@ -128,7 +129,7 @@ class Study:
         if n == self.n_rows:
             return Chosen(slice(None), self.survey.rows)
         which = draw_evenly(self.n_rows, n, self.config.seed)
-        return Chosen(which, self.load(self.survey.codes[which]))
+        return Chosen(which, self.load(take_rows(self.survey.codes, which)))
 
     def sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
         """Return rows to learn from; they weigh as much as different rows that say as much."""
@@ -167,6 +168,7 @@ class Study:
             self.config.tuning,
             knows_patterns=self.knows_patterns,
             most=self.most_copies,
+            kernels=self.config.kernels,
         )
 
     def weigh(self, repeats: Repeats) -> Weighed:

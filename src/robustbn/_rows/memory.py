@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.even import is_even, sum_weights
 from robustbn._core.holes import Holes
-from robustbn._core.layout import Codes, Layout
+from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
@@ -108,7 +108,7 @@ class RowsInMemory:
         if n <= n_most:
             return Survey(n, counts, self.codes, np.arange(n), self._rows)
         chosen = draw_evenly(n, n_most, seed)
-        codes = self.codes[chosen]
+        codes = take_rows(self.codes, chosen)
         return Survey(n, counts, codes, chosen, self._load(codes))
 
     def judge(

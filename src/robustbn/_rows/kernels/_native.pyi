@@ -177,6 +177,16 @@ class Holes:
     @property
     def n_bytes(self) -> int: ...
 
+class Copies:
+    def __init__(self, prints: NDArray[np.uint64], least: int) -> None: ...
+    @property
+    def n_prints(self) -> int: ...
+    @property
+    def n_rows(self) -> int: ...
+    def write(
+        self, prints: NDArray[np.uint64], seen: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None: ...
+
 class Pairs:
     def __init__(
         self,

@@ -15,6 +15,7 @@ from robustbn._core.allocate import allocate, insufficient_memory
 from robustbn._core.even import is_even
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
+    Copied,
     Divided,
     DividedApart,
     DividedInTwo,
@@ -310,6 +311,19 @@ def sample(
         n_threads or available_cpus(),
     )
     return codes
+
+
+def find_copied(prints: NDArray[np.uint64], least: int) -> Copied:
+    """Return the fingerprints that occur at least so often, and their rows. O(N log N) time."""
+    try:
+        found = _native.Copies(as_read(prints, np.uint64), least)
+    except MemoryError:
+        raise insufficient_memory(40 * len(prints), "Looking for copies") from None
+    distinct: NDArray[np.uint64] = allocate((found.n_prints,), np.uint64, "Looking for copies")
+    seen: NDArray[np.int64] = allocate((found.n_prints,), np.int64, "Looking for copies")
+    rows: NDArray[np.int64] = allocate((found.n_rows,), np.int64, "Looking for copies")
+    found.write(distinct, seen, rows)
+    return Copied(distinct, rows[np.cumsum(seen) - seen], seen, rows)
 
 
 def available_cpus() -> int:

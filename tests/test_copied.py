@@ -1,0 +1,79 @@
+"""Fingerprints that occur several times: the kernels find what sorting finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustbn._core.layout import take_rows
+from robustbn._core.protocols import CopyFinding
+from robustbn._rows.copied import find_copied, sort_copied
+from robustbn._rows.kernels import has_native, load_kernels
+
+needs_native = pytest.mark.skipif(not has_native(), reason="the native kernels were not built")
+
+
+def assert_same(mine, theirs):
+    for field in ("prints", "first", "seen", "rows"):
+        np.testing.assert_array_equal(getattr(mine, field), getattr(theirs, field))
+
+
+def test_copied_prints_come_in_order_with_all_their_rows():
+    found = sort_copied(np.array([7, 3, 7, 9, 3, 7, 1], np.uint64), 2)
+    assert found.prints.tolist() == [3, 7]
+    assert found.first.tolist() == [1, 0]
+    assert found.seen.tolist() == [2, 3]
+    assert found.rows.tolist() == [1, 4, 0, 2, 5]
+
+
+@needs_native
+@given(
+    st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40),
+    st.integers(0, 400),
+    st.integers(1, 6),
+    st.integers(0, 2**32),
+)
+def test_the_kernels_find_the_specified_copies(values, n, least, seed):
+    prints = np.random.default_rng(seed).choice(np.array(values, np.uint64), n)
+    assert_same(find_copied(prints, least, "native"), sort_copied(prints, least))
+
+
+@needs_native
+@pytest.mark.parametrize("least", [1, 3, 255, 256, 300, 2**62])
+def test_many_rows_and_many_copies_are_told_apart_however_alike_their_bits(least):
+    rng = np.random.default_rng(0)
+    many = np.repeat(rng.integers(0, 2**64, 3, np.uint64), [299, 300, 301])
+    alike = rng.integers(0, 2**30, 5000, np.uint64) << np.uint64(30)  # the same low bits
+    low = rng.integers(0, 3000, 5000).astype(np.uint64)  # the same high bits
+    prints = rng.permutation(np.concatenate([many, alike, alike[:100], alike[:100], low]))
+    assert_same(find_copied(prints, least, "native"), sort_copied(prints, least))
+
+
+def test_kernels_that_cannot_find_copies_have_them_sorted():
+    prints = np.array([5, 5, 2], np.uint64)
+    assert not isinstance(load_kernels("numpy"), CopyFinding)
+    assert_same(find_copied(prints, 2, "numpy"), sort_copied(prints, 2))
+
+
+@needs_native
+def test_what_is_no_list_of_prints_is_refused():
+    from robustbn._rows.kernels import _native
+
+    prints = np.array([5, 5, 2], np.uint64)
+    with pytest.raises(ValueError, match="at least once"):
+        _native.Copies(prints, 0)
+    with pytest.raises(TypeError):
+        _native.Copies(prints.astype(np.int64), 2)
+    found = _native.Copies(prints, 2)
+    with pytest.raises(ValueError, match="shapes differ"):
+        found.write(np.empty(2, np.uint64), np.empty(1, np.int64), np.empty(2, np.int64))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_are_taken_whatever_their_order_in_memory(order):
+    codes = np.asarray(np.arange(40, dtype=np.uint8).reshape(8, 5), order=order)
+    which = np.array([6, 0, 0, 3])
+    np.testing.assert_array_equal(take_rows(codes, which), codes[which])
+    np.testing.assert_array_equal(take_rows(codes[:, ::2], which), codes[:, ::2][which])
