@@ -22,7 +22,7 @@ using PrintsOut = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::c
 using NumbersOut = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr int LEAST_BITS = 12, MOST_BITS = 22;  // of the table that counts: 4 KiB to 4 MiB
-constexpr int BUCKET_BITS = 10;
+constexpr int BUCKET_BITS = 12;
 constexpr size_t MOST_COUNTED = 255;  // by an entry; it stays there
 
 struct Occurrence {

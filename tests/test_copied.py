@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustbn import random_network, sample
+from robustbn._core.even import even_weights
 from robustbn._core.layout import take_rows
 from robustbn._core.protocols import CopyFinding
+from robustbn._core.row_model import Repeats
+from robustbn._core.tuning import TUNING
+from robustbn._learn.repeats import find_copies
 from robustbn._rows.copied import find_copied, sort_copied
 from robustbn._rows.kernels import has_native, load_kernels
+from robustbn._rows.memory import load_rows
 
 needs_native = pytest.mark.skipif(not has_native(), reason="the native kernels were not built")
 
@@ -77,3 +83,27 @@ def test_rows_are_taken_whatever_their_order_in_memory(order):
     which = np.array([6, 0, 0, 3])
     np.testing.assert_array_equal(take_rows(codes, which), codes[which])
     np.testing.assert_array_equal(take_rows(codes[:, ::2], which), codes[:, ::2][which])
+
+
+def test_copies_weigh_rows_as_their_fingerprints_do():
+    network = random_network("empty", 3, random_state=0)
+    codes = sample(network, 500, random_state=0)
+    rows = load_rows(network, codes)
+    ones, prints = np.ones(len(codes), np.float32), rows.fingerprints()
+    copies = find_copies(prints, ones, codes, lambda some: load_rows(network, some), TUNING)
+    assert len(copies.seen) > 3
+    which = np.arange(0, len(copies.seen), 2)
+    repeats = Repeats(
+        copies.fingerprints[which],
+        np.linspace(0.1, 0.9, len(which)),
+        copies.first[which],
+        copies.seen[which],
+        np.ones(len(which)),
+        copies.codes[which],
+    )
+    np.testing.assert_array_equal(copies.weigh(repeats, len(codes)), repeats.weigh(rows))
+    heavy = find_copies(prints, 2 * ones, codes, lambda some: load_rows(network, some), TUNING)
+    even = even_weights(len(codes))
+    light = find_copies(prints, even, codes, lambda some: load_rows(network, some), TUNING)
+    np.testing.assert_array_equal(heavy.weight, 2 * copies.weight)
+    np.testing.assert_array_equal(light.weight, copies.weight)

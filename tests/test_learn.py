@@ -271,6 +271,14 @@ def test_clean_rows_end_after_one_look():
     assert [r.action for r in after.rounds] == ["looked at the rows"]
 
 
+def test_a_spectrum_that_is_known_is_not_looked_for_again():
+    found, _ = draw_sample()
+    state = begin(found)
+    again = begin(found, spectrum=state.spectrum)
+    assert again.spectrum is state.spectrum
+    assert (again.threshold, again.log_likelihood) == (state.threshold, state.log_likelihood)
+
+
 def test_a_round_leaves_the_state_before_as_it_was():
     found, _ = draw_sample("product")
     state = begin(found)

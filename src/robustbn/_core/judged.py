@@ -112,8 +112,7 @@ class JudgedRows:
 
     def candidates(self) -> tuple[NDArray[np.int64], Codes, RowVector]:
         """Return rows that a person may be asked about, none twice: numbers, codes, trust."""
-        some = np.unique(np.linspace(0, len(self.doubts) - 1, MOST_DRAWN).astype(np.int64))
-        some = some[: len(self.doubts)]
+        some = _draw_evenly(len(self.doubts))[: len(self.doubts)]
         numbers = np.concatenate([self.numbers[some], self.drawn])
         _, first = np.unique(numbers, return_index=True)
         codes = np.concatenate([self.codes[some], self.drawn_codes])
@@ -150,7 +149,7 @@ class JudgedRows:
             spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
         else:
             spread = Trust.of(weights[~np.isnan(weights)])
-        drawn = np.unique(np.linspace(0, len(trust) - 1, MOST_DRAWN).astype(np.int64))
+        drawn = _draw_evenly(len(trust))
         return cls(
             weights,
             spread,
@@ -161,3 +160,10 @@ class JudgedRows:
             codes_of(drawn),
             trust[drawn],
         )
+
+
+def _draw_evenly(n_rows: int) -> NDArray[np.int64]:
+    """Return the numbers of at most `MOST_DRAWN` rows, from the first to the last."""
+    drawn: NDArray[np.int64] = np.linspace(0, n_rows - 1, MOST_DRAWN).astype(np.int64)
+    is_new: NDArray[np.bool_] = np.append(True, drawn[1:] != drawn[:-1])
+    return drawn[is_new]

@@ -105,7 +105,7 @@ def locate_prints(
     mask = np.uint64(2**18 - 1)
     might_be = np.zeros(2**18, bool)
     might_be[wanted & mask] = True
-    candidates = np.flatnonzero(might_be[prints & mask])
+    candidates = np.flatnonzero(np.take(might_be, (prints & mask).view(np.int64)))
     place = np.searchsorted(wanted, prints[candidates])
     place[place == len(wanted)] = 0
     is_there = (

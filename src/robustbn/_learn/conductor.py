@@ -160,7 +160,8 @@ def _begin(study: Study, copies: Copies) -> _Learned:
     """
     few = study.choose(study.config.sample_size(study.survey.rows.layout))
     weighed = study.first_repeats(copies, few)
-    return _Learned(begin(study.sample(few, weighed)), few, weighed)
+    state = begin(study.sample(few, weighed), spectrum=weighed.spectrum)
+    return _Learned(state, few, weighed)
 
 
 def _is_plain(study: Study, learned: _Learned, least: float) -> bool:

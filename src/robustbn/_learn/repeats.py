@@ -31,6 +31,7 @@ class Copies:
     seen, weight : how often each appears, and what all its copies weigh.
     codes, rows : one copy of each.
     pattern : log of the share of all rows in which the same values are missing.
+    places : the numbers of all rows that are the first of them, then the second, and so on.
     """
 
     fingerprints: NDArray[np.uint64]
@@ -40,6 +41,14 @@ class Copies:
     codes: Codes
     rows: Rows
     pattern: Vector
+    places: NDArray[np.int64]
+
+    def weigh(self, repeats: Repeats, n_rows: int) -> RowVector:
+        """Return the factor of each row as `Repeats.weigh` does, for repeats that are of these."""
+        of_copy, factor = np.ones(len(self.seen), np.float32), np.ones(n_rows, np.float32)
+        of_copy[np.searchsorted(self.fingerprints, repeats.fingerprints)] = repeats.factors
+        factor[self.places] = np.repeat(of_copy, self.seen)
+        return factor
 
 
 def find_copies(
@@ -72,7 +81,8 @@ def find_copies(
     rows, pattern = load(one_each), np.ones(len(seen))
     if rows.layout.holed and not knows_patterns:
         pattern = share_patterns(rows.layout, codes, first)
-    return Copies(found.prints, first, seen, weight, one_each, rows, np.log(pattern))
+    log_pattern = np.log(pattern)
+    return Copies(found.prints, first, seen, weight, one_each, rows, log_pattern, found.rows)
 
 
 def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Vector:

@@ -76,11 +76,20 @@ def _least_suspicious(threshold: float, tuning: Tuning) -> float:
 # --- one round ------------------------------------------------------------------------------------
 
 
-def begin(sample: Sample, rounds: tuple[Round, ...] = ()) -> State:
-    """Look at the rows as they are."""
+def begin(
+    sample: Sample, rounds: tuple[Round, ...] = (), spectrum: RowSpectrum | None = None
+) -> State:
+    """Look at the rows as they are.
+
+    Parameters
+    ----------
+    spectrum : of the rows, if it is known.
+    """
     model, started_at = RowModel.of_good_rows(sample.prior), time.perf_counter()
-    likelihood = sample.log_likelihood
-    return _look(sample, model, likelihood, sample.base, "looked at the rows", rounds, started_at)
+    likelihood, action = sample.log_likelihood, "looked at the rows"
+    return _look(
+        sample, model, likelihood, sample.base, action, rounds, started_at, spectrum=spectrum
+    )
 
 
 def begin_from(sample: Sample, model: RowModel, rounds: tuple[Round, ...]) -> State:
@@ -120,6 +129,7 @@ def _look(
     rounds: tuple[Round, ...],
     started_at: float,
     most_excess: float = math.inf,
+    spectrum: RowSpectrum | None = None,
 ) -> State:
     """Look at weighted rows, and at rows drawn from their tables; note the round.
 
@@ -128,9 +138,12 @@ def _look(
     Parameters
     ----------
     most_excess : a round that leaves more is marked as not accepted.
+    spectrum : of the rows by these weights, if it is known.
     """
-    tuning = sample.tuning
-    spectrum, clean = find_spectrum(sample.rows, weights, tuning), None
+    tuning, clean = sample.tuning, None
+    if spectrum is None:
+        counts = sample.plain_counts if weights is sample.base else None
+        spectrum = find_spectrum(sample.rows, weights, tuning, counts=counts)
     n = max(sum_weights(weights), 1.0)
     threshold = 1.0 + tuning.spectrum_quiet * sample.noise + tuning.spectrum_allowance
     if spectrum.top > _least_suspicious(threshold, tuning):

@@ -35,11 +35,20 @@ class RowSpectrum:
 
 
 def find_spectrum(
-    rows: Rows, weights: RowVector, tuning: Tuning, damping: float | None = None
+    rows: Rows,
+    weights: RowVector,
+    tuning: Tuning,
+    damping: float | None = None,
+    counts: Vector | None = None,
 ) -> RowSpectrum:
-    """Centre and scale rows at their own weighted counts and find the top of the covariance."""
+    """Centre and scale rows at their own weighted counts and find the top of the covariance.
+
+    Parameters
+    ----------
+    counts : of the rows by these weights, if they are known; shape (M,).
+    """
     damping = tuning.spectrum_damping if damping is None else damping
-    expansion = Expansion.at_weights_of(rows, weights, damping)
+    expansion = Expansion.at_weights_of(rows, weights, damping, counts=counts)
     spectrum = top_eigenpairs(
         expansion,
         weights,

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.even import even_weights, is_even, sum_weights
-from robustbn._core.layout import take_rows
+from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
 from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies, find_copies, find_repeats
 from robustbn._learn.rounds import State
-from robustbn._learn.spectrum import find_spectrum
+from robustbn._learn.spectrum import RowSpectrum, find_spectrum
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn._tables.coded import IS_MISSING
@@ -27,10 +27,14 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Some of the surveyed rows: which they are (all are a slice: no copies), and the rows."""
+    """Some of the surveyed rows: which they are (all are a slice: no copies), and the rows.
+
+    With their codes; shape (n, d).
+    """
 
     which: NDArray[np.int64] | slice
     rows: Rows
+    codes: Codes
 
     def pick(self, weights: RowVector) -> RowVector:
         """Return the weights of these rows from those of all; shape (n,)."""
@@ -39,10 +43,14 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Rows that are repeated too often, and the weight that this leaves to every row; (n,)."""
+    """Rows that are repeated too often, and the weight that this leaves to every row; (n,).
+
+    With the spectrum of the rows that were chosen by these weights, where it was looked at.
+    """
 
     repeats: Repeats
     base: RowVector
+    spectrum: RowSpectrum | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +135,10 @@ class Study:
 
     def _choose(self, n: int) -> Chosen:
         if n == self.n_rows:
-            return Chosen(slice(None), self.survey.rows)
+            return Chosen(slice(None), self.survey.rows, self.survey.codes)
         which = draw_evenly(self.n_rows, n, self.config.seed)
-        return Chosen(which, self.load(take_rows(self.survey.codes, which)))
+        codes = take_rows(self.survey.codes, which)
+        return Chosen(which, self.load(codes), codes)
 
     def sample(self, chosen: Chosen, weighed: Weighed) -> Sample:
         """Return rows to learn from; they weigh as much as different rows that say as much."""
@@ -147,7 +156,7 @@ class Study:
             ceiling=self.config.ceiling,
             tuning=self.config.tuning,
             tell=self.tell,
-            codes=self.survey.codes[chosen.which],
+            codes=chosen.codes,
             load=self.load,
             most_copies=self.most_copies,
         )
@@ -160,6 +169,10 @@ class Study:
 
     def find_copies(self) -> Copies:
         """Return the rows that appear more often than once, or than is by design."""
+        return self._copies
+
+    @cached_property
+    def _copies(self) -> Copies:
         return find_copies(
             self.prints,
             self.given if self.effect == 1 else self.given / self.effect,
@@ -172,10 +185,10 @@ class Study:
         )
 
     def weigh(self, repeats: Repeats) -> Weighed:
-        """Return the weights of all rows once repeated ones are lowered."""
+        """Return the weights of all rows once repeated ones, found here, are lowered."""
         if not len(repeats.factors):
             return Weighed(repeats, self.given)
-        return Weighed(repeats, self.given * repeats.weigh_prints(self.prints))
+        return Weighed(repeats, self.given * self._copies.weigh(repeats, self.n_rows))
 
     def unweighed(self) -> Weighed:
         """Return the weights as they were given."""
@@ -201,7 +214,10 @@ class Study:
         if not left.any():  # no others are left to look at
             return self.unweighed()
         spectrum = find_spectrum(chosen.rows, left, tuning)
-        return weighed if spectrum.top <= tuning.spectrum_obvious else self.unweighed()
+        if spectrum.top > tuning.spectrum_obvious:
+            return self.unweighed()
+        is_learned_from = self.effect_of(chosen) == 1  # else it is in another unit
+        return replace(weighed, spectrum=spectrum) if is_learned_from else weighed
 
     def last_repeats(
         self, copies: Copies, chosen: Chosen, state: State, before: Weighed
@@ -233,8 +249,10 @@ class Study:
         """
         if not (state.model.n_kinds and len(weighed.repeats.factors)):
             return 0.0
-        trust = state.model.weigh(self.survey.rows)
-        lost = float((trust * (self.given - weighed.base)).sum(dtype=np.float64))
+        lowered = np.flatnonzero(self.given != weighed.base)
+        trust = state.model.weigh(self.load(take_rows(self.survey.codes, lowered)))
+        gone = self.given[lowered] - weighed.base[lowered]
+        lost = float((trust * gone).sum(dtype=np.float64))
         return lost / sum_weights(self.given)
 
     def scale_to_all(self, repeats: Repeats) -> Repeats:

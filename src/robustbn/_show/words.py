@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from operator import getitem
 
 import numpy as np
 
@@ -132,13 +133,13 @@ def describe_repeats(
 ) -> list[RepeatedRow]:
     """Describe the rows that appear too often, those with the largest surplus first."""
     worst = np.argsort(repeats.expected - repeats.seen)[:limit]
+    labels = [(*states, None) for states in network.states.values()]  # None: the value is missing
     described = []
     for i, row in zip(worst, repeats.codes[worst].tolist(), strict=True):
-        states = network.label_row(row)
         described.append(
             RepeatedRow(
                 row=int(repeats.first[i]),
-                states=dict(zip(network.nodes, states, strict=True)),
+                states=dict(zip(network.nodes, map(getitem, labels, row), strict=True)),
                 seen=int(repeats.seen[i]),
                 expected=float(repeats.expected[i]),
             )

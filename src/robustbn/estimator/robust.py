@@ -428,7 +428,7 @@ class RobustEstimator(ShownEstimator):
         """Set what can be said without the rows."""
         network = self.network_
         q, layout = network.probabilities, network.layout
-        self.plain_network_ = network.with_cpts(plain)
+        self.plain_network_ = network if np.array_equal(q, plain) else network.with_cpts(plain)
         self.shift_ = Shift(
             q - plain, (q - plain) / standard_errors(layout, fit.plain_counts, plain)
         )
