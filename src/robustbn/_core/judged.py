@@ -14,6 +14,7 @@ from robustbn._core.protocols import RowVector, Vector
 
 TRUST_EDGES = np.linspace(0, 1, 21)
 DOUBT = 0.5  # a row with less trust is distrusted
+LOOKED_AT_ONCE = 2**16  # numbers: they stay in the cache
 MOST_DRAWN = 20_000  # rows that are kept, to look for what the network misses
 
 
@@ -39,13 +40,16 @@ class Trust:
         if is_even(weights):
             n = float(len(weights))
             return cls(np.append(np.zeros(len(TRUST_EDGES) - 2), n), 0, n, n)
-        counts, _ = np.histogram(weights, TRUST_EDGES)
-        return cls(
-            counts=counts.astype(np.float64),
-            n_distrusted=int(np.count_nonzero(weights < DOUBT)),
-            total=float(weights.sum(dtype=np.float64)),
-            squares=float(np.square(weights, dtype=np.float64).sum()),
-        )
+        counts, total, squares, n_distrusted = np.zeros(len(TRUST_EDGES) - 1), 0.0, 0.0, 0
+        for start in range(0, len(weights), LOOKED_AT_ONCE):
+            part = weights[start : start + LOOKED_AT_ONCE]
+            low = part[part < TRUST_EDGES[-2]]  # mostly few
+            counts += np.histogram(low, TRUST_EDGES)[0]
+            counts[-1] += len(part) - len(low)
+            total += float(part.sum(dtype=np.float64))
+            squares += float(np.square(part, dtype=np.float64).sum())
+            n_distrusted += int(np.count_nonzero(low < DOUBT))
+        return cls(counts, n_distrusted, total, squares)
 
     @property
     def effective_rows(self) -> float:

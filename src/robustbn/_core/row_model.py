@@ -296,13 +296,16 @@ class RowModel:
     def weigh(self, rows: Rows) -> RowVector:
         """Return the trust in each row, from 0 to 1; shape (N,). In parts."""
         weights = np.ones(rows.n_rows, np.float32)
-        if self.n_kinds or self.filters:
-            for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
-                if self.n_kinds:
-                    weights[where] = self.trust_at(self.log_odds(part))
-                for each in self.filters:
-                    weights[where] *= each.weigh(part)
-        return weights * self.repeats.weigh(rows) if len(self.repeats.factors) else weights
+        if self.trusts_all:
+            return weights
+        for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
+            if self.n_kinds:
+                weights[where] = self.trust_at(self.log_odds(part))
+            for each in self.filters:
+                weights[where] *= each.weigh(part)
+            if len(self.repeats.factors):
+                weights[where] *= self.repeats.weigh(part)
+        return weights
 
     def trust(self, rows: Rows) -> RowVector:
         """Return the same, not to be written to: where all rows are trusted, at no cost."""

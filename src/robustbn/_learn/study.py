@@ -239,8 +239,9 @@ class Study:
         """Whether so many more rows are found to be repeated that all is to be judged again."""
         if before.base is after.base:
             return False
-        lost = np.maximum(before.base - after.base, 0).sum(dtype=np.float64)
-        return float(lost) > self.config.tuning.copies_anew * self.n_rows
+        lost = before.base - after.base
+        np.maximum(lost, 0, out=lost)
+        return float(lost.sum(dtype=np.float64)) > self.config.tuning.copies_anew * self.n_rows
 
     def lost_to_copies(self, weighed: Weighed, state: State) -> float:
         """Return the share of rows that only their copies speak against; 0 if there are no kinds.

@@ -83,8 +83,10 @@ def gather_holes(
 
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
     """Return the numbers of n rows, one drawn from each of n equal stretches."""
-    rng = np.random.default_rng([seed, n])
-    return ((np.arange(n) + rng.random(n)) * (n_rows / n)).astype(np.int64)
+    places = np.random.default_rng([seed, n]).random(n)
+    places += np.arange(n)
+    places *= n_rows / n
+    return places.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
