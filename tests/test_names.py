@@ -134,6 +134,17 @@ def test_the_page_names_its_rows_unless_they_are_private(named, fitted):
     assert not re.search(r"\bu\d{5}", fitted.report(rows=False).split('id="data"')[-1])
 
 
+def test_typical_rows_of_a_kind_have_their_names_on_the_page(named, fitted):
+    _, frame = named
+    shown = fitted.report().split('class="examples"', 1)[1].split("</details>", 1)[0]
+    for example in fitted.kinds_[0].examples:
+        for number in (example.row, example.nearest):
+            heading = re.search(rf"ow {number}\b(.*?)</th>", shown, re.DOTALL).group(1)
+            assert f"uid {frame['uid'][number]}" in heading
+            assert ("site" in heading) == (frame["site"][number] is not None)
+    assert 'class="examples"' not in fitted.report(rows=False)
+
+
 def test_the_command_line_names_rows(on_disk):
     arguments = ["fit", on_disk / "net.json", on_disk / "rows.csv", "--id", "uid", "--keep", "site"]
     told = run(*arguments, "--ask", 3, "--output-dir", on_disk / "all", "--json")

@@ -94,11 +94,25 @@ def _name(
     if not groups:
         return []
     numbers = fit._judged.numbers[np.concatenate(groups)]
+    pairs = list(zip(numbers.tolist(), _names_of(fit, numbers), strict=True))
+    ends = np.cumsum([len(group) for group in groups]).tolist()
+    return [tuple(pairs[end - len(group) : end]) for end, group in zip(ends, groups, strict=True)]
+
+
+def name_typical(fit: FittedEstimator) -> dict[int, tuple[str, ...]]:
+    """Return what typical rows, and the good ones beside them, hold in the columns kept."""
+    numbers = {n for kind in fit.kinds_ for each in kind.examples for n in (each.row, each.nearest)}
+    if not numbers or not fit._aside.names:
+        return {}
+    order = np.array(sorted(numbers), np.int64)
+    return dict(zip(order.tolist(), _names_of(fit, order), strict=True))
+
+
+def _names_of(fit: FittedEstimator, numbers: NDArray[np.int64]) -> list[tuple[str, ...]]:
+    """Return what rows hold in the columns that they keep, as text; empty where it is missing."""
     kept = list(fit._aside.of(numbers).values())
     names = [
         tuple("" if value is None else str(value) for value in line)
         for line in zip(*kept, strict=True)
     ]
-    pairs = list(zip(numbers.tolist(), names or [()] * len(numbers), strict=True))
-    ends = np.cumsum([len(group) for group in groups]).tolist()
-    return [tuple(pairs[end - len(group) : end]) for end, group in zip(ends, groups, strict=True)]
+    return names or [()] * len(numbers)

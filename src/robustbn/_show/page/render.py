@@ -89,6 +89,7 @@ def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
         "say_evidence": say_evidence,
         "say_kind_move": say_kind_move,
         "say_origin": say_origin,
+        "say_names": say_names,
         "inferred": _inferred(report),
         "tiles": _tiles(report),
         "legend": _legend(report),
@@ -99,6 +100,12 @@ def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
         "n_shown": sum(row[6] for row in data["rows"]),
         "n_lines": len(data["rows"]),
     }
+
+
+def say_names(report: Report, row: int) -> list[tuple[str, str]]:
+    """Return the columns that a typical row keeps, and what it holds in each."""
+    held = report.typical_names.get(row, ())
+    return [pair for pair in zip(report.row_names, held, strict=False) if pair[1]]
 
 
 def page_file(name: str) -> str:
