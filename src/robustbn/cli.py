@@ -72,9 +72,16 @@ class Commands(click.Group):
             if hasattr(stream, "reconfigure"):  # a label that the terminal cannot show is no crash
                 stream.reconfigure(errors="replace")
         try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # now, while what goes wrong has an exit code
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except BrokenPipeError:
+            from robustbn._cli.exits import leave_pipe
+
+            ctx.exit(leave_pipe())
         except (Exception, KeyboardInterrupt) as error:
             from robustbn._cli.exits import report_error
 
@@ -111,5 +118,5 @@ def main() -> None:
     Results go to standard output, all else to standard error. Exit codes: 0 done, 1 more rows are
     distrusted than --fail-over allows, 2 wrong usage, 3 bad network or model, 4 bad data, 5 the
     rows do not permit a conclusion (--strict), 6 the machine does not permit it, 130 stopped by
-    Ctrl-C.
+    Ctrl-C, 141 nobody reads on (a closed pipe).
     """  # noqa: D301

@@ -27,6 +27,7 @@ STATISTICS = 5  # with --strict: too few rows, or the trusted rows do not look c
 MACHINE = 6  # no memory, no library, no room on the disk
 BUG = 70
 STOPPED = 130
+NOBODY_READS = 141  # what a shell sees of other tools whose pipe is closed
 
 CODES: tuple[tuple[type[Exception], int], ...] = (
     (InsufficientMemoryError, MACHINE),
@@ -60,6 +61,19 @@ def report_error(error: BaseException) -> int:
     traceback.print_exception(error)
     say_error("This is a mistake in robustbn, not in your files. Please report the lines above.")
     return BUG
+
+
+def leave_pipe() -> int:
+    """Write what is left to nowhere, since nobody reads it any more; return the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if not stream.isatty():  # the pipe may be either, or both
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return NOBODY_READS
 
 
 def say_error(text: str, title: str = "Error") -> None:

@@ -67,9 +67,13 @@ class Screen:
         """Return a place to print on: colours on a terminal only, no word taken for markup."""
         from rich.console import Console
 
+        class PipedConsole(Console):
+            def on_broken_pipe(self) -> None:
+                raise BrokenPipeError  # which has an exit code of its own
+
         is_plain = self.no_color or bool(os.environ.get("NO_COLOR"))
         width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDTH_OF_FILES
-        return Console(
+        return PipedConsole(
             file=stream,
             color_system=None if is_plain else "auto",
             markup=False,
