@@ -676,6 +676,13 @@ def test_a_closed_pipe_ends_a_command_quietly_as_it_does_others(tmp_path, option
     assert (ran.returncode, ran.stderr) == (141, "")
 
 
+def test_a_closed_output_is_nowhere(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\nx,y\n")
+    line = f"{COMMAND} inspect {tmp_path / 'rows.csv'} >&-"
+    ran = subprocess.run(line, shell=True, capture_output=True, text=True)  # noqa: S602
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_the_tour_does_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tour = (ROOT / "examples" / "cli.sh").read_text()

@@ -69,6 +69,26 @@ def test_the_figures_are_the_counts_of_the_rows(feeds, fitted):
     assert line["ratio"] == pytest.approx(is_bad[is_there].mean() / is_bad.mean())
 
 
+def test_lines_are_in_the_order_of_their_p_values():
+    rng = np.random.default_rng(0)
+    n = 5_000
+    feed, team = rng.integers(0, 4, n), rng.integers(0, 6, n)
+    rate = np.where((feed == 3) & (team == 5), 0.5, np.where(feed == 3, 0.12, 0.05))
+    trust = (rng.random(n) > rate).astype(float)
+    columns = [
+        ContextColumn(name, tuple(map(str, range(6))), codes.astype(np.int16))
+        for name, codes in (("feed", feed), ("team", team))
+    ]
+    found = find_origins(columns, trust)
+    assert [origin.column for origin in found] == ["feed and team", "feed", "team"]
+    assert 0 < found[0].p_value < found[1].p_value < found[2].p_value
+    bad = trust < 0.5
+    both = (feed == 3) & (team == 5)
+    n_tests = 2 * 7 + 1 + 100 * 101 / 2  # values and missing ones; stretches of the row number
+    tail = math.exp(log_tail(int(bad[both].sum()), int(both.sum()), float(bad.mean())))
+    assert found[0].p_value == pytest.approx(tail * n_tests**2 / 2)
+
+
 def test_files_tell_the_same_as_frames(feeds, fitted, tmp_path):
     network, frame = feeds
     frame.to_csv(tmp_path / "rows.csv", index=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -68,6 +70,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn what goes wrong into one message and an exit code."""
+        sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  whose caller closed it
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a label that the terminal cannot show is no crash
                 stream.reconfigure(errors="replace")

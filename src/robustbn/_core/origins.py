@@ -141,7 +141,7 @@ class Origin:
     n_rows, n_distrusted : rows of the group, and those of them that are distrusted.
     overall : share of all rows that is distrusted.
     p_value : of so many distrusted rows, corrected for all groups that were tested; of two columns
-        together, against the share of the better one alone, corrected for the pairs.
+        together, for all pairs of them.
     gain : log-likelihood that a share of its own brings to the group, in nats.
     """
 

@@ -76,7 +76,9 @@ def name_origins(
     T is the number of groups tested in all columns together (Bonferroni's correction): each value
     of a column; of times, numbers and the row number each run of neighbouring groups, k (k + 1) / 2
     of them. Of runs that overlap the one with most gain is kept. Then the best pair of groups of
-    two columns is looked for: both together must hold more than the better one alone.
+    two columns is looked for: both together must hold more than the better one alone. Its p is that
+    of any group, with `T^2 / 2` tests, so that all p-values can be compared; they give the order,
+    and gain does where they are too small for a number.
 
     Parameters
     ----------
@@ -86,9 +88,10 @@ def name_origins(
     p_value : largest to be named.
     """
     found = _find_groups(tallies, p_value, tuning)
-    pair = _best_pair(found[: tuning.where_paired], together, p_value, tuning)
+    n_tests = sum(map(_n_tests, tallies))
+    pair = _best_pair(found[: tuning.where_paired], together, p_value, n_tests, tuning)
     origins = [group.origin for group in found] + ([] if pair is None else [pair])
-    return sorted(origins, key=lambda origin: -origin.gain)
+    return sorted(origins, key=lambda origin: (origin.p_value, -origin.gain))
 
 
 def choose_runs(tallies: Sequence[ContextTally], tuning: Tuning = TUNING) -> list[GroupRun]:
@@ -181,7 +184,7 @@ def _say(tally: ContextTally, first: int, last: int) -> tuple[str, str, str]:
 
 
 def _best_pair(
-    groups: Sequence[_Group], together: Together, p_value: float, tuning: Tuning
+    groups: Sequence[_Group], together: Together, p_value: float, n_tests: int, tuning: Tuning
 ) -> Origin | None:
     """Return the two groups that together hold most beyond the better of them; None if none do."""
     pairs = [(a, b) for a, b in combinations(range(len(groups)), 2)
@@ -197,8 +200,9 @@ def _best_pair(
         if n < tuning.where_rows or base >= 1 or k < tuning.where_ratio * base * n:
             continue
         gain = float(gain_of(np.array([k]), np.array([n]), base)[0])
-        log_p = log_tail(k, n, base) + math.log(len(pairs))
-        if gain > best_gain and log_p <= math.log(p_value):
+        log_alone = log_tail(k, n, base) + math.log(len(pairs))
+        log_p = log_tail(k, n, overall) + math.log(n_tests * n_tests / 2)
+        if gain > best_gain and max(log_alone, log_p) <= math.log(p_value):
             parts = groups[a].origin.parts + groups[b].origin.parts
             over_all = float(gain_of(np.array([k]), np.array([n]), overall)[0])
             best_gain = gain

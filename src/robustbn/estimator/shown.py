@@ -222,13 +222,14 @@ class ShownEstimator(TableEstimator):
 
         The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
         that of all rows) and p_value (of the binomial tail, by Bonferroni's correction for all
-        values and stretches that were tested), most telling first: by the log-likelihood that a
-        rate of its own brings to the group. Looked at are the columns of `context` (see
-        `read_table`), the row number in 100 stretches and, of several files, the file; times by
-        the shortest period of which there are at most 400, from hours to years; numbers by tenths,
-        whole numbers of at most 1,000 values each by itself. Neighbouring stretches are taken
-        together. One line may be about two columns: then its p_value is against the better of the
-        two alone. Of a table that came as an array, the row number alone is looked at.
+        values and stretches that were tested), the smallest p_value first; of those too small for a
+        number, the most log-likelihood by a rate of their own. Looked at are the columns of
+        `context` (see `read_table`), the row number in 100 stretches and, of several files, the
+        file; times by the shortest period of which there are at most 400, from hours to years;
+        numbers by tenths, whole numbers of at most 1,000 values each by itself. Neighbouring
+        stretches are taken together. One line may be about two columns, which hold more together
+        than the better one alone; its p_value is corrected for all pairs. Of a table that came as
+        an array, the row number alone is looked at.
 
         Parameters
         ----------
