@@ -127,6 +127,15 @@ def test_a_table_of_two_columns_is_not_taken_for_edges_in_the_right_place(desk):
     call("fit", "edges.csv", "rows.csv")
 
 
+@pytest.mark.parametrize("paths", ["net.bif rows.csv", "rows.csv rows.csv", "net.bif rows.parquet"])
+def test_compare_says_what_it_wants_instead_of_a_table(desk, paths):
+    (desk / "rows.csv").write_text("rain,wet,more\nno,dry,x\n")
+    (desk / "rows.parquet").write_bytes(b"")
+    told = said(call("compare", *paths.split(), code=2))
+    assert f"{paths.split()[-1]} is a table; two models (fit --model) or two networks" in told
+    assert f"robustbn fit NETWORK {paths.split()[-1]} --model model.json" in told
+
+
 @pytest.mark.parametrize("paths", [("net.json", "rows.csv"), ("rows.csv", "net.json")])
 def test_inspect_takes_a_network_and_a_table_in_either_order(desk, paths):
     facts = as_json("inspect", *paths)

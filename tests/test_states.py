@@ -471,6 +471,22 @@ def test_a_table_that_can_be_read_once_needs_its_states(raw):
     }  # fmt: skip
 
 
+def test_a_function_that_opens_a_stream_anew_gives_states_and_rows(raw):
+    table, opened = pv.read_csv(raw / "rows.csv"), []
+
+    def rows():
+        opened.append(1)
+        return iter([table.slice(0, 700), table.slice(700)])
+
+    found = robustbn.states_from(rows, raw / "edges.csv")
+    assert len(opened) == 1  # one pass
+    assert found.n_rows == 2000
+    assert found.states == robustbn.states_from(table, raw / "edges.csv").states
+    fit = robustbn.fit(raw / "edges.csv", rows, random_state=0)
+    assert fit.network_.states == found.states
+    assert fit.reading_.n_rows == 2000
+
+
 def test_a_cut_of_a_column_that_holds_no_numbers_is_refused():
     table = pd.DataFrame({"place": ["here", "there"] * 20, "age": range(40)})
     with pytest.raises(DataError, match=r"bins\['place'\]: column 'place' holds labels, such as"):

@@ -230,6 +230,15 @@ def test_a_function_that_makes_batches_can_be_streamed(held, no_memory):
     )
 
 
+def test_a_function_that_makes_tables_or_frames_can_be_streamed(held, no_memory):
+    table = as_table(CODES)
+    slices = [table.slice(start, 7000) for start in range(0, N_ROWS, 7000)]
+    assert_same(stream(lambda: iter(slices)), held)
+    assert_same(stream(lambda: (part.to_pandas() for part in slices)), held)
+    with pytest.raises(DataError, match="yields a dict; record batches, Arrow tables or frames"):
+        stream(lambda: iter([{"a": 1}]))
+
+
 def test_a_stream_that_can_be_read_once_only_is_refused(no_memory):
     table = as_table(CODES)
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())

@@ -107,7 +107,8 @@ def states_from(
 
     Parameters
     ----------
-    table : any table with named columns that `read_table` takes.
+    table : any table with named columns that `read_table` takes, or a function that makes one, as
+        for a table in stretches.
     edges : the path of an edge list, (parent, child) pairs, parents of each node, or a network,
         whose own states are then forgotten.
     states : of single nodes, where they are known: a mapping, or a file of them.
@@ -164,6 +165,10 @@ def states_from(
 def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source:
     if isinstance(table, Table):
         raise DataError("This table was read for a network already, so its states are known.")
+    if callable(table):
+        from robustbn._rows.stream.parts import open_anew
+
+        table = open_anew(table)
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
     if source.names is None:
         raise DataError(f"{source.where} has no named columns, so no node can be found in it.")

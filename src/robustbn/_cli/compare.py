@@ -10,6 +10,7 @@ from robustbn._cli.compare_fits import are_fits, compare_fits
 from robustbn._cli.count import Count
 from robustbn._cli.files import Outputs
 from robustbn._cli.networks import bring_network, load_network, network_options, require_tables
+from robustbn._cli.order import refuse_table
 from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._core.elsewhere import name_of
 
@@ -63,6 +64,8 @@ def command(
     from robustbn.distance import node_distances, total_variation
     from robustbn.exceptions import NetworkError
 
+    for text in (first, second):
+        refuse_table(text)
     first, second = bring_network(first), bring_network(second)
     outputs = Outputs(force, [first, second])
     outputs.plan("report", report, (".html", ".htm"))

@@ -89,6 +89,25 @@ def _count_columns(paths: Sequence[str]) -> list[int]:
     return [open_table(path).n_columns for path in paths]
 
 
+def refuse_table(text: str) -> None:
+    """Refuse a table where a network or a model is wanted, with the way to a model."""
+    if is_surely_table(text) or (is_text(text) and has_other_columns_than_two(text)):
+        raise click.UsageError(
+            f"{text} is a table; two models (fit --model) or two networks with tables are wanted. "
+            f"Learn from it first: robustbn fit NETWORK {shlex.quote(text)} --model model.json"
+        )
+
+
+def has_other_columns_than_two(text: str) -> bool:
+    """Whether a text file can be read, and is no list of edges."""
+    from robustbn.exceptions import DataError
+
+    try:
+        return _count_columns([text]) != [2]
+    except DataError:
+        return False
+
+
 def is_table(text: str, states: str | None) -> bool:
     """Whether a single argument is a table and not a network.
 

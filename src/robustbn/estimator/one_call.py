@@ -198,8 +198,8 @@ def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNet
     how = {name: settings[name] for name in names if name in settings}
     how |= {"dates": settings.pop("dates")} if "dates" in settings else {}
     of_source = {name: how[name] for name in ("sep", "encoding", "connection") if name in how}
-    source = open_table(table, **of_source)
-    if source.is_once:
+    source = None if callable(table) else open_table(table, **of_source)
+    if source is not None and source.is_once:
         raise DataError(
             f"{source.where} can be read once only, so the states of {path} cannot be found first: "
             "give them all with states=..., or a table that can be read twice."

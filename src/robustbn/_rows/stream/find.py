@@ -28,8 +28,8 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
     Parameters
     ----------
     table : a path, a folder or a pattern; a pyarrow dataset, on any filesystem; a DuckDB relation;
-        a frame; or a function that returns a reader or an iterator of record batches, anew at
-        every call.
+        a frame; or a function that returns a reader or an iterator of record batches,
+        tables or frames, anew at every call.
     on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
     config : how text files are read.
     """

@@ -219,13 +219,29 @@ def _read_nodes(
 
 
 def open_anew(make: Callable[[], Any]) -> Any:
-    """Return what a function makes: a table, or an iterator of batches as a reader of them."""
+    """Return what a function makes: a table, or an iterator of batches or tables as a reader."""
     import pyarrow as pa
 
     made = make()
-    if isinstance(made, Iterator) and not isinstance(made, pa.RecordBatchReader):
-        first = next(made, None)
-        if first is None:
-            raise DataError("The stream has no batches, so not even its columns are known.")
-        return pa.RecordBatchReader.from_batches(first.schema, chain([first], made))
-    return made
+    if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
+        return made
+    first = next(made, None)
+    if first is None:
+        raise DataError("The stream has no batches, so not even its columns are known.")
+    table = _as_table(first)
+    rest = (batch for each in made for batch in _as_table(each).to_batches())
+    return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
+
+
+def _as_table(made: Any) -> Any:
+    """Return one step of an iterator as an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(made, pa.RecordBatch):
+        return pa.Table.from_batches([made])
+    if hasattr(made, "__arrow_c_stream__"):
+        return pa.table(made)
+    raise DataError(
+        f"The stream yields a {type(made).__name__}; record batches, Arrow tables or frames are "
+        "wanted."
+    )
