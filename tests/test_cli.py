@@ -354,7 +354,7 @@ def test_strict_refuses_to_conclude_from_too_few_rows(work, tmp_path):
     call("sample", work / "alarm.bif", "-n", 300, "-o", tmp_path / "few.csv")
     ran = call("fit", work / "alarm.bif", tmp_path / "few.csv", "--strict", code=5)
     assert "do not permit a conclusion" in ran.stderr
-    assert "Warning: 300 rows are few" in ran.stderr
+    assert "Warning: 300 rows are too few" in ran.stderr
     call("fit", work / "alarm.bif", tmp_path / "few.csv")
 
 

@@ -283,8 +283,9 @@ def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
 def test_too_few_rows_are_told_on_the_last_line(desk):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nyes,wet\n" * 20)
     ran = call("fit", "net.bif", "rows.csv")
-    last = "Not settled: 40 rows are too few for 5 free parameters: 100 are wanted."
-    assert ran.stdout.strip().splitlines()[-1] == last
+    last = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
+    assert ran.stdout.strip().splitlines()[-1] == f"Not settled: {last}"
+    assert ran.stderr.startswith(f"Warning: {last}")  # the same numbers wherever it is told
     call("fit", "net.bif", "rows.csv", "--strict", code=5)
 
 

@@ -439,7 +439,8 @@ COINS = BayesianNetwork({f"c{i}": [] for i in range(6)}, {f"c{i}": ["h", "t"] fo
 
 def test_too_few_rows_are_warned_of_with_the_numbers():
     network = NETWORKS["graph"]()
-    with pytest.warns(SmallSampleWarning, match=r"500 rows are few .* 200 free parameters.*20,000"):
+    said = r"500 rows are too few for 200 free parameters: 4,000 are wanted"
+    with pytest.warns(SmallSampleWarning, match=said):
         RobustEstimator(network, random_state=0).fit(sample(network, 500, 0))
 
 

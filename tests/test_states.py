@@ -478,6 +478,7 @@ def test_a_function_that_opens_a_stream_anew_gives_states_and_rows(raw):
         opened.append(1)
         return iter([table.slice(0, 700), table.slice(700)])
 
+    (raw / "edges.csv").write_text("rank,town\nsince,rank\n")
     found = robustbn.states_from(rows, raw / "edges.csv")
     assert len(opened) == 1  # one pass
     assert found.n_rows == 2000

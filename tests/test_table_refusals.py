@@ -139,7 +139,7 @@ def test_a_share_of_ten_is_taken_for_ten_per_cent_and_refused():
 
 
 def test_few_rows_and_constant_columns_are_told():
-    with pytest.warns(SmallSampleWarning, match=r"4 rows are few .* 1 free .* 100 rows would"):
+    with pytest.warns(SmallSampleWarning, match=r"4 rows are too few .* 1 free .* 20 are wanted"):
         RobustEstimator(one_node(*YES), random_state=0).fit({"a": [*YES, *YES]})
     with pytest.warns(ConstantColumnWarning, match=r"Column 'a' is 'no' in every row.*n_eff = 0"):
         MaximumLikelihoodEstimator(one_node(*YES)).fit({"a": ["no"] * 100})

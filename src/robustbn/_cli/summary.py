@@ -31,7 +31,6 @@ MOST_TABLES = 10
 MOST_PRINTED = 3  # tables: all must fit on one screen
 MOST_GROUPS = 3
 MOST_SAID = 64  # characters of a kind: one line of a screen
-ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
 
 def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
@@ -118,13 +117,7 @@ def _say_unseen(fit: RobustEstimator) -> str:
 
 def say_unsettled(fit: RobustEstimator) -> str:
     """Return why the rows do not permit a conclusion; nothing if they do."""
-    n, n_free = round(fit.reading_.n_rows / fit._fit.effect), fit.network_.layout.n_free
-    if not fit.converged_:
-        return say_as_options(fit.status_)
-    if n < ROWS_A_PARAMETER * n_free:
-        wanted = ROWS_A_PARAMETER * n_free
-        return f"{n:,} rows are too few for {n_free:,} free parameters: {wanted:,} are wanted."
-    return ""
+    return say_as_options(fit._say_few_rows() if fit.converged_ else fit.status_)
 
 
 def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from robustbn.network import BayesianNetwork
 
 LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
 MOST_KEPT = 0.2  # share of its rows that a vanishing group keeps at most
+ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 
 
 def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
@@ -43,6 +44,17 @@ def say_unseen(
     return (
         f"{len(unseen):,} of {network.n_configurations:,} parent configurations occur in no row "
         f"that is trusted; their tables {got}. {first}{smooth}"
+    )
+
+
+def say_few_rows(n_rows: int, n_free: int, which: str = "rows") -> str:
+    """Return that there are too few rows for so many free parameters; nothing if there are not."""
+    wanted = ROWS_A_PARAMETER * n_free
+    if n_rows >= wanted:
+        return ""
+    return (
+        f"{n_rows:,} {which} are too few for {n_free:,} free parameters: {wanted:,} are wanted, "
+        f"{ROWS_A_PARAMETER} for each."
     )
 
 

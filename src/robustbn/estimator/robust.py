@@ -32,7 +32,7 @@ from robustbn._learn.places import (
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_repeats, find_vanishing
+from robustbn._show.words import describe_repeats, find_vanishing, say_few_rows
 from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
@@ -463,17 +463,20 @@ class RobustEstimator(ShownEstimator):
         self._warn_of_damaged()
         if not self.converged_:
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
-        n, n_free = round(self.reading_.n_rows / self._fit.effect), self.network_.layout.n_free
-        if n < 20 * n_free:
-            different = "different " if self._fit.effect > 1 else ""
+        few = self._say_few_rows()
+        if few:
             warnings.warn(
-                f"{n:,} {different}rows are few for a network with {n_free:,} free parameters: "
-                "sampling noise hides all but gross corruption. Something like "
-                f"{self.network_.n_configurations * 100:,} rows would show 10 % of bad rows; with "
-                "fewer, read the tables with care, or use a simpler network.",
+                f"{few} Sampling noise hides all but gross corruption: read the tables with care, "
+                "or use a simpler network.",
                 SmallSampleWarning,
                 stacklevel=3,
             )
+
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+        n = round(self.reading_.n_rows / self._fit.effect)
+        which = "different rows" if self._fit.effect > 1 else "rows"
+        return say_few_rows(n, self.network_.layout.n_free, which)
 
 
 def _seed(random_state: Any) -> int:
