@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 
 from robustbn import BayesianNetwork, write_network
@@ -97,6 +103,39 @@ def test_no_message_names_an_option_that_the_command_lacks(desk, command, advice
         assert advice in said(ran)
     own = said(ran).partition("robustbn ")[0]
     assert set(re.findall(r"(?<![\w-])--[a-z-]+", own)) <= options
+
+
+# --- what to do next ------------------------------------------------------------------------------
+
+
+def test_what_to_do_next_are_commands_that_work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = [f"node {k}, of ten" for k in range(10)]
+    columns = {names[0]: rng.integers(0, 2, 6_000)}
+    for before, name in pairwise(names):  # a chain
+        columns[name] = np.where(rng.random(6_000) < 0.8, columns[before], 1 - columns[before])
+    pd.DataFrame(columns).to_csv("rows.csv", index=False)
+    drawn = [pair for pair in pairwise(names) if pair != (names[4], names[5])]
+    Path("edges.csv").write_text("".join(f'"{a}","{b}"\n' for a, b in drawn))
+    told = call("fit", "edges.csv", "rows.csv")
+    assert "in Python" not in told.stdout
+    command = as_json("fit", "edges.csv", "rows.csv")["next"][0]["command"]
+    assert f"\n              {command}\n" in told.stdout
+    assert "--edge" in command
+    again = as_json(*shlex.split(command)[1:])
+    assert again["network"]["edges"] == 9
+    assert again["misfit"]["is_exact"]
+
+
+def test_an_edge_that_cannot_be_drawn_is_answered(desk):
+    wrong = {
+        "rain,wett": "there is no node 'wett'. Did you mean 'wet'?",
+        "rain": "'rain' is no edge: write PARENT,CHILD.",
+    }
+    for edge, answer in wrong.items():
+        assert answer in said(call("fit", "net.bif", "rows.csv", "--edge", edge, code=2))
+    assert "cycle" in said(call("fit", "net.bif", "rows.csv", "--edge", "wet,rain", code=3))
 
 
 # --- swapped arguments ----------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_the_one_call_shows_the_settings_of_the_estimator_of_the_reader_and_of_s
     expected = dict(inspect.signature(RobustEstimator).parameters)
     expected |= dict(inspect.signature(Streaming).parameters)
     expected |= dict(inspect.signature(read_table).parameters)
-    assert set(shown) == set(expected) | {"states", "dates"}
+    assert set(shown) == set(expected) | {"states", "dates", "most_states", "most_numbers"}
     assert all(p.kind is not p.VAR_KEYWORD for p in shown.values())
     for name in set(expected) - {"network", "table"}:
         assert shown[name].default == expected[name].default, name

@@ -81,7 +81,7 @@ def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case)
     assert said in verdict(report)
     actions = next_actions(report)
     assert 2 <= len(actions) <= 3
-    assert all(action.command or action.python for action in actions)
+    assert all(action.command.startswith("robustbn ") and action.python for action in actions)
     page = render_page(report)
     for action in actions:
         for words in (action.command, action.python):
@@ -91,6 +91,13 @@ def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case)
     assert ("--drop-distrusted" in ways) == (case in ("bad", "both"))
     assert ("--trust-kind 1" in ways) == (case == "bad")
     assert ("--ask 20" in ways) == (case in ("bad", "both", "not settled"))
+
+
+def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
+    report = replace(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
+    first = next_actions(report)[0]
+    assert first.say.startswith("Look for a hidden group")
+    assert first.command == "robustbn inspect 'my rows.csv'"
 
 
 def test_rows_are_counted_in_one_unit(fit):

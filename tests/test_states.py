@@ -389,6 +389,30 @@ def test_fit_finds_states_by_itself_and_says_so(raw):
     assert "found in the table for 4 nodes: 1 cut into intervals" in call(*args)
 
 
+def test_nothing_is_left_out_silently(raw):
+    args = ("states", raw / "edges.csv", raw / "rows.csv")
+    assert json.loads(call(*args, "--json"))["columns_ignored"] == ["id"]
+    assert "ignored     1 column that is no node: id" in call(*args)
+    found = robustbn.states_from(raw / "rows.csv", raw / "edges.csv")
+    assert found.ignored == ("id",)
+    assert str(found).endswith("No nodes: id.")
+
+
+def test_fit_takes_the_limits_of_states(raw):
+    (raw / "edges.csv").write_text("rank,town\n")
+    args = ("fit", raw / "edges.csv", raw / "rows.csv", "--most-states", 3)
+    by_name = {c["name"]: c for c in json.loads(call(*args, "--json"))["states"]}
+    assert by_name["town"]["states"] == ["a", "b", "other"]
+    fit = robustbn.fit(raw / "edges.csv", raw / "rows.csv", most_states=3, random_state=0)
+    assert fit.network_.states["town"] == ("a", "b", "other")
+    call("states", raw / "edges.csv", raw / "rows.csv", "-o", raw / "n.json")
+    ran = CliRunner().invoke(main, ["fit", str(raw / "n.json"), *map(str, args[2:])])
+    assert ran.exit_code == 2
+    assert "--most-states is for states that are found in the table" in ran.output
+    with pytest.raises(TypeError, match="most_states is for the path of an edge list"):
+        robustbn.fit(fit.network_, raw / "rows.csv", most_states=3)
+
+
 def test_a_format_that_forgets_how_columns_are_read_warns(raw):
     args = ("fit", raw / "edges.csv", raw / "rows.csv", "-o", raw / "fitted.bif")
     facts = json.loads(call(*args, "--json"))
@@ -443,6 +467,7 @@ def test_inspect_names_all_problems_at_once_each_with_its_option(raw):
     options = ("--rename", "Since=since", "--labels", "rank:medum=medium", "--ignore-case")
     said = call("inspect", *paths, *options, "--unknown", "drop")
     assert "1 rows" in said
+    assert said.count("ignored  ") == 1
 
 
 def test_inspect_looks_at_an_edge_list_beside_a_table_in_either_order(raw):

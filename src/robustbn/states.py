@@ -37,6 +37,7 @@ class FoundStates:
     columns : what was decided for each node.
     n_rows : of the table.
     where : what the table is called.
+    ignored : columns of the table that are no nodes.
 
     Examples
     --------
@@ -53,6 +54,7 @@ class FoundStates:
     columns: tuple[ColumnStates, ...]
     n_rows: int
     where: str
+    ignored: tuple[str, ...] = ()
 
     @property
     def states(self) -> Mapping[str, tuple[Hashable, ...]]:
@@ -68,6 +70,8 @@ class FoundStates:
             lines.append(
                 f"{column.name:<{width}}  {column.kind:<11}  {missing}{say_states(column)}{note}"
             )
+        if self.ignored:
+            lines.append(f"No nodes: {', '.join(self.ignored)}.")
         return "\n".join(lines)
 
 
@@ -159,7 +163,8 @@ def states_from(
         {column.name: column.states for column in columns},
         reading={c.name: c.reading for c in columns if c.reading is not None},
     )
-    return FoundStates(network, columns, n_rows, source.where)
+    ignored = tuple(name for name in names if name not in parents)
+    return FoundStates(network, columns, n_rows, source.where, ignored)
 
 
 def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source:

@@ -20,7 +20,14 @@ from robustbn._cli.files import (
     try_to_write,
     write_columns,
 )
-from robustbn._cli.networks import EXAMPLE, bring_network, load_network, network_options
+from robustbn._cli.networks import (
+    EXAMPLE,
+    Edge,
+    bring_network,
+    load_network,
+    network_options,
+    with_edges,
+)
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, screen_options
 from robustbn._cli.share import Percent, Share
@@ -30,6 +37,8 @@ from robustbn._cli.tables import (
     bring_table,
     build_config,
     date_options,
+    given_limits,
+    limit_options,
     read_known,
     read_rows,
     table_options,
@@ -160,8 +169,13 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.option(
     "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
 )
+@click.option(
+    "--edge", "edges", type=Edge(), multiple=True, metavar="PARENT,CHILD",
+    help="One edge more than NETWORK has. Repeat it for more.",
+)  # fmt: skip
 @aside_options
 @date_options
+@limit_options
 @network_options
 @table_options
 @screen_options
@@ -242,6 +256,7 @@ def plan_job(
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
     network, found = _load(network_path, table_path, options, reading, screen)
+    network = with_edges(network, options["edges"])
     for name in ("network", "folder network"):
         if name in outputs:
             try_to_write(network, outputs[name])
@@ -253,17 +268,19 @@ def _load(
     path: str, table: str, options: dict[str, Any], reading: dict[str, Any], screen: Screen
 ) -> tuple[BayesianNetwork, FoundStates | None]:
     """Return the network, with states from the table where an edge list has none."""
-    states = options["states"]
+    states, limits = options["states"], given_limits(options)
     with screen.catching_warnings():
         if not is_edge_list(path) or not lacks_states(path, states):
             network = load_network(
                 path, states=states, max_table=options["max_table"], tables=False
             )
-            if options["dates"]:
-                raise click.UsageError("--dates is for states that are found in the table.")
+            for name in ("dates", *limits):
+                if name in limits or options[name]:
+                    option = f"--{name.replace('_', '-')}"
+                    raise click.UsageError(f"{option} is for states that are found in the table.")
             return network.with_cpts(None), None
         with screen.steps() as steps:
-            found = find_states(path, table, reading, states, steps)
+            found = find_states(path, table, reading, states, steps, **limits)
     reading["bins"] = ()  # the network holds them now
     return found.network, found
 

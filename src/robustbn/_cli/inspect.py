@@ -255,7 +255,6 @@ def _show(console: Console, facts: Any) -> None:
                 "table": f"{found['path']}: {found['rows']:,} rows, every node has its column",
                 "left out": f"{found['rows_left_out']:,} rows" if found["rows_left_out"] else None,
                 "missing": found["missing"] or None,
-                "ignored": some(found["columns_ignored"]) or None,
                 "constant": some(found["constant_columns"]) or None,
                 "unseen": f"{unseen:,} configurations occur in no row" if unseen else None,
             },

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.count import Count
+from robustbn._cli.count import Count, Kind
+from robustbn._core.edge_lines import read_edge
 from robustbn._core.elsewhere import plain_path, url_of
+from robustbn._core.nearby import nearest_name
 
 if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork
@@ -35,6 +37,31 @@ def network_options(function: Any) -> Any:
     ):
         function = option(function)
     return function
+
+
+class Edge(Kind):
+    """An edge as a line of an edge list: `parent,child`."""
+
+    name = "edge"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Return the parent and the child."""
+        edge = read_edge(value) if isinstance(value, str) else value
+        if edge is None:
+            self.fail(f"{value!r} is no edge: write PARENT,CHILD.", param, ctx)
+        return edge
+
+
+def with_edges(network: BayesianNetwork, edges: Sequence[tuple[str, str]]) -> BayesianNetwork:
+    """Return a network with more edges; a name that is no node is answered by the nearest."""
+    for parent, child in edges:
+        for name in (parent, child):
+            if name not in network.nodes:
+                near = nearest_name(name, network.nodes)
+                raise click.UsageError(f"--edge {parent},{child}: there is no node {name!r}.{near}")
+    return network.with_edges(edges) if edges else network
 
 
 def load_network(
@@ -128,3 +155,13 @@ def some(names: Sequence[object], limit: int = 8) -> str:
     """Return a few names, and how many more there are."""
     more = f", and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(map(str, names[:limit])) + more
+
+
+def say_ignored(columns: Sequence[str]) -> str:
+    """Return which columns are no nodes, in a few words."""
+    n = (
+        "1 column that is no node"
+        if len(columns) == 1
+        else f"{len(columns)} columns that are no nodes"
+    )
+    return f"{n}: {some(columns)}"

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.count import Count
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import EXAMPLE, bring_network, is_model
+from robustbn._cli.networks import EXAMPLE, bring_network, is_model, say_ignored
 from robustbn._cli.order import refuse_swapped
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import (
     bring_table,
     build_config,
     date_options,
+    given_limits,
+    limit_options,
     parse_dates,
     table_options,
     take_options,
@@ -44,14 +45,7 @@ MOST_STATES_SHOWN = 8
 @click.option(
     "--states", type=click.Path(), metavar="FILE", help="States of single nodes that are known."
 )
-@click.option(
-    "--most-states", type=Count(2), default=100, show_default=True, metavar="N",
-    help="States that a node may have; rarer labels become 'other'.",
-)  # fmt: skip
-@click.option(
-    "--most-numbers", type=Count(1), default=12, show_default=True, metavar="N",
-    help="Different numbers that stay as they are; more are cut into intervals.",
-)  # fmt: skip
+@limit_options
 @date_options
 @table_options
 @screen_options
@@ -62,8 +56,6 @@ def command(
     output: str | None,
     force: bool,
     states: str | None,
-    most_states: int,
-    most_numbers: int,
     **options: Any,
 ) -> None:
     """Find the states of the nodes of EDGES, an edge list (.csv, .tsv), in the columns of TABLE.
@@ -78,13 +70,13 @@ def command(
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
     refuse_swapped(edges, table)
+    limits = given_limits(options)
     reading = {**take_options(options), "dates": options.pop("dates")}
     edges, table = bring_network(edges), bring_table(table, reading)
     inputs = [edges, table] if states is None else [edges, table, states]
     outputs = Outputs(force, inputs)
     outputs.plan("network", output, network_suffixes())
     with screen.catching_warnings(), screen.steps() as steps:
-        limits = {"most_states": most_states, "most_numbers": most_numbers}
         found = find_states(edges, table, reading, states, steps, **limits)
         with outputs.writing():
             outputs.write("network", found.network.write)
@@ -93,6 +85,7 @@ def command(
         "table": name_of(table),
         "rows": found.n_rows,
         "columns": describe_columns(found),
+        "columns_ignored": list(found.ignored),
         "files": outputs.names,
         "warnings": screen.warned,
     }
@@ -201,6 +194,9 @@ def _show(console: Console, facts: Any) -> None:
     print_facts(console, {"table": f"{facts['table']}: {facts['rows']:,} rows"})
     console.print()
     print_facts(console, {column["name"]: say_column(column) for column in facts["columns"]})
+    if facts["columns_ignored"]:
+        console.print()
+        print_facts(console, {"ignored": say_ignored(facts["columns_ignored"])})
     if facts["files"]:
         console.print()
         print_facts(console, facts["files"])

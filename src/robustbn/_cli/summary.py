@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robustbn._cli.exits import plain
-from robustbn._cli.networks import describe, some
+from robustbn._cli.networks import describe, say_ignored, some
 from robustbn._cli.screen import print_facts
 from robustbn._cli.states import say_found
 from robustbn._cli.wording import say_as_options
@@ -87,15 +87,6 @@ def _describe_kind(kind: BadKind) -> dict[str, Any]:
         "unusual": [str(cell) for cell in kind.unusual],
         "where": [say_origin(origin) for origin in kind.origins],
     }
-
-
-def _say_ignored(columns: Sequence[str]) -> str:
-    n = (
-        "1 column that is no node"
-        if len(columns) == 1
-        else f"{len(columns)} columns that are no nodes"
-    )
-    return f"{n}: {some(columns)}"
 
 
 def _say_kind(kind: dict[str, Any]) -> str:
@@ -203,7 +194,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         console,
         {
             "rows": f"{table['rows']:,}" + (f"; {left_out}" if left_out else ""),
-            "ignored": _say_ignored(ignored) if ignored else None,
+            "ignored": say_ignored(ignored) if ignored else None,
             "states": say_found(facts["states"]) if facts.get("states") else None,
             "missing": table["missing"] or None,
             "stopped": facts["status"],
@@ -222,10 +213,9 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
 
 
 def show_next(console: Console, actions: list[dict[str, str]]) -> None:
-    """Print what to do next, each with its command, or with its line of Python."""
+    """Print what to do next, each with its command."""
     for number, action in enumerate(actions, start=1):
-        way = action["command"] or f"in Python: {action['python']}"
-        print_facts(console, {f"next {number}": f"{action['say']}\n  {way}"})
+        print_facts(console, {f"next {number}": f"{action['say']}\n  {action['command']}"})
 
 
 def _say_edges(edges: list[dict[str, Any]]) -> str | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli.count import Count
 from robustbn._cli.screen import Steps
 from robustbn._core.config import DATE_ORDERS
 from robustbn._core.elsewhere import name_of
@@ -91,6 +92,34 @@ def date_options(function: Any) -> Any:
         help="What comes first in dates such as 03/07/2024: dmy or mdy; ymd for 20240703. Without "
         "NODE, for all; for the states of an edge list.",
     )(function)
+
+
+def limit_options(function: Any) -> Any:
+    """Give a command the limits of finding states: how many labels and numbers stay."""
+    for option in (
+        click.option(
+            "--most-numbers",
+            type=Count(1),
+            metavar="N",
+            help="Different numbers that stay as they are; more are cut into intervals; for the "
+            "states of an edge list.  [default: 12]",
+        ),
+        click.option(
+            "--most-states",
+            type=Count(2),
+            metavar="N",
+            help="States that a node may have; rarer labels become 'other'; for the states of an "
+            "edge list.  [default: 100]",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def given_limits(options: Mapping[str, Any]) -> dict[str, int]:
+    """Return the limits that were given."""
+    names = ("most_states", "most_numbers")
+    return {name: options[name] for name in names if options[name] is not None}
 
 
 def parse_dates(texts: Sequence[str]) -> dict[str, str] | str:

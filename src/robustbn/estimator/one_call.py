@@ -97,6 +97,8 @@ def fit(
     sheet: str | int | None = None,
     states: str | Path | Mapping[str, Sequence[Hashable]] | None = None,
     dates: str | Mapping[str, str] | None = None,
+    most_states: int = 100,
+    most_numbers: int = 12,
 ) -> RobustEstimator:
     """Learn the tables of a network from a table whose rows cannot all be trusted.
 
@@ -117,8 +119,8 @@ def fit(
     context, id, keep : columns that are no nodes, as there.
     streaming : a `Streaming`, for a table that is read in stretches.
     on_error, cache, checkpoint, weights_to : its fields, by their own names.
-    states, dates : for an edge list, the states of single nodes or of all, and what comes first in
-        dates, as in `states_from`.
+    states, dates, most_states, most_numbers : for an edge list, the states of single nodes or of
+        all, what comes first in dates, and how many labels and numbers stay, as in `states_from`.
 
     Examples
     --------
@@ -196,7 +198,8 @@ def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNet
 
     names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
-    how |= {"dates": settings.pop("dates")} if "dates" in settings else {}
+    of_states = ("dates", "most_states", "most_numbers")
+    how |= {name: settings.pop(name) for name in of_states if name in settings}
     of_source = {name: how[name] for name in ("sep", "encoding", "connection") if name in how}
     source = None if callable(table) else open_table(table, **of_source)
     if source is not None and source.is_once:

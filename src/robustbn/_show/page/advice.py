@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from robustbn._core.edge_lines import write_edge
 from robustbn._core.kinds import BadKind, MovedCell
 from robustbn._core.origins import Origin
 from robustbn._show.page.content import Report, as_text, percent, shorten
@@ -43,13 +44,13 @@ class Action:
     Parameters
     ----------
     say : what, and when.
-    command, python : how, in a terminal and in Python; empty where there is no such way.
+    command, python : how, in a terminal and in Python.
     kind : the kind of bad rows whose rows are to be looked at; 0 for none.
     """
 
     say: str
-    command: str = ""
-    python: str = ""
+    command: str
+    python: str
     kind: int = 0
 
 
@@ -198,16 +199,17 @@ def say_origin(origin: Origin) -> str:
 def next_actions(report: Report) -> list[Action]:
     """Return two or three things to do, the most useful first."""
     headline, fit = find_headline(report), base_command(report.command)
+    look, draw = _look_at_rows(report, fit), _draw_edge(report, fit)
     if headline is Headline.CLEAN:
         actions = [*_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.MISFIT:
-        actions = [*_draw_edge(report), *_look_at_holes(report, fit), *_use(fit)]
+        actions = [*draw, *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.NOT_SETTLED:
-        actions = [*_look_at_rows(report, fit), *_draw_edge(report), _bound_the_share(report, fit)]
+        actions = [*look, *draw, _bound_the_share(report, fit)]
     elif headline is Headline.BAD_ROWS_AND_MISFIT:
-        actions = [*_look_at_rows(report, fit)[:1], _leave_out(report, fit), *_draw_edge(report)]
+        actions = [*look[:1], _leave_out(report, fit), *draw]
     else:
-        actions = [*_look_at_rows(report, fit), _leave_out(report, fit)]
+        actions = [*look, _leave_out(report, fit)]
     return actions[:MOST_ACTIONS]
 
 
@@ -252,13 +254,14 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
     ]
 
 
-def _draw_edge(report: Report) -> list[Action]:
+def _draw_edge(report: Report, fit: str) -> list[Action]:
     if not report.edges:
         return [
             Action(
                 "Look for a hidden group: a source, a region or a period with its own way in some "
                 "of the tables, and make it a node.",
-                python="fit.misfit_",
+                f"robustbn inspect {shlex.quote(report.table or 'TABLE')}",
+                "fit.misfit_",
             )
         ]
     edge = report.edges[0]
@@ -268,7 +271,14 @@ def _draw_edge(report: Report) -> list[Action]:
         f"{first} {as_text(edge.parent)} and {as_text(edge.child)} may depend on each other, draw "
         "the edge and fit again; one missing edge makes other pairs depend on each other, too."
     )
-    return [Action(said, python=f"robustbn.fit(fit.network_.with_edges({drawn}), table)")]
+    line = write_edge(str(edge.parent), str(edge.child))
+    return [
+        Action(
+            said,
+            f"{fit} --edge {shlex.quote(line)}",
+            f"robustbn.fit(fit.network_.with_edges({drawn}), table)",
+        )
+    ]
 
 
 def _look_at_holes(report: Report, fit: str) -> list[Action]:
