@@ -16,6 +16,7 @@ from robustbn._learn.places import Watch
 from robustbn._show.fitted import build_report
 from robustbn._show.page.advice import strongest_cell
 from robustbn._show.page.content import measure_moves
+from robustbn._show.page.drawing import draw_network
 from robustbn.exceptions import NetworkError, NotFittedError
 from robustbn.simulate import corrupt
 from tests.reports import HOSTILE, fit_corrupted
@@ -47,6 +48,28 @@ def labelled(network, codes):
 
 
 # --- the report -----------------------------------------------------------------------------------
+
+
+def test_missing_edges_stay_inside_the_drawing():
+    rng = np.random.default_rng(0)
+    for n, n_edges in ((2, 0), (5, 0), (6, 5), (12, 14), (30, 40)):
+        nodes = [f"node {k}" for k in range(n)]
+        pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
+        drawn = {pairs[k] for k in rng.permutation(len(pairs))[:n_edges]}
+        parents = {nodes[b]: [nodes[a] for a, c in drawn if c == b] for b in range(n)}
+        network = BayesianNetwork(parents, dict.fromkeys(nodes, ("no", "yes")))
+        missing = [(nodes[a], nodes[b]) for a, b in pairs if (a, b) not in drawn]
+        svg = draw_network(network, missing=missing)
+        width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
+        paths = re.findall(r'class="line" d="M([-\d. Q]+)"', svg)
+        assert len(paths) == len(missing)
+        t = np.linspace(0, 1, 101)[:, None]
+        for path in paths:
+            start, bend, end = np.array(path.replace("Q", " ").split(), float).reshape(3, 2)
+            curve = (1 - t) ** 2 * start + 2 * t * (1 - t) * bend + t**2 * end
+            assert curve.min() >= 1
+            assert curve[:, 0].max() <= width - 1
+            assert curve[:, 1].max() <= height - 1
 
 
 def test_the_report_says_what_the_estimator_holds(fit):

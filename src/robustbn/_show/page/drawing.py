@@ -34,6 +34,8 @@ BEND_WIDTH = 5.0
 BEND_GAP = 7.0
 DRAWING_SWEEPS = 24
 MARGIN = 16.0
+BOW = 35.0  # of a missing edge between neighbours: over a box and what stands between
+INSIDE = 3.0  # from the rim, for the width of a line
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,9 @@ def draw_network(
     lines.extend(_draw_edge(edge, route) for edge, route in picture.routes.items())
     lines.append("</g>")
     for k, (parent, child) in enumerate(missing):
-        ends = (picture.boxes[nodes.index(node)] for node in (parent, child))
+        ends = picture.boxes[nodes.index(parent)], picture.boxes[nodes.index(child)]
         note = f"{as_text(parent)} and {as_text(child)} depend on each other without an edge"
-        lines.append(_draw_missing(k, note, *ends))
+        lines.append(_draw_missing(k, note, ends, (picture.width, picture.height)))
     lines.append('<g class="nodes" font-size="12" text-anchor="middle">')
     for i, node in enumerate(nodes):
         note = as_text(node) if notes is None else notes[i]
@@ -201,22 +203,36 @@ def _draw_edge(edge: Edge, route: list[tuple[str, tuple[float, ...]]]) -> str:
 
 
 def _draw_missing(
-    k: int, note: str, start: tuple[float, float, float], end: tuple[float, float, float]
+    k: int,
+    note: str,
+    ends: tuple[tuple[float, float, float], tuple[float, float, float]],
+    size: tuple[float, float],
 ) -> str:
     """Return a bow from box to box, and a wider one that can be hit."""
-    (x0, y0, _), (x1, y1, _) = start, end
-    dx, dy = x1 - x0, y1 - y0
-    if abs(dy) < NODE_HEIGHT:  # side by side: over the tops
-        path = f"M{x0:.1f} {y0:.1f}Q{(x0 + x1) / 2:.1f} {y0 - 70:.1f} {x1:.1f} {y1:.1f}"
-    else:
-        middle = (x0 + x1) / 2 - 0.12 * dy, (y0 + y1) / 2 + 0.12 * dx
-        path = f"M{x0:.1f} {y0:.1f}Q{middle[0]:.1f} {middle[1]:.1f} {x1:.1f} {y1:.1f}"
+    (x0, y0, _), (x1, y1, _) = ends
+    x, y = _bend((x0, y0), (x1, y1), size)
+    path = f"M{x0:.1f} {y0:.1f}Q{x:.1f} {y:.1f} {x1:.1f} {y1:.1f}"
     return (
         f'<g class="missing" data-pair="{k}" fill="none"><title>{escape(note)}</title>'
         f'<path class="hit" d="{path}" stroke="transparent" stroke-width="14"/>'
         f'<path class="line" d="{path}" stroke="{MISSING_COLOUR}" stroke-width="2.2" '
         'stroke-dasharray="6 4"/></g>'
     )
+
+
+def _bend(
+    start: tuple[float, float], end: tuple[float, float], size: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the point towards which a bow bends, halfway, so that it stays in the picture."""
+    (x0, y0), (x1, y1), (width, height) = start, end, size
+    dx, dy = x1 - x0, y1 - y0
+    if abs(dy) >= NODE_HEIGHT:
+        x, y = (x0 + x1) / 2 - 0.12 * dy, (y0 + y1) / 2 + 0.12 * dx
+        return min(max(x, INSIDE), width - INSIDE), min(max(y, INSIDE), height - INSIDE)
+    above, below = min(y0, y1), max(y0, y1)  # side by side: over the tops, or under them
+    if above - BOW >= INSIDE:
+        return (x0 + x1) / 2, above - 2 * BOW
+    return (x0 + x1) / 2, below + 2 * min(BOW, height - INSIDE - below)
 
 
 def _route(way: list[int], places: Placed) -> list[tuple[str, tuple[float, ...]]]:
