@@ -155,8 +155,21 @@ def test_the_command_line_names_rows(on_disk):
     assert rows.column_names[:3] == ["uid", "site", "row"]
     told = run(*arguments, "--ask", 3)
     assert asked[0]["uid"] in told.output
+    assert re.search(r"look at row.* uid +site +because", told.output)
     private = json.loads(run(*arguments, "--ask", 3, "--no-rows", "--json").stdout)["ask"]
     assert list(private[0]) == ["row", "weight", "kind", "change"]
+
+
+def test_rows_that_are_scored_are_named(on_disk):
+    model = on_disk / "model.json"
+    net, table = on_disk / "net.json", on_disk / "rows.csv"
+    run("fit", net, table, "--id", "uid", "--keep", "site", "--model", model)
+    worst = json.loads(run("score", model, table, "--json").stdout)["worst"]
+    assert list(worst[0]) == ["uid", "site", "row", "weight", "why"]
+    assert all(line["uid"] == f"u{line['row']:05d}" for line in worst)
+    told = run("score", model, table).stdout
+    assert f"0.000  uid {worst[0]['uid']}, site " in told
+    assert not re.search(r"\bu\d{5}", run("score", model, table, "--no-rows").stdout)
 
 
 # --- the table, cleaned ---------------------------------------------------------------------------

@@ -114,6 +114,14 @@ def test_rare_labels_become_one_state_and_new_ones_are_read_as_it():
     assert table.reading.n_missing == {"x": 1}
 
 
+def test_a_label_that_is_other_already_takes_in_the_rare_ones_and_is_none_of_them():
+    values = ["other"] * 60 + ["a"] * 50 + ["b"] * 30 + ["c"] * 5 + ["d"] * 3
+    column = found_in(values, most_states=3)
+    assert column.states == ("a", "b", "other")
+    assert column.n_merged == 8
+    assert column.note == "the 2 rarest labels (8 rows) are 'other'"
+
+
 def test_words_among_many_numbers_are_a_state_of_their_own():
     values = [str(k) for k in range(100)] + ["refused", "unknown"]
     column = found_in(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,14 @@ from robustbn._cli.networks import (
     require_tables,
 )
 from robustbn._cli.order import refuse_swapped
-from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
+from robustbn._cli.screen import (
+    Screen,
+    Steps,
+    names_before_row,
+    print_facts,
+    say_kept,
+    screen_options,
+)
 from robustbn._cli.share import Percent
 from robustbn._cli.tables import (
     bring_table,
@@ -119,6 +127,7 @@ def _judge_by_model(
     weights, is_bad = columns["weight"], columns["is_suspicious"]
     worst = np.flatnonzero(is_bad)
     worst = worst[np.argsort(weights[worst], kind="stable")][:MOST_ROWS]
+    kept = names_before_row(columns)
     facts = {
         "judged": "trust",
         **_rows_of(table),
@@ -128,7 +137,9 @@ def _judge_by_model(
         "worst": []
         if options["no_rows"]
         else [
-            {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]} for i in worst
+            {name: columns[name][i] for name in kept}
+            | {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]}
+            for i in worst
         ],
     }
     return facts, columns
@@ -170,6 +181,11 @@ def _rows_of(table: Table) -> dict[str, int]:
     return {"rows": len(table), "rows_left_out": table.reading.n_dropped}
 
 
+def _say_names(row: Mapping[str, Any]) -> str:
+    said = [f"{name} {say_kept(row[name])}" for name in names_before_row(row)]
+    return f"{', '.join(said)}: " if said else ""
+
+
 def _show(console: Console, facts: Any) -> None:
     from robustbn._show.page.content import percent
 
@@ -181,7 +197,7 @@ def _show(console: Console, facts: Any) -> None:
             f"{facts['rows_distrusted']:,} rows ({share}); {percent(facts['share_in_fit'])} when "
             "the model was fitted"
         )
-        texts = [f"{w['weight']:.3f}  {w['why']}" for w in facts["worst"]]
+        texts = [f"{w['weight']:.3f}  {_say_names(w)}{w['why']}" for w in facts["worst"]]
         title = "trust  least trusted rows, and why"
     else:
         lines["judged by"] = "log-likelihood; a model (fit --model) would say which to distrust"

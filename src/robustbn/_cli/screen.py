@@ -8,9 +8,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,3 +196,13 @@ def print_facts(console: Console, facts: Mapping[str, str | None], least_width: 
         for k, line in enumerate([] if text is None else str(text).split("\n")):
             head = f"{'' if k else plain(name):<{width}}"
             console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
+
+
+def say_kept(value: Any) -> str:
+    """Return what a row holds in a column that it keeps; nothing where it is missing."""
+    return "" if value is None else str(value)
+
+
+def names_before_row(columns: Iterable[str]) -> list[str]:
+    """Return the columns that rows keep, which stand before their number."""
+    return list(takewhile(lambda name: name != "row", columns))

@@ -11,7 +11,7 @@ import numpy as np
 
 from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, say_ignored, some
-from robustbn._cli.screen import print_facts
+from robustbn._cli.screen import names_before_row, print_facts, say_kept
 from robustbn._cli.states import say_found
 from robustbn._cli.wording import say_as_options
 from robustbn._core.kinds import BadKind
@@ -206,8 +206,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         },
     )
     show_moved(console, facts["moved"][:MOST_PRINTED])
-    id_column = table["id"] if facts["ask"] and table["id"] in facts["ask"][0] else None
-    show_asked(console, facts["ask"], id_column)
+    show_asked(console, facts["ask"])
     show_next(console, facts["next"])
     show_end(console, facts)
 
@@ -251,8 +250,8 @@ def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
     console.print()
 
 
-def show_asked(console: Console, asked: list[dict[str, Any]], id_column: str | None) -> None:
-    """Print the rows that a person should look at, by number and by name."""
+def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
+    """Print the rows that a person should look at, by number and by what they keep."""
     from rich.table import Table
 
     if not asked:
@@ -260,13 +259,14 @@ def show_asked(console: Console, asked: list[dict[str, Any]], id_column: str | N
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("look at row", "trust", "kind", "change"):
         table.add_column(name, justify="right", no_wrap=True)
-    if id_column is not None:
-        table.add_column(shorten(plain(id_column), 24), no_wrap=True)
+    kept = names_before_row(asked[0])
+    for name in kept:
+        table.add_column(shorten(plain(name), 24), no_wrap=True)
     table.add_column("because", ratio=1)
     for line in asked:
         kind = str(line["kind"]) if line["kind"] else ""
         numbers = f"{line['row']:,}", percent(line["weight"]), kind, percent(line["change"])
-        named = [] if id_column is None else [shorten(plain(next(iter(line.values()))), 40)]
+        named = [shorten(plain(say_kept(line[name])), 40) for name in kept]
         table.add_row(*numbers, *named, plain(line.get("why", "")))
     console.print(table)
     console.print()

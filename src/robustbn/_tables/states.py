@@ -283,10 +283,8 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         n_merged += n_present - counts.total()
         labels = [*_in_order(survey, set(labels) - {others}), others]
         more = "more than " if survey.wide is not None else ""
-        notes.append(
-            f"the {more}{n_found - len(labels) + 1:,} rarest labels ({n_merged:,} rows) are "
-            f"{others!r}"
-        )
+        n_rare = n_found - len(labels) + (others not in counts)
+        notes.append(f"the {more}{n_rare:,} rarest labels ({n_merged:,} rows) are {others!r}")
     else:
         labels = _in_order(survey, labels)
         if survey.order is not None and labels != order_labels(labels):
