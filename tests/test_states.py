@@ -444,6 +444,19 @@ def test_inspect_says_of_each_column_what_it_is_and_would_become(raw):
     assert "no states: give them with --states" in said
 
 
+def test_inspect_shows_what_options_would_make_of_columns(raw):
+    options = ("--bins", "pay:1000,", "--most-states", 3, "--labels", "rank:low=small")
+    for paths in ([raw / "rows.csv"], [raw / "rows.csv", raw / "edges.csv"]):
+        facts = json.loads(call("inspect", *paths, *options, "--json"))
+        become = {c["name"]: c["becomes"]["states"] for c in facts["table"]["columns"]}
+        assert become["pay"] == ["< 1000", ">= 1000"]
+        assert become["town"] == ["a", "b", "other"]
+        assert "small" in become["rank"]
+    ran = CliRunner().invoke(main, ["inspect", str(raw / "rows.csv"), "--bins", "pai:q4"])
+    assert ran.exit_code == 2
+    assert "rows.csv lacks. Did you mean 'pay'?" in ran.output
+
+
 def test_inspect_counts_missing_values_of_each_column(raw):
     frame = pd.read_csv(raw / "rows.csv")
     frame.loc[:99, "town"] = None

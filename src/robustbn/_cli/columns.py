@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,29 @@ def survey_table(
             steps.advance(n_read - n_rows)
             n_rows = n_read
     return source, surveys, n_rows
+
+
+def rules_for(
+    config: TableConfig,
+    names: Sequence[str],
+    dates: Mapping[str, str] | str,
+    limits: Mapping[str, int],
+) -> StateRules:
+    """Return by which rules columns of these names would become nodes."""
+    from robustbn._tables.states import StateRules
+
+    nodes = {name: config.rename.get(name, name) for name in names}
+    bins = config.bins
+    if isinstance(bins, Mapping):
+        bins = {name: bins[node] for name, node in nodes.items() if node in bins}
+    labels = {n: config.labels[node] for n, node in nodes.items() if node in config.labels}
+    return StateRules(
+        bins="q4" if bins is None else bins,
+        labels=labels,
+        ignore_case=config.ignore_case,
+        dates=dates,
+        **limits,
+    )
 
 
 def describe_table(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli import exits
-from robustbn._cli.columns import describe_table, show_table, survey_table
+from robustbn._cli.columns import describe_table, rules_for, show_table, survey_table
 from robustbn._cli.networks import (
     bring_network,
     describe,
@@ -21,11 +21,13 @@ from robustbn._cli.networks import (
 from robustbn._cli.order import has_more_columns, is_table
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.share import Share
-from robustbn._cli.states import draft_network, find_states, is_edge_list, lacks_states
+from robustbn._cli.states import draft_network, draft_of, find_states, is_edge_list, lacks_states
 from robustbn._cli.tables import (
     bring_table,
     build_config,
     date_options,
+    given_limits,
+    limit_options,
     parse_dates,
     read_rows,
     table_options,
@@ -33,6 +35,7 @@ from robustbn._cli.tables import (
 )
 from robustbn._cli.wording import say_as_options
 from robustbn._core.elsewhere import name_of
+from robustbn._core.nearby import nearest_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     "--eps", type=Share(False), default="0.1", help="Share of bad rows to plan for.  [default: 0.1]"
 )
 @date_options
+@limit_options
 @network_options
 @table_options
 @screen_options
@@ -111,26 +115,27 @@ def _look(
 ) -> dict[str, Any]:
     """Return all there is to say."""
     from robustbn._networks.edges import read_states
-    from robustbn._tables.states import StateRules
 
     facts: dict[str, Any] = {}
-    states = options["states"]
+    states, limits = options["states"], given_limits(options)
     is_open = table_path is not None and network_path is not None and is_edge_list(network_path)
     is_open = is_open and lacks_states(str(network_path), states)
     network = None
     if network_path is not None and not is_open:
-        network = load_network(network_path, **options)
+        max_table = options["max_table"]
+        network = load_network(network_path, states=states, max_table=max_table)
         facts["network"] = _describe_network(network_path, network, eps)
         if is_model(network_path):
             facts["model"] = _describe_model(network_path)
     if table_path is None:
         return facts
     if network_path is None:
-        config = build_config({**reading, "rename": (), "labels": (), "bins": ()}, _nothing())
+        config = _config_of_table(table_path, reading)
     else:
         config = build_config(reading, network or draft_network(network_path))
     source, surveys, n_rows = survey_table(table_path, config, steps)
-    rules = StateRules(dates=parse_dates(reading["dates"]))
+    names, dates = [survey.name for survey in surveys], parse_dates(reading["dates"])
+    rules = rules_for(config, names, dates, limits)
     facts["table"] = describe_table(table_path, surveys, n_rows, rules)
     if network_path is None:
         return facts
@@ -141,7 +146,7 @@ def _look(
     if facts["problems"]:
         return facts
     if network is None:
-        network = find_states(network_path, table_path, reading, states, steps).network
+        network = find_states(network_path, table_path, reading, states, steps, **limits).network
         config = build_config({**reading, "bins": ()}, network)
         facts["network"] = _describe_network(network_path, network, eps)
     facts["together"] = _check(network, table_path, config, eps, steps)
@@ -153,10 +158,18 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
     return {"path": name_of(path), **describe(network), "rows_wanted": wanted}
 
 
-def _nothing() -> BayesianNetwork:
-    from robustbn.network import BayesianNetwork
+def _config_of_table(path: str, reading: dict[str, Any]) -> TableConfig:
+    """Return how the columns of a table without a network are read, were they nodes."""
+    from robustbn._tables.sources import open_table
 
-    return BayesianNetwork({"x": []}, {"x": [0]})
+    as_it_is = build_config({**reading, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
+    names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
+    config = build_config({**reading, "rename": ()}, draft_of(dict.fromkeys(names)))
+    for node in config.bins if isinstance(config.bins, Mapping) else ():
+        if node not in names:
+            near = nearest_name(node, names)
+            raise click.UsageError(f"--bins names {node!r}, which {name_of(path)} lacks.{near}")
+    return config
 
 
 def _match(

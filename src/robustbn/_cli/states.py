@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,11 +138,17 @@ def find_states(
 
 
 def draft_network(edges: str) -> BayesianNetwork:
-    """Return a network of which only the nodes count."""
+    """Return a network of which only the nodes count, those of an edge list."""
     from robustbn._networks.edges import read_parents
+
+    return draft_of(read_parents(edges))
+
+
+def draft_of(nodes: Iterable[str]) -> BayesianNetwork:
+    """Return a network of which only the nodes count."""
     from robustbn.network import BayesianNetwork
 
-    nodes = read_parents(edges)
+    nodes = list(nodes)
     return BayesianNetwork(dict.fromkeys(nodes, ()), dict.fromkeys(nodes, ("?",)))
 
 
