@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import http.server
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -277,6 +278,14 @@ def test_the_web_is_read(web):
     assert facts["table"]["rows"] == 500
     ran = call("inspect", f"{web}/none.csv", code=4)
     assert f"{web}/none.csv: there is no such file." in ran.stderr
+
+
+def test_a_server_that_does_not_answer_is_not_a_file_that_is_not_there(desk):
+    pytest.importorskip("aiohttp")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/rows.csv"
+    ran = call("inspect", url, code=4)  # nobody listens there any more
+    assert f"{url} cannot be read: Cannot connect to host" in ran.stderr
 
 
 def test_without_fsspec_the_package_to_install_is_named(desk):

@@ -98,13 +98,20 @@ def bring_here(path: str | os.PathLike[str]) -> Path:
         return _fetch(system, inner, url)
     except ImportError as error:
         raise MissingDependencyError(f"{url} cannot be read: {error}") from None
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        cause = error.__cause__  # fsspec says so of a server that does not answer, too
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            raise OSError(f"{url} cannot be read: {_say_why(cause)}.") from None
         raise FileNotFoundError(f"{url}: there is no such file.") from None
     except PermissionError:
         raise PermissionError(f"{url}: permission is denied.") from None
     except Exception as error:  # of any library that speaks the protocol
-        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise OSError(f"{url} cannot be read: {why.rstrip('.')}.") from None
+        raise OSError(f"{url} cannot be read: {_say_why(error)}.") from None
+
+
+def _say_why(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")
 
 
 def _fetch(system: Any, inner: str, url: str) -> Path:
