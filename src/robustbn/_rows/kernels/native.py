@@ -184,7 +184,7 @@ class NativeRows:
         odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Dividing rows")
         masses, pair = np.empty(n_columns), _table_and_offset(table, offset)
         line = sides.n_first, sides.intercept, sides.slope
-        given = _row_weights(weights)
+        given = self._read(weights)
         self._call(_native.divide_in_two, *pair, *line, given, counts, masses, odds)
         return DividedInTwo(counts, masses, odds)
 
