@@ -422,30 +422,41 @@ bool has_codes(const uint8_t* block, const Groups& groups, int n_groups) {
 template <class Column>
 void sample_block(const SampledNode* nodes, int n_nodes, uint64_t key, uint64_t first_row,
                   Column* columns) {
-    alignas(64) int32_t u[BLOCK];
-    alignas(64) int32_t configuration[BLOCK];
+    constexpr int half = BLOCK / 2;
+    alignas(64) uint64_t even[half], odd[half], pairs[half];
+    alignas(64) int32_t configuration[BLOCK], state[BLOCK], u[BLOCK];
+    alignas(64) Column parent[BLOCK];  // a copy: whatever is written to is not read here
+    const uint64_t step = n_nodes * GOLDEN;
+    for (int k = 0; k < half; ++k) {
+        even[k] = uint64_t(2 * k) * step;
+        odd[k] = even[k] + step;
+    }
     for (int i = 0; i < n_nodes; ++i) {
         const SampledNode& node = nodes[i];
         const uint64_t start = key + (first_row * n_nodes + node.column + 1) * GOLDEN;
-        const uint64_t step = n_nodes * GOLDEN;
-        for (int r = 0; r < BLOCK; ++r) u[r] = int32_t(mix(start + r * step) >> 34);
+        // two rows a word, the even one low: nothing has to be narrowed
+        for (int k = 0; k < half; ++k)
+            pairs[k] = mix_high(start + even[k]) | (mix_high(start + odd[k]) << 32);
+        std::memcpy(u, pairs, sizeof u);
         for (int r = 0; r < BLOCK; ++r) configuration[r] = 0;
         for (int k = 0; k < node.n_parents; ++k) {
-            const Column* parent = columns + size_t(node.parents[k]) * BLOCK;
+            std::memcpy(parent, columns + size_t(node.parents[k]) * BLOCK, sizeof parent);
             const int32_t card = node.parent_cards[k];
             for (int r = 0; r < BLOCK; ++r) configuration[r] = configuration[r] * card + parent[r];
         }
         Column* out = columns + size_t(node.column) * BLOCK;
-        const int n = node.card - 1;
-        if (n <= 8) {
-            alignas(64) int32_t state[BLOCK] = {};
+        const int32_t n = node.card - 1, *thresholds = node.thresholds;
+        if (n == 1) {
+            for (int r = 0; r < BLOCK; ++r) state[r] = u[r] >= thresholds[configuration[r]];
+            for (int r = 0; r < BLOCK; ++r) out[r] = Column(state[r]);
+        } else if (n <= 8) {
+            for (int r = 0; r < BLOCK; ++r) state[r] = 0;
             for (int v = 0; v < n; ++v)
-                for (int r = 0; r < BLOCK; ++r)
-                    state[r] += u[r] >= node.thresholds[size_t(configuration[r]) * n + v];
+                for (int r = 0; r < BLOCK; ++r) state[r] += u[r] >= thresholds[configuration[r] * n + v];
             for (int r = 0; r < BLOCK; ++r) out[r] = Column(state[r]);
         } else {
             for (int r = 0; r < BLOCK; ++r) {
-                const int32_t* threshold = node.thresholds + size_t(configuration[r]) * n;
+                const int32_t* threshold = thresholds + size_t(configuration[r]) * size_t(n);
                 int low = 0, high = n;  // the state is the number of thresholds <= u
                 while (low < high) {
                     const int middle = (low + high) / 2;

@@ -107,6 +107,12 @@ static inline uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
+// mix(z) >> 34: the last step of `mix` does not reach that far.
+static inline uint64_t mix_high(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    return ((z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB)) >> 34;
+}
+
 constexpr uint64_t GOLDEN = UINT64_C(0x9E3779B97F4A7C15);  // an odd step through all 64-bit numbers
 
 // Several sub-histograms for one-byte codes keep equal neighbours from waiting for each other.
