@@ -340,7 +340,8 @@ struct RowWeights {
 constexpr size_t LANE_ROWS = 32768, MAX_LANES = 64, LANE_BYTES = size_t(256) << 20;
 
 size_t lanes_of(size_t n_rows, size_t table_bytes) {
-    const size_t wanted = std::clamp(n_rows / LANE_ROWS, size_t(1), MAX_LANES);
+    size_t wanted = std::clamp(n_rows / LANE_ROWS, size_t(1), MAX_LANES);
+    if (wanted > 1) wanted = (wanted + 3) / 4 * 4;  // two or four threads have as much to do
     return std::clamp(LANE_BYTES / std::max(table_bytes, size_t(1)), size_t(1), wanted);
 }
 
