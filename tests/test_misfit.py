@@ -247,19 +247,37 @@ def test_each_family_takes_the_form_that_describes_it_shortest():
     counts = load_rows(chain, rows).count()
     good = chain.probabilities
     prior = normalise_counts(chain.layout, counts, 1.0)
-    tied = Families(chain.layout, prior, counts).tie(counts, good)
-    assert tied.modes.tolist() == [AS_GOOD, AS_GOOD, ALONE, OWN]
+    tied = Families(chain.layout, prior, counts).tie(counts[:, None], good)
+    assert tied.modes[:, 0].tolist() == [AS_GOOD, AS_GOOD, ALONE, OWN]
     assert tied.n_parameters == 1 + 2
-    np.testing.assert_array_equal(tied.tables[:6], good[:6])
-    np.testing.assert_allclose(tied.tables[6:10], [0.7, 0.3, 0.7, 0.3], atol=0.03)
-    np.testing.assert_allclose(tied.tables[10:], [0.1, 0.9, 0.9, 0.1], atol=0.03)
+    tables = tied.tables[:, 0]
+    np.testing.assert_array_equal(tables[:6], good[:6])
+    np.testing.assert_allclose(tables[6:10], [0.7, 0.3, 0.7, 0.3], atol=0.03)
+    np.testing.assert_allclose(tables[10:], [0.1, 0.9, 0.9, 0.1], atol=0.03)
+
+
+def test_kinds_are_tied_each_on_its_own():
+    network = random_network("graph", 12, 80, (2, 4), random_state=0)
+    counts = np.stack([load_rows(network, sample(network, n, n)).count() for n in (40, 900)], 1)
+    prior = normalise_counts(network.layout, counts[:, 1], 1.0)
+    families = Families(network.layout, prior, counts[:, 1])
+    other = random_network("graph", 12, 80, (2, 4), random_state=0)
+    good = normalise_counts(network.layout, other.probabilities, 0.2)
+    both = families.tie(counts, good)
+    for k in range(2):
+        alone = families.tie(counts[:, [k]], good)
+        np.testing.assert_array_equal(alone.modes[:, 0], both.modes[:, k])
+        np.testing.assert_allclose(alone.tables[:, 0], both.tables[:, k], rtol=1e-12)
+        assert alone.n_parameters[0] == both.n_parameters[k]
+    kept = families.tie(counts[:, ::-1], good, both.modes)
+    np.testing.assert_array_equal(kept.modes, both.modes)
 
 
 def test_few_rows_pay_for_few_parameters():
     network = random_network("graph", 12, 80, random_state=0)
     counts = load_rows(network, sample(network, 40, 0)).count()
     prior = normalise_counts(network.layout, counts, 1.0)
-    tied = Families(network.layout, prior, counts).tie(counts, network.probabilities)
+    tied = Families(network.layout, prior, counts).tie(counts[:, None], network.probabilities)
     assert tied.n_parameters <= 2
     assert (tied.modes == AS_GOOD).sum() >= 10
 

@@ -16,13 +16,14 @@ from robustbn._core.tuning import TUNING
 def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | float = 0.0) -> Vector:
     """Return `q[k, v] = (C[k, v] + A[k, v]) / sum over v of (C[k, v] + A[k, v])`; shape (M,).
 
-    A configuration with neither counts nor pseudo-counts is uniform.
+    A configuration with neither counts nor pseudo-counts is uniform. Counts and pseudo-counts of
+    shape (M, r) give tables of that shape.
     """
     smoothed = counts + pseudo_counts
     total = layout.sum_configurations(smoothed)[layout.config_of_cell]
-    card = layout.config_cards[layout.config_of_cell]
-    uniform = 1.0 / card
-    return np.divide(smoothed, total, out=uniform, where=total > 0)
+    tables = np.empty_like(smoothed, float)
+    tables.T[:] = 1.0 / layout.config_cards[layout.config_of_cell]
+    return np.divide(smoothed, total, out=tables, where=total > 0)
 
 
 def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:

@@ -33,8 +33,8 @@ def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
             missed = max(missed, _evidence_without(sample, found, later, weights))
         evidence = min(gain.evidence, missed)
         breadth = _find_breadth(families, population, k, counts[:, 1 + k] / n)
-        alone = float(np.mean(population.ties[k].modes == ALONE))
-        wanted = tuning.standing_rows * max(population.ties[k].n_parameters, 1.0)
+        alone = float(np.mean(population.ties.modes[:, k] == ALONE))
+        wanted = tuning.standing_rows * max(float(population.ties.n_parameters[k]), 1.0)
         broken = breadth * (alone + tuning.standing_alone) * n / (n + wanted)
         standings.append(max(evidence, 0.02) * float(np.sqrt(broken)))
     is_large = population.model.shares > tuning.standing_share

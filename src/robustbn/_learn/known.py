@@ -125,7 +125,7 @@ def _add_missed_kind(sample: Sample, model: RowModel, known: Known) -> RowModel:
     families = Families(layout, sample.prior, sample.plain_counts)
     density = model.log_density(sample.rows)
     missed = known.rows.count(is_missed.astype(np.float64))
-    start = families.tie(missed, model.good).tables
+    start = families.tie(missed[:, None], model.good).tables[:, 0]
     shares = tuning.known_share * np.array([0.2, 1.0, 5.0])
     starts = np.repeat(start[:, None], len(shares), axis=1)
     tables, shares, worth = race(

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import DividedApart, RowVector, Vector
+from robustbn._core.protocols import DividedApart, Rows, RowVector, Vector
 from robustbn._core.row_model import LARGEST_SHARE, RowModel, log_sum_exp, logistic, softplus
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
@@ -34,17 +35,28 @@ class Population:
     Parameters
     ----------
     model : the main class and the other components, all of them called bad until they are judged.
-    ties : of each component beside the main class.
-    log_odds : of each of them against the main class; shape (N, K).
-    shares : probability of each row to be of each component, the main class first; (N, 1 + K).
+    ties : of the components beside the main class.
+    masses : weight of each component's rows, the main class first; shape (1 + K,).
     log_likelihood : of the rows.
+    rows : the rows.
     """
 
     model: RowModel
-    ties: tuple[Tied, ...]
-    log_odds: RowVector
-    shares: RowVector
+    ties: Tied
+    masses: Vector
     log_likelihood: float
+    rows: Rows
+
+    @cached_property
+    def log_odds(self) -> RowVector:
+        """Log-odds of each component against the main class; shape (N, K). One pass."""
+        log_odds: RowVector = self.model.log_odds_by_component(self.rows).astype(np.float64)
+        return log_odds
+
+    @cached_property
+    def shares(self) -> RowVector:
+        """Probability of each row to be of each component, the main class first; (N, 1 + K)."""
+        return share_out(self.log_odds)
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,7 @@ def fit_population(
     sample: Sample,
     families: Families,
     model: RowModel,
-    ties: tuple[Tied | None, ...],
+    modes: NDArray[np.int64],
     max_steps: int,
 ) -> Population:
     """Fit all components together by expectation-maximisation.
@@ -103,9 +115,10 @@ def fit_population(
 
     Parameters
     ----------
-    model, ties : where to start; None for a component whose ties are not chosen yet.
+    model, modes : where to start; modes of -1 are not chosen yet.
     """
     tuning, before = sample.tuning, -np.inf
+    ties = Tied(model.others, modes, np.zeros(model.n_others))
     for step in range(max_steps + 1):
         divided = model.divide(sample.rows, sample.base)
         likelihood = (
@@ -117,13 +130,9 @@ def fit_population(
         if step == max_steps or (step and gained < tuning.kind_tolerance * sample.total):
             break
         before = likelihood
-        chosen = (
-            tuple(tie for tie in ties if tie is not None) if step >= tuning.tied_settled else ()
-        )
-        model, ties = _refit(families, model, divided.counts, divided.masses, chosen)
-    log_odds = model.log_odds_by_component(sample.rows).astype(np.float64)
-    known = tuple(tie for tie in ties if tie is not None)
-    return Population(model, known, log_odds, share_out(log_odds), likelihood)
+        kept = ties.modes if step >= tuning.tied_settled else None
+        model, ties = _refit(families, model, divided.counts, divided.masses, kept)
+    return Population(model, ties, divided.masses, likelihood, sample.rows)
 
 
 def share_out(log_odds: RowVector) -> RowVector:
@@ -138,22 +147,19 @@ def share_out(log_odds: RowVector) -> RowVector:
 
 
 def _refit(
-    families: Families, model: RowModel, counts: Vector, mass: Vector, kept: tuple[Tied, ...]
-) -> tuple[RowModel, tuple[Tied, ...]]:
-    """Return the model of counts by component, and its ties; `kept` ones are not chosen anew."""
-    good, pooled, ties = families.own(counts[:, 0]), counts[:, 0].copy(), []
-    for k, of_kind in enumerate(counts.T[1:]):
-        tied = families.tie(of_kind, good, kept[k].modes if kept else None)
-        pooled += of_kind * (tied.modes == AS_GOOD)[families.node_of_cell]
-        ties.append(tied)
-    good = families.own(pooled)
-    ties = [
-        replace(t, tables=np.where((t.modes == AS_GOOD)[families.node_of_cell], good, t.tables))
-        for t in ties
-    ]
-    n_cells = families.layout.n_cells
-    tables = np.stack([t.tables for t in ties], axis=1) if ties else np.empty((n_cells, 0))
-    return replace(model, good=good, others=tables, shares=mass[1:] / mass.sum()), tuple(ties)
+    families: Families,
+    model: RowModel,
+    counts: Vector,
+    mass: Vector,
+    modes: NDArray[np.int64] | None,
+) -> tuple[RowModel, Tied]:
+    """Return the model of counts by component, and its ties; by default they are chosen anew."""
+    of_kinds = counts[:, 1:]
+    ties = families.tie(of_kinds, families.own(counts[:, 0]), modes)
+    is_as_good = (ties.modes == AS_GOOD)[families.node_of_cell]
+    good = families.own(counts[:, 0] + (of_kinds * is_as_good).sum(axis=1))
+    ties = replace(ties, tables=np.where(is_as_good, good[:, None], ties.tables))
+    return replace(model, good=good, others=ties.tables, shares=mass[1:] / mass.sum()), ties
 
 
 # --- starts ---------------------------------------------------------------------------------------
@@ -189,15 +195,15 @@ def build_starts(
             marks += [side >= np.quantile(side, p) for p in (0.97, 0.88)]
     marks += near_copies(sample, families, density)
     marks = [mark for mark in marks if mark.sum() >= tuning.kind_least_rows]
-    tables: list[Vector] = []
+    tables = np.empty((families.layout.n_cells, 0))
     if marks:  # few rows may leave none
         counts = sample.rows.count(np.stack(marks, axis=1) * sample.base[:, None])
-        tables = [families.tie(c, good).tables for c in counts.T]
+        tables = families.tie(counts, good).tables
     alone = families.alone(np.zeros(families.layout.n_cells))
     noise = 0.9 * uniform_tables(families.layout) + 0.1 * alone
     # rows that are all alike are all marked
     shares = [min(float(sample.base @ mark) / sample.total, LARGEST_SHARE) for mark in marks]
-    return np.stack([*tables, alone, noise], axis=1), np.array([*shares, 0.05, 0.05])
+    return np.column_stack([tables, alone, noise]), np.array([*shares, 0.05, 0.05])
 
 
 def near_copies(sample: Sample, families: Families, density: RowVector) -> list[NDArray[np.bool_]]:
@@ -252,9 +258,8 @@ def race(
 
     divided = divide()
     for _ in range(n_steps):
-        tied = [families.tie(c, good) for c in divided.counts.T]
-        tables = np.stack([t.tables for t in tied], axis=1)
-        costs = np.array([t.n_parameters for t in tied])
+        tied = families.tie(divided.counts, good)
+        tables, costs = tied.tables, tied.n_parameters
         shares = np.clip(divided.masses / total, LEAST_START, 0.6)
         divided = divide()
     n = np.maximum(divided.masses, 2.0)
@@ -270,7 +275,8 @@ def search_components(sample: Sample, families: Families) -> Iterator[Search]:
     """Yield what is known after every component, the last of them the result."""
     tuning = sample.tuning
     model = RowModel.of_good_rows(families.prior)
-    population = fit_population(sample, families, model, (), 1)
+    untied = np.empty((families.layout.n_nodes, 0), np.int64)
+    population = fit_population(sample, families, model, untied, 1)
     spectrum, limit = look_at_main(sample, population)
     found = Search(population, (), (spectrum.top,), (limit,), True)
     while found.excesses[-1] > 0:
@@ -332,10 +338,10 @@ def _propose(
             continue
         model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
         model = model.with_component(tables[:, j], float(shares[j]))
-        ties = (*population.ties, None)
-        new = fit_population(sample, families, model, ties, tuning.tied_joint_steps)
-        n = float(sample.base @ new.shares[:, -1])
-        cost = 0.5 * np.log(max(n, 2.0)) * new.ties[-1].n_parameters
+        modes = np.column_stack([population.ties.modes, np.full(families.layout.n_nodes, -1)])
+        new = fit_population(sample, families, model, modes, tuning.tied_joint_steps)
+        n = float(new.masses[-1])
+        cost = 0.5 * float(np.log(max(n, 2.0)) * new.ties.n_parameters[-1])
         gain = new.log_likelihood - population.log_likelihood - cost
         brings = gain / (n + tuning.tied_handful * sample.total)
         if n >= tuning.kind_least_rows and gain > 0 and brings > most:

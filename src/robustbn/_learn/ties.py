@@ -24,18 +24,18 @@ AS_GOOD, ALONE, OWN = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """Tables of a kind, and how each family came by its own.
+    """Tables of kinds, and how each family came by its own.
 
     Parameters
     ----------
-    tables : shape (M,).
-    modes : `AS_GOOD`, `ALONE` (independent of its parents) or `OWN`, a node; shape (d,).
-    n_parameters : free numbers that are not the good tables'.
+    tables : shape (M, K).
+    modes : `AS_GOOD`, `ALONE` (independent of its parents) or `OWN`, a node; shape (d, K).
+    n_parameters : free numbers that are not the good tables'; shape (K,).
     """
 
     tables: Vector
     modes: NDArray[np.int64]
-    n_parameters: float
+    n_parameters: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +71,19 @@ class Families:
         return np.concatenate([[0], np.cumsum(self.layout.cards)])
 
     @cached_property
+    def _by_marginal(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The cells of each state of each node, one after the other, and where each begins."""
+        of_cell = self._marginal_of_cell
+        cells = np.argsort(of_cell, kind="stable")
+        return cells, np.searchsorted(of_cell[cells], np.arange(self._first_state[-1]))
+
+    @cached_property
     def _marginal_of_cell(self) -> NDArray[np.int64]:
         return self._first_state[self.node_of_cell] + self.state_of_cell
 
     @cached_property
     def _node_of_marginal(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.layout.n_nodes), self.layout.cards)
-
-    @cached_property
-    def _node_of_config(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(self.layout.n_nodes), np.diff(self.layout.config_start))
 
     @cached_property
     def _has_parents(self) -> NDArray[np.bool_]:
@@ -93,47 +96,51 @@ class Families:
         return (self._marginals(self.plain_counts) + 0.5) / (n or 1.0)  # all may be missing
 
     def _marginals(self, cells: Vector) -> Vector:
-        n = len(self._node_of_marginal)
-        marginals: Vector = np.bincount(self._marginal_of_cell, cells, n).astype(np.float64)
-        return marginals
+        order, start = self._by_marginal
+        return np.add.reduceat(cells[order], start, axis=0)
 
     def sum_by_node(self, cells: Vector) -> Vector:
-        """Return the sum over the cells of each node; shape (d,)."""
-        start = np.asarray(self.layout.cell_start[:-1])
-        return np.add.reduceat(cells, start, axis=0)
+        """Return the sum over the cells of each node; shape (d,), or (d, r) for (M, r)."""
+        return np.add.reduceat(cells, self.layout.cell_start[:-1], axis=0)
 
     def own(self, counts: Vector) -> Vector:
-        """Return tables of counts, each family its own; shape (M,)."""
-        return normalise_counts(self.layout, counts, self.prior)
+        """Return tables of counts, each family its own; shape (M,), or (M, r)."""
+        return normalise_counts(self.layout, counts, _like(self.prior, counts))
 
     def alone(self, counts: Vector) -> Vector:
-        """Return tables of counts in which no node depends on its parents; shape (M,)."""
-        marginals = self._marginals(counts) + self._plain_marginals
-        total = np.bincount(self._node_of_marginal, marginals)
-        return (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
+        """Return tables of counts in which no node has parents; shape (M,), or (M, r)."""
+        marginals = self._marginals(counts) + _like(self._plain_marginals, counts)
+        total = np.add.reduceat(marginals, self._first_state[:-1], axis=0)
+        tables: Vector = (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
+        return tables
 
     def tie(self, counts: Vector, good: Vector, modes: NDArray[np.int64] | None = None) -> Tied:
-        """Return the tables of a kind, each family in the form with the shortest description.
+        """Return the tables of kinds, each family in the form with the shortest description.
 
         Parameters
         ----------
-        counts : weight of the kind's rows on each cell; shape (M,).
+        counts : weight of each kind's rows on each cell; shape (M, K).
         good : the good tables; shape (M,).
-        modes : forms to keep; by default they are chosen anew.
+        modes : forms to keep; shape (d, K). By default they are chosen anew.
         """
-        layout, cards = self.layout, np.asarray(self.layout.cards)
-        own, alone = self.own(counts), self.alone(counts)
+        layout, cards = self.layout, np.asarray(self.layout.cards)[:, None]
+        own, alone, good = self.own(counts), self.alone(counts), good[:, None]
         is_seen = layout.sum_configurations(counts) > 1
-        free = np.bincount(
-            self._node_of_config, is_seen * (layout.config_cards - 1.0), layout.n_nodes
+        free = np.add.reduceat(
+            is_seen * (layout.config_cards[:, None] - 1.0), layout.config_start[:-1], axis=0
         )
         if modes is None:
-            price = 0.5 * np.log(max(float(sum_over_rows(layout, counts)), 2.0))
+            price = 0.5 * np.log(np.maximum(sum_over_rows(layout, counts), 2.0))
             fits = [self.sum_by_node(counts * np.log(table)) for table in (good, alone, own)]
             fits[ALONE] = fits[ALONE] - price * (cards - 1)
-            fits[OWN] = np.where(self._has_parents, fits[OWN] - price * free, -np.inf)
+            fits[OWN] = np.where(self._has_parents[:, None], fits[OWN] - price * free, -np.inf)
             modes = np.stack(fits).argmax(axis=0)
         mode = modes[self.node_of_cell]
         tables = np.where(mode == AS_GOOD, good, np.where(mode == ALONE, alone, own))
-        n_parameters = float((modes == ALONE) @ (cards - 1) + (modes == OWN) @ free)
+        n_parameters = ((modes == ALONE) * (cards - 1) + (modes == OWN) * free).sum(axis=0)
         return Tied(tables, modes, n_parameters)
+
+
+def _like(cells: Vector, counts: Vector) -> Vector:
+    """Return numbers of cells as counts are: for one column of them, or for several."""
+    return cells if counts.ndim == 1 else cells[:, None]

@@ -248,16 +248,16 @@ class Sides:
         size = min(round(self.n_rows), n // 3)
         if not size:
             return np.zeros(len(self.families))
-        picked = np.zeros(n, bool)
-        picked[spread(np.arange(n), size)] = True
-        some, rest = self.good_codes[picked], self.good_codes[~picked]
+        picked = spread(np.arange(n), size)
+        some, weights = np.asfortranarray(self.good_codes[picked]), self.good_weights[picked]
         gains = []
-        for family in self.families:
-            seen = self._find_seen(family, some, self.good_weights[picked])
-            others = self._count(rest, self.good_weights[~picked], family)
+        for family, all_good in zip(self.families, self._good, strict=True):
+            seen = self._find_seen(family, some, weights)
+            others = all_good.copy()
+            others[seen.cells] = np.maximum(others[seen.cells] - seen.counts, 0)
             table = self._tabulate(seen, others, self.cards[family[-1]])
             gains.append(seen.counts @ (np.log(seen.counts / seen.totals) - np.log(table)))
-        scale = self.n_rows / float(self.good_weights[picked].sum())
+        scale = self.n_rows / float(weights.sum())
         return np.array(gains, np.float64) * scale
 
     @cached_property
