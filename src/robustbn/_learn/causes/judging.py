@@ -7,6 +7,7 @@ more than that: rows that are just like good ones but for such columns were made
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -42,20 +43,24 @@ def find_spoilt(
     shares : of each row in the main class and in each component; shape (n, 1 + K).
     is_bad : components that are bad rows by what they bring; they are not looked at.
     """
-    good, tried = 1 - shares[:, 1:][:, is_bad].sum(axis=1), {}
-    for k in np.flatnonzero(~is_bad).tolist():
+    good, share_of = 1 - shares[:, 1:][:, is_bad].sum(axis=1), shares[:, 1:].mean(axis=0)
+
+    @cache
+    def try_class(k: int) -> list[tuple[float, States]]:
         of_class = shares[:, 1 + k]
         sides = _set_beside(layout, codes, base * of_class, base * (good - of_class))
-        if sides is not None:
-            tried[k] = _try(sides)
-    found, share_of = np.zeros(len(is_bad), bool), shares[:, 1:].mean(axis=0)
-    for k, suspects in tried.items():
-        others = [states for j, them in tried.items() for _, states in them if j != k]
-        found[k] = any(
-            share >= tuning.cause_judges and not any(_vary_as_one(states, each) for each in others)
-            for share, states in suspects
-        )
-    found[share_of > tuning.cause_judges_share] = False
+        return [] if sides is None else _try(sides)
+
+    found, classes = np.zeros(len(is_bad), bool), np.flatnonzero(~is_bad).tolist()
+    for k in classes:
+        if share_of[k] > tuning.cause_judges_share:
+            continue
+        seem_made = [states for share, states in try_class(k) if share >= tuning.cause_judges]
+        if seem_made:  # only then it matters what the other classes are
+            others = [states for j in classes if j != k for _, states in try_class(j)]
+            found[k] = any(
+                not any(_vary_as_one(states, each) for each in others) for states in seem_made
+            )
     return found
 
 
