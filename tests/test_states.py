@@ -130,6 +130,18 @@ def test_words_among_many_numbers_are_a_state_of_their_own():
     assert column.reading.others == "other"
 
 
+def test_a_word_for_missing_is_a_state_if_labels_say_so(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n" + "NA,a\nyes,b\n,a\n" * 20)
+    found = robustbn.states_from(tmp_path / "rows.csv", [("x", "y")])
+    assert (found.states["x"], found.columns[0].n_missing) == (("yes",), 40)
+    said = {"x": {"NA": "not asked"}}
+    found = robustbn.states_from(tmp_path / "rows.csv", [("x", "y")], labels=said)
+    assert found.states["x"] == ("not asked", "yes")
+    assert (found.columns[0].n_missing, found.columns[0].note) == (20, "'NA' is a state")
+    table = robustbn.read_table(tmp_path / "rows.csv", found.network, labels=said)
+    assert table.reading.n_missing == {"x": 20}
+
+
 def test_what_names_rows_is_refused_with_the_remedy():
     names = [f"person {k}" for k in range(200)]
     with pytest.raises(DataError, match=r"names its rows: 200 different.*states=\{'x': \[...\]\}"):
@@ -282,6 +294,12 @@ def test_published_networks_get_back_the_states_that_occur(name, tmp_path):
     for node, values in columns.items():
         occur = set(values.tolist()) - {"NA"}  # which is missing, in a text file
         assert set(map(str, found.states[node])) == occur
+    unheard = {node: {"NA": "NA"} for node, values in columns.items() if "NA" in values}
+    assert bool(unheard) == (name == "pathfinder")
+    if unheard:  # unless it is said to be a state
+        found = robustbn.states_from(tmp_path / "rows.csv", network, labels=unheard)
+        for node in unheard:
+            assert set(found.states[node]) == set(columns[node].tolist())
 
 
 DRAWN = {

@@ -265,12 +265,14 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) ->
 def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """Return labels as states; those of the fewest rows are merged if they are too many."""
     counts, n_missing, notes = Counter(survey.counts), survey.n_missing, list[str]()
-    n_none = survey.words_for_missing.get("None", 0)
-    if n_none and any(kind_of(value) == WORD for value in counts):
-        counts["None"] += n_none  # where other words are, this is one of them
-        n_missing -= n_none
-        notes.append("'None' is a state")
-    counts = _join_equal(counts, rules.labels.get(survey.name, {}), rules.ignore_case)
+    said = rules.labels.get(survey.name, {})
+    has_words = any(kind_of(value) == WORD for value in counts)
+    for word, n in survey.words_for_missing.items():
+        if word in said or (word == "None" and has_words):  # where words are, it is one of them
+            counts[word] += n
+            n_missing -= n
+            notes.append(f"{word!r} is a state")
+    counts = _join_equal(counts, said, rules.ignore_case)
     n_present = survey.n_rows - n_missing
     is_new_in_each = len(counts) > max(TUNING.states_few_labels, TUNING.states_names * n_present)
     if survey.is_mostly_distinct or is_new_in_each:
