@@ -509,6 +509,16 @@ def test_inspect_names_all_problems_at_once_each_with_its_option(raw):
     assert said.count("ignored  ") == 1
 
 
+def test_every_value_with_a_near_state_has_its_whole_option(raw):
+    call("states", raw / "edges.csv", raw / "rows.csv", "-o", raw / "network.json")
+    frame = pd.read_csv(raw / "rows.csv").replace({"rank": {"low": "lwo"}})
+    frame.to_csv(raw / "bad.csv", index=False)
+    args = ("inspect", raw / "bad.csv", raw / "network.json", "--json")
+    (problem,) = json.loads(call(*args, code=4))["problems"]
+    assert problem["values"][0][2] == "low"
+    assert "--labels rank:lwo=low?" in problem["remedy"]
+
+
 def test_inspect_looks_at_an_edge_list_beside_a_table_in_either_order(raw):
     for paths in (("edges.csv", "rows.csv"), ("rows.csv", "edges.csv")):
         facts = json.loads(call("inspect", *(raw / path for path in paths), "--json"))

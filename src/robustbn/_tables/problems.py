@@ -110,7 +110,7 @@ def find_misfits(
             if not coder.is_cut:
                 remedy = advise(coder, list(unknown), states, config.ignore_case)
             near = {value: state for value, _, state in values if state is not None}
-            if near and remedy.startswith("Did you mean"):
+            if near and remedy.startswith(("Did you mean", "Say what they stand for")):
                 remedy = f"Did you mean labels={ {coder.node: near}!r}?"
             remedy += " To leave such rows out, use on_unknown='drop'."
             problems.append(Problem(coder.node, "unknown values", unknown.total(), values, remedy))
