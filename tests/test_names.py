@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -143,6 +144,19 @@ def test_typical_rows_of_a_kind_have_their_names_on_the_page(named, fitted):
             assert f"uid {frame['uid'][number]}" in heading
             assert ("site" in heading) == (frame["site"][number] is not None)
     assert 'class="examples"' not in fitted.report(rows=False)
+
+
+def test_repeated_rows_have_their_names_on_the_page(named):
+    network, frame = named
+    copied = frame.index.to_numpy().copy()
+    copied[100:400] = 100
+    frame = frame.loc[copied].reset_index(drop=True).assign(uid=frame["uid"])
+    report = build_report(robustbn.fit(network, frame, id="uid", random_state=0))
+    repeats = page_data(report)["repeats"]
+    assert repeats
+    for number, *_, names in repeats:
+        assert names == [frame["uid"][number]]
+    assert page_data(replace(report, rows_hidden=True, rows=()))["repeats"] == []
 
 
 def test_the_command_line_names_rows(on_disk):

@@ -22,7 +22,7 @@ from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
 from robustbn._core.version import __version__
 from robustbn._show.diagnosis import Diagnosis
-from robustbn._show.gathered import explain_rows, name_typical
+from robustbn._show.gathered import explain_rows, name_singled
 from robustbn._show.page import MissingEdge, Report, render_markdown, render_page, verdict
 from robustbn._show.page.content import as_text
 from robustbn._show.page.inline import estimator_html, network_html
@@ -155,7 +155,7 @@ def build_report(
         vanishing=tuple(fit.vanishing_),
         edges=show_edges(fit) if edges else (),
         row_names=tuple(fit._aside.names) if rows else (),
-        typical_names=name_typical(fit) if rows else {},
+        kept_names=name_singled(fit) if rows else {},
         origins=origins if rows else [origin.without_values() for origin in origins],
     )
 

@@ -99,9 +99,10 @@ def _name(
     return [tuple(pairs[end - len(group) : end]) for end, group in zip(ends, groups, strict=True)]
 
 
-def name_typical(fit: FittedEstimator) -> dict[int, tuple[str, ...]]:
-    """Return what typical rows, and the good ones beside them, hold in the columns kept."""
+def name_singled(fit: FittedEstimator) -> dict[int, tuple[str, ...]]:
+    """Return what typical rows, good ones beside them and repeated ones hold in columns kept."""
     numbers = {n for kind in fit.kinds_ for each in kind.examples for n in (each.row, each.nearest)}
+    numbers |= {each.row for each in fit.repeats_}
     if not numbers or not fit._aside.names:
         return {}
     order = np.array(sorted(numbers), np.int64)

@@ -112,7 +112,7 @@ class Report:
     edges : pairs of nodes that depend on each other without an edge, the strongest first.
     origins : groups that hold more distrusted rows than chance, most telling first.
     row_names : the columns beside the network that rows keep, the one that names them first.
-    typical_names : what typical rows, and the good ones beside them, hold in these columns.
+    kept_names : what typical rows, the good ones beside them and repeated ones hold in these.
     """
 
     network: BayesianNetwork
@@ -148,7 +148,7 @@ class Report:
     edges: Sequence[MissingEdge] = ()
     origins: Sequence[Origin] = ()
     row_names: tuple[str, ...] = ()
-    typical_names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kept_names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_cells = self.network.n_cells

@@ -236,8 +236,15 @@ def _rows(report: Report, coded: Coded, packed: list[str]) -> dict[str, Any]:
 
 def _repeats(report: Report, packed: list[str]) -> list[list[Any]]:
     shown = [] if report.rows_hidden else report.repeats
+    unnamed = [""] * len(report.row_names)
     return [
-        [int(r.row), int(r.seen), float(f"{r.expected:.3g}"), states]
+        [
+            int(r.row),
+            int(r.seen),
+            float(f"{r.expected:.3g}"),
+            states,
+            [as_text(name) for name in report.kept_names.get(r.row, unnamed)],
+        ]
         for r, states in zip(shown, packed, strict=False)
     ]
 

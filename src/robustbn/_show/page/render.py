@@ -104,7 +104,7 @@ def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
 
 def say_names(report: Report, row: int) -> list[tuple[str, str]]:
     """Return the columns that a typical row keeps, and what it holds in each."""
-    held = report.typical_names.get(row, ())
+    held = report.kept_names.get(row, ())
     return [pair for pair in zip(report.row_names, held, strict=False) if pair[1]]
 
 

@@ -107,6 +107,7 @@
       into: at("repeat-scroll"), pager: at("repeat-pager"), items: data.repeats, perPage: 8, noun: "row",
       columns: [
         { name: "Row", key: (r) => r[0], cell: (r, td) => td.append(rowButton(r[0])) },
+        ...data.names.map((name, k) => ({ name, class: "label", key: (r) => r[4][k], cell: (r, td) => { td.textContent = r[4][k]; } })),
         { name: "Seen", class: "number", first: "descending", key: (r) => r[1], cell: (r, td) => { td.textContent = grouped(r[1]); } },
         { name: "Expected", class: "number", key: (r) => r[2], cell: (r, td) => { td.textContent = expected(r[2]); } },
       ],
