@@ -257,14 +257,13 @@ class WrittenEpoch:
 
         Their weighted mean needs none: `sum of w_n tau~_n / |w| = tr(A Sigma(w) A') / tr(A A')`.
         """
-        contrasts, expected = self.written.contrasts, self.written.expected
+        contrasts, expect = self.written.contrasts, self.written.expect
         shift, degree = choose_degree(a * self.n_steps, excess_bound)
-        Y = expected * (-shift * self.n_steps)
-        Y += self.total
-        S = expected @ contrasts.reduce(sketch)
+        Y = self.total - (shift * self.n_steps) * self.written.expected
+        S = expect(contrasts.reduce(sketch))
         A = _exponentiate(lambda V: Y @ V, S, 0.5 * a, degree)
         trace = float((A * A).sum())
-        base = float((A * (expected @ A)).sum()) / trace
+        base = float((A * expect(A)).sum()) / trace
         covariance = cast("WrittenLook", look).covariance
         excess = float((A * (covariance @ A)).sum()) / trace - base
 

@@ -184,7 +184,7 @@ def _bracket(lacks: Callable[[float], float]) -> tuple[float, float]:
 
     By secants (Illinois: an end that stays twice counts half), every eighth step by halves.
     """
-    below, above = 0.0, 1e-3
+    below, above = 0.0, 0.25
     at_below, at_above = lacks(below), lacks(above)
     if at_below <= 0:
         return 0.0, 0.0

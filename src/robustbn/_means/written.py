@@ -54,6 +54,16 @@ class WrittenVectors:
         shares = vectors.pi[vectors.rows.layout.config_of_cell] * vectors.q
         return self.contrasts.moments(np.diag(shares))
 
+    @cached_property
+    def _diagonal(self) -> Vector | None:
+        """The diagonal of `expected`, if there is nothing beside it: all nodes have two states."""
+        diagonal = np.diag(self.expected).copy()
+        return diagonal if np.count_nonzero(self.expected) == np.count_nonzero(diagonal) else None
+
+    def expect(self, V: Vector) -> Vector:
+        """Return `expected` times V."""
+        return self.expected @ V if self._diagonal is None else self._diagonal[:, None] * V
+
     def look_at(self, weights: RowVector, *, seed: int = 0) -> WrittenLook:
         """Return the weighted mean, the weighted covariance and its top."""
         mean = self.vectors.mean(weights)
