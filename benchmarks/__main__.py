@@ -48,6 +48,7 @@ from benchmarks import (
     startup,
     stream,
     tables,
+    threads,
 )
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
@@ -67,6 +68,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
     "growth": growth.run,
     "profile": profile_fits.run,
     "robust_mean": robust_mean.run,
+    "threads": threads.run,
     "que_time": que_time.run,
     "startup": startup.run,
     "tables": tables.run,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -340,3 +341,24 @@ def test_memory_that_cannot_be_had_is_named():
 def test_an_unknown_backend_is_refused():
     with pytest.raises(ValueError, match="Unknown kernels 'abacus'; choose one of native, numpy"):
         load_kernels("abacus")
+
+
+@pytest.mark.parametrize(("told", "n"), [("1", 1), ("1,4", 1), (" 1 ", 1)])
+def test_threads_are_as_many_as_the_environment_says(monkeypatch, told, n):
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert native.available_cpus() == n
+
+
+@pytest.mark.parametrize("told", ["", "0", "-1", "many", "1e6", "100000"])
+def test_threads_are_as_many_as_there_are_cpus_otherwise(monkeypatch, told):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    n_cpus = native.available_cpus()
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert native.available_cpus() == n_cpus
+
+
+def test_workers_of_joblib_share_the_cpus():
+    n_cpus = native.available_cpus()
+    job = joblib.delayed(native.available_cpus)
+    each = joblib.Parallel(n_jobs=2)(job() for _ in range(4))
+    assert set(each) == {max(1, n_cpus // 2)}

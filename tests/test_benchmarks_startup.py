@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import que_time, startup
+from benchmarks import que_time, startup, threads
+from benchmarks.measure import Timing
 
 from robustbn import random_network, sample
 from robustbn._means import algorithm1
@@ -38,3 +39,27 @@ def test_the_record_of_both_ways_has_the_same_tables():
     record = que_time._both("tree:5", "joint", 3000, 0)
     np.testing.assert_allclose(record["tv"], record["tv_passes"], atol=1e-6)
     assert len(que_time._line(record)) == len(que_time.QUE_HEADER)
+
+
+def test_gains_of_threads_are_those_of_one_over_two_and_passes_are_judged():
+    times = {1: 0.4, 2: 0.2}
+    timings = {
+        (what, n, k): Timing((wall,), (wall,))
+        for what in ("encode", threads.FIT)
+        for n in (1000, threads.JUDGED_SIZE)
+        for k, wall in times.items()
+    }
+    gains = threads.find_gains(timings)
+    assert set(gains.values()) == {2.0}
+    assert [goal.met for goal in threads.judge(gains)] == [True]
+    assert not threads.judge(dict.fromkeys(gains, 1.5))[0].met
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.SmallSampleWarning")
+def test_all_that_is_timed_by_threads_can_be_called():
+    contenders = threads.list_contenders(600, 0)
+    assert len(contenders) == 2 * (len(threads.PASSES) + 2 + len(threads.ROBUST))
+    for (what, _, _), call in contenders.items():
+        if not what.startswith("robust"):
+            call()

@@ -35,7 +35,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
     equivalent_sample_size : how many rows the prior "bdeu" is worth.
     on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
         read; see `read_table`, which can do more. Estimators take its result too.
-    n_threads : threads to use; by default all that the process may use. Does not change results.
+    n_threads : threads to use; by default all that the process may use, or as many as
+        `OMP_NUM_THREADS` says, which joblib and Dask set for workers. Does not change results.
     kernels : "native" or "numpy"; by default the fastest that is there.
 
     Attributes

@@ -327,11 +327,16 @@ def find_copied(prints: NDArray[np.uint64], least: int) -> Copied:
 
 
 def available_cpus() -> int:
-    """Return the number of CPUs this process may use."""
+    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so.
+
+    That is how those who run several processes (joblib, Dask) tell each of them its part.
+    """
     try:
-        return len(os.sched_getaffinity(0))
+        n = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
-        return os.cpu_count() or 1
+        n = os.cpu_count() or 1
+    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return min(n, int(told)) if told.isdecimal() and int(told) else n
 
 
 def as_read(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
