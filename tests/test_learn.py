@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from robustbn._core.expansion import normalise_counts, uniform_tables
 from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import TUNING
 from robustbn._learn.density_filter import build_filter, falling_ratios
-from robustbn._learn.population import OddsHistogram, calibrate, explain, settle
+from robustbn._learn.population import (
+    OddsHistogram,
+    _Part,
+    calibrate,
+    explain,
+    refit,
+    settle,
+)
 from robustbn._learn.proposals import Sample, propose_kind, split_kinds, split_widest
 from robustbn._learn.repeats import find_copies, find_repeats, share_patterns
 from robustbn._learn.rounds import (
@@ -30,6 +38,7 @@ from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
 
 NETWORK = random_network("graph", 14, 60, random_state=0)
+WIDE = random_network("graph", 40, 250, random_state=0)  # whose rows tell bad from good
 N_ROWS = 12_000
 
 
@@ -229,6 +238,63 @@ def test_a_kind_of_two_networks_is_split_and_one_network_is_not():
         single, RowModel.of_good_rows(single.prior), single.base, single.base * is_bad
     )
     assert split_widest(single, single.explain(rough), set(), TUNING.split_edge) is None
+
+
+def explain_rowflips(*, by_parts):
+    """Rows explained by a rough start that takes many steps; and how many rows each passed over."""
+    found, is_bad = draw_sample("rowflip", network=WIDE, n_rows=30_000, kind_steps=500)
+    codes = found.rows.unpack()
+    if by_parts:
+        found = replace(found, codes=codes, load=lambda some: load_rows(WIDE, some))
+    start = RowModel.of_good_rows(found.prior)
+    for half in (0, 1):  # two kinds that have to find out in what they differ
+        marked = found.base * (is_bad & (np.arange(len(is_bad)) % 2 == half))
+        start = found.with_kind(start, marked, found.prior)
+    passed = []
+
+    def divide(model, rows, base):
+        passed.append(rows.n_rows)
+        return rows.divide(model.evidence, -model.log_prior_odds, base)
+
+    with patch.object(RowModel, "divide", divide):
+        return found.explain(start), passed
+
+
+def test_steps_that_leave_out_sure_rows_end_where_steps_over_all_rows_do():
+    whole, n_whole = explain_rowflips(by_parts=False)
+    parts, n_parts = explain_rowflips(by_parts=True)
+    n_rows = whole.rows.n_rows
+    assert set(n_whole) == {n_rows}
+    assert min(n_parts) < n_rows / 2
+    assert n_parts[0] == n_parts[-1] == n_rows  # what is said is said of all rows
+    assert sum(n_parts) < sum(n_whole)
+    few = TUNING.kind_tolerance * n_rows * 20
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=few)
+    assert np.abs(parts.good - whole.good).mean() < 0.002
+    np.testing.assert_allclose(parts.model.shares, whole.model.shares, rtol=0.02)
+
+
+def test_steps_that_leave_out_sure_rows_raise_what_they_claim():
+    """With most rows divided as they are, a step still raises the log-likelihood of all."""
+    found, is_bad = draw_sample("rowflip", network=WIDE, n_rows=30_000)
+    codes = found.rows.unpack()
+    found = replace(found, codes=codes, load=lambda some: load_rows(WIDE, some))
+    start = propose_kind(found, RowModel.of_good_rows(found.prior), found.base, found.base * is_bad)
+    whole = _Part.whole(found.rows, found.base, 2)
+    divided, before = whole.divide(start)
+    part = whole.take_unsure(start, divided, found.take, TUNING.kind_certain)
+    assert part.rows.n_rows < found.rows.n_rows / 2
+    again, lower = part.divide(start)
+    np.testing.assert_allclose(again.counts, divided.counts, atol=0.05)
+    model = start
+    for _ in range(5):
+        divided, bound = part.divide(model)
+        assert bound >= lower
+        lower = bound
+        model = refit(
+            WIDE.layout, divided.counts, divided.masses, TUNING.kind_prior * found.prior, model
+        )
+    assert whole.divide(model)[1] > before
 
 
 def test_odds_that_are_right_need_no_calibration_and_wrong_ones_get_it():

@@ -27,6 +27,7 @@ from robustbn._core.protocols import Divided, Rows, RowVector, Vector
 from robustbn._core.row_model import Draw, RowModel, logistic
 from robustbn._core.tuning import Tuning
 
+STEPS_OVER_ALL = 4  # before it is asked again which rows are sure
 CALIBRATION_STEPS = 50  # of least squares, which settles in a handful
 LEAST_DRAWN = 1000  # rows that are drawn however few there are
 INNERMOST = (1e-3, 20)  # drawn log-odds that get no bin: lowest share, highest number
@@ -115,10 +116,10 @@ def explain(
                 break
             part, before = whole, -np.inf
             continue
-        if take and part is whole and step > 1 and np.inf > gain > tuning.kind_many_steps * enough:
+        is_slow = np.inf > gain > tuning.kind_many_steps * enough
+        if take is not None and part is whole and is_slow and step % STEPS_OVER_ALL == 2:
             part = whole.take_unsure(model, divided, take, tuning.kind_certain)
             before = likelihood if part is whole else -np.inf
-            take = None if part is whole else take
         last = model
         model = refit(rows.layout, divided.counts, divided.masses, pseudo_counts, model)
     else:
@@ -169,7 +170,8 @@ class _Part:
             return self
         base = self.base[which]
         of_rows = model.divide(rows, base)
-        counts, masses = divided.counts - of_rows.counts, divided.masses - of_rows.masses
+        counts = np.maximum(divided.counts - of_rows.counts, 0)  # what is rounded may be below
+        masses = np.maximum(divided.masses - of_rows.masses, 0)
         total = float(base.sum(dtype=np.float64))
         return _Part(rows, base, rows.count(base), total, counts, masses)
 
@@ -179,12 +181,10 @@ class _Part:
         Of rows that stay divided as they are it is what the steps raise, up to a constant.
         """
         divided, log_good = model.divide(self.rows, self.base), np.log(model.good)
-        likelihood = divided.log_sum + self.total * model.log_main_share + self.plain @ log_good
-        likelihood += (self.masses * np.append(0, model.log_prior_odds)).sum()
-        likelihood += self.masses.sum() * model.log_main_share
-        likelihood += (self.counts[:, 1:] * model.evidence).sum() + self.counts.sum(
-            axis=1
-        ) @ log_good
+        total, plain = self.total + self.masses.sum(), self.plain + self.counts.sum(axis=1)
+        likelihood = divided.log_sum + total * model.log_main_share + plain @ log_good
+        likelihood += self.masses[1:] @ model.log_prior_odds
+        likelihood += (self.counts[:, 1:] * model.evidence).sum()
         counts, masses = divided.counts + self.counts, divided.masses + self.masses
         return Divided(counts, masses, divided.log_sum), float(likelihood)
 
