@@ -20,6 +20,7 @@ from robustbn import (
 )
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.tuning import TUNING
+from robustbn._learn.edges import add_edge, tell_by_edge
 from robustbn._learn.judgement import accept
 from robustbn._learn.leftovers import chi2_tail, find_leftovers
 from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
@@ -427,3 +428,61 @@ def test_no_more_is_distrusted_than_contamination_allows(drawn):
         fit = RobustEstimator(structure, 0.03, random_state=0).fit(rows)
     assert fit.contamination_ <= 2 * 0.03
     assert not fit.converged_
+
+
+# --- networks of few nodes ------------------------------------------------------------------------
+
+
+def lack_an_edge(n_rows, follows, seed=0):
+    """Rows in which c follows a, and b does, too; a network that lacks the first edge."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, n_rows)
+    b, c = (np.where(rng.random(n_rows) < p, a, 1 - a) for p in (0.8, follows))
+    states = {node: ["n", "y"] for node in "abc"}
+    network = BayesianNetwork({"a": [], "b": ["a"], "c": []}, states)
+    return network, np.stack([a, b, c], axis=1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("n_rows", [2000, 20_000, 100_000])
+@pytest.mark.parametrize("follows", [0.7, 0.95])
+def test_three_nodes_that_lack_an_edge_have_no_bad_rows(n_rows, follows):
+    """Nearly all rows appear more often than the tables say: that speaks of the tables."""
+    network, rows = lack_an_edge(n_rows, follows)
+    fit = RobustEstimator(network, random_state=0).fit(rows)
+    assert fit.contamination_ == 0
+    assert not fit.misfit_.is_exact
+    edges = fit.missing_edges()
+    assert {edges["parent"][0], edges["child"][0]} == {"a", "c"}
+
+
+def test_small_networks_that_lack_any_one_edge_have_no_bad_rows():
+    alarms = []
+    for seed in range(12):
+        true = random_network("graph", 5, 16, (2, 4), random_state=seed)
+        edges = [(p, c) for c in true.nodes for p in true.parents[c]]
+        lacks = edges[seed % len(edges)]
+        parents = {c: [p for p in true.parents[c] if (p, c) != lacks] for c in true.nodes}
+        network = BayesianNetwork(parents, true.states)
+        rows = sample(true, 20_000, seed)
+        if RobustEstimator(network, random_state=0).fit(rows).contamination_ > 0.01:
+            alarms.append((seed, lacks))
+    assert not alarms
+
+
+def test_copies_in_a_small_network_are_found_nevertheless():
+    network = random_network("tree", 8, random_state=0)
+    rows, is_bad = corrupt(sample(network, 5000, 1), network, "repeated", 0.1, 2)
+    fit = RobustEstimator(network, random_state=0).fit(rows)
+    assert fit.contamination_ == pytest.approx(0.1, abs=0.01)
+    assert (fit.row_weights_[is_bad] < 0.5).mean() > 0.95
+
+
+def test_a_row_is_likelier_by_what_the_edge_says():
+    network, rows = lack_an_edge(20_000, 0.95)
+    weights = np.ones(len(rows))
+    wider, gain = add_edge(network.layout, rows, weights)
+    assert {*wider.families[2]} == {0, 2} or {*wider.families[0]} == {0, 2}
+    assert gain == pytest.approx(np.log(2) + 0.95 * np.log(0.95) + 0.05 * np.log(0.05), abs=0.02)
+    asked = np.array([[0, 0, 0], [0, 0, 1], [2, 0, 0]], np.uint8)  # the last one misses a
+    told = tell_by_edge(network.layout, wider, rows, weights, asked)
+    np.testing.assert_allclose(told, [np.log(1.9), np.log(0.1), 0], atol=0.1)

@@ -252,6 +252,9 @@ class Tuning:
         "what an edge tells of the rows: 0.95 to 1.2 for an edge that is missing, at most 0.8 for "
         "two stuck columns, 0.4 for anything broader",
     )
+    edge_small: int = _number(
+        8, "nodes", "in a network of so few, one edge may explain all that is amiss"
+    )
     edge_uncopied: float = _number(
         0.45,
         "times the kind's own",

@@ -7,6 +7,7 @@ tables at once, and no single edge explains much of that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -84,6 +85,8 @@ def _explain_one(
     one = normalise_counts(layout, counts, uniform_tables(layout))
     total = float(kept.sum(dtype=np.float64))
     told = float(kept @ model.log_density(rows)) - float(counts @ np.log(one))
+    if layout.n_nodes <= tuning.edge_small:
+        return add_edge(layout, codes, kept)[1] * total / max(told, 1e-9)
     if told < tuning.edge_least * total:
         return 0.0
     likely = np.argsort(-apart)[: tuning.edge_nodes].tolist()
@@ -118,3 +121,61 @@ def is_no_kind(
         share = explained_by_edge(rows, codes, uncopied, model, tuning)
         is_explained &= share >= tuning.edge_uncopied
     return is_explained
+
+
+# --- networks of few nodes, where one edge may explain all that is amiss --------------------------
+
+
+def add_edge(layout: Layout, codes: Codes, weights: RowVector) -> tuple[Layout, float]:
+    """Return the layout with the edge that rows want most, and what it gains in nats a row.
+
+    All edges are tried; the layout is the same, and the gain 0, if none gains.
+    """
+    ancestors, best, wider = find_ancestors(layout), 0.0, layout
+    for child in range(layout.n_nodes):
+        *given, _ = layout.families[child]
+        for parent in range(layout.n_nodes):
+            if parent in layout.families[child] or child in ancestors[parent]:
+                continue
+            measured = measure_pair(layout, codes, weights, parent, child)
+            if measured is not None and measured[0] > best:
+                families = list(layout.families)
+                families[child] = (*given, parent, child)
+                best, wider = measured[0], replace(layout, families=tuple(families))
+    return wider, best
+
+
+def tell_by_edge(
+    layout: Layout, wider: Layout, codes: Codes, weights: RowVector, asked: Codes
+) -> Vector:
+    """Return how much likelier rows are, in nats, in a layout with an edge more; shape (k,).
+
+    Parameters
+    ----------
+    codes, weights : the rows that both layouts' tables are of.
+    asked : the rows that are asked about; shape (k, d).
+    """
+    told = np.zeros(len(asked))
+    for family, more in zip(layout.families, wider.families, strict=True):
+        if family != more:
+            shown = (asked[:, more] < np.array(layout.cards)[list(more)]).all(axis=1)
+            odds = [
+                _log_table(layout, each, codes, weights, asked[shown]) for each in (family, more)
+            ]
+            told[shown] += odds[1] - odds[0]
+    return told
+
+
+def _log_table(
+    layout: Layout, family: Sequence[int], codes: Codes, weights: RowVector, asked: Codes
+) -> Vector:
+    """Return the log-probability of the child in each row that is asked."""
+    cards = [layout.cards[c] for c in family]
+    shown = (codes[:, family] < np.array(cards)).all(axis=1)
+    joint = np.ravel_multi_index(tuple(codes[shown][:, family].T.astype(np.int64)), cards)
+    counts = np.bincount(joint, weights[shown], int(np.prod(cards))).reshape(-1, cards[-1])
+    at = np.ravel_multi_index(tuple(asked[:, family].T.astype(np.int64)), cards)
+    lines = counts[at // cards[-1]]
+    of_state = counts.ravel()[at]
+    log_table: Vector = np.log((of_state + 0.5 / cards[-1]) / (lines.sum(axis=1) + 0.5))
+    return log_table

@@ -129,6 +129,10 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
         tuning,
     )
     is_bad = stands_out | is_spoilt
+    if sample.rows.layout.n_nodes <= tuning.edge_small and is_bad.any():
+        coded = CodedRows(sample.rows, chosen.codes)
+        model = replace(search.population.model, is_bad=is_bad)
+        is_bad &= ~is_no_kind(coded, sample.base, sample.base, model, tuning)
     standing_out = float(shares[is_bad].sum())
     if standing_out > config.ceiling:
         is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)

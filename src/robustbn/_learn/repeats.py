@@ -108,6 +108,7 @@ def find_repeats(
     n_rows: float,
     trust: RowVector,
     tuning: Tuning,
+    most_surplus: float = np.inf,
 ) -> Repeats | None:
     """Find the rows whose number of copies cannot be chance.
 
@@ -116,12 +117,14 @@ def find_repeats(
     estimated. Taking its surplus away changes Q and n, so that is repeated until nothing changes:
     O(copies) a step. Copies are few steps away. Where a network is so small that its common rows
     are counted, and the tables do not quite fit, each step finds more of them and never ends: then
-    there is no telling, and None is returned.
+    there is no telling, and None is returned. So it is where more is in surplus than bad rows can
+    be: an edge that is missing from a network of three nodes makes most rows too many.
 
     Parameters
     ----------
     counts, n_rows : weighted counts of all rows, shape (M,), and what they weigh.
     trust : share of its weight that each of `copies` has in those counts.
+    most_surplus : the most that bad rows may weigh.
     """
     layout = copies.rows.layout
     seen = np.maximum(copies.weight, 1e-12)
@@ -134,12 +137,12 @@ def find_repeats(
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
         expected = (n_rows - float(gone.sum())) * np.exp(log_q + copies.pattern)
         likely = tuning.copies_slack * np.maximum(expected, 1e-12)
-        too_many = _is_no_chance(seen, likely, n_rows, tuning)
+        too_many = is_no_chance(seen, likely, n_rows, tuning)
         before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
         surplus = float((seen * (1 - factors)).sum())
         if step == 0:
             most = tuning.copies_runaway * max(surplus, tuning.copies_few * n_rows)
-        if surplus > most:
+        if surplus > min(most, most_surplus):
             return None
         if np.abs((factors - before) * seen).sum() < tuning.copies_settled * n_rows:
             break
@@ -154,7 +157,7 @@ def find_repeats(
     )
 
 
-def _is_no_chance(seen: Vector, lam: Vector, n_rows: float, tuning: Tuning) -> NDArray[np.bool_]:
+def is_no_chance(seen: Vector, lam: Vector, n_rows: float, tuning: Tuning) -> NDArray[np.bool_]:
     """Return which counts are too large for their Poisson means."""
     surprise = seen * np.log(seen / lam) - seen + lam
     is_rare: NDArray[np.bool_] = surprise > tuning.copies_surprise * np.log(max(n_rows, 2.0))

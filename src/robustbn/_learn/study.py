@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.even import even_weights, is_even, sum_weights
+from robustbn._core.expansion import normalise_counts, uniform_tables
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
 from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
+from robustbn._learn.edges import add_edge, tell_by_edge
 from robustbn._learn.proposals import Sample
-from robustbn._learn.repeats import Copies, find_copies, find_repeats
+from robustbn._learn.repeats import Copies, find_copies, find_repeats, is_no_chance
 from robustbn._learn.rounds import State
 from robustbn._learn.spectrum import RowSpectrum, find_spectrum
 from robustbn._rows.draw import drawing
@@ -201,8 +203,34 @@ class Study:
     def surest_repeats(self, copies: Copies) -> Repeats | None:
         """Return the rows that appear too often whatever the tables are; None if no telling."""
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
-        n = sum_weights(self.given) / self.effect
-        return find_repeats(copies, counts / self.effect, n, everywhere, self.config.tuning)
+        n, tuning = sum_weights(self.given) / self.effect, self.config.tuning
+        most = self.config.ceiling * n
+        found = find_repeats(copies, counts / self.effect, n, everywhere, tuning, most)
+        return None if found is None or self._would_be_common(found) else found
+
+    def _would_be_common(self, found: Repeats) -> bool:
+        """Whether rows appear too often only because the network lacks an edge.
+
+        Rows that the tables expect, if less often, are as common as they are once the edge is there
+        that all rows want most. Copies of rows that nobody expects are not.
+        """
+        tuning, n = self.config.tuning, sum_weights(self.given) / self.effect
+        layout = self.survey.rows.layout
+        if layout.n_nodes > tuning.edge_small or not len(found.factors):
+            return False
+        rows = self.load(found.codes)
+        q = normalise_counts(layout, self.survey.rows.count(self.given), uniform_tables(layout))
+        expected = n * np.exp(rows.project(np.log(q)[:, None])[:, 0].astype(np.float64))
+        seen, surplus = found.seen / self.effect, found.seen * (1 - found.factors)
+        if (surplus * (expected >= 1)).sum() <= 0.5 * surplus.sum():
+            return False
+        chosen = self.choose(tuning.edge_rows)
+        codes, weights = chosen.codes, chosen.pick(self.given)
+        wider, _ = add_edge(layout, codes, weights)
+        told = tell_by_edge(layout, wider, codes, weights, found.codes)
+        likely = tuning.copies_slack * expected * np.exp(told)
+        is_left = is_no_chance(seen, likely, n, tuning)
+        return bool(surplus[is_left].sum() < 0.5 * surplus.sum())
 
     def first_repeats(self, copies: Copies, chosen: Chosen) -> Weighed:
         """Return those rows if the others look at all like rows of a network; else none."""
@@ -229,8 +257,9 @@ class Study:
         trust = _multiply(chosen.pick(self.given), state.model.trust(chosen.rows))
         scale = self.n_rows / chosen.rows.n_rows / self.effect
         counts, n = chosen.rows.count(trust) * scale, sum_weights(trust) * scale
-        found = find_repeats(copies, counts, n, state.model.weigh(copies.rows), tuning)
-        if found is None:
+        most = self.config.ceiling * sum_weights(self.given) / self.effect
+        found = find_repeats(copies, counts, n, state.model.weigh(copies.rows), tuning, most)
+        if found is None or self._would_be_common(found):
             return before
         weighed = self.weigh(found)
         return weighed if chosen.pick(weighed.base).any() else before
