@@ -477,6 +477,15 @@ def test_copies_in_a_small_network_are_found_nevertheless():
     assert (fit.row_weights_[is_bad] < 0.5).mean() > 0.95
 
 
+def test_bad_rows_of_a_small_network_with_many_states_are_found_nevertheless():
+    """A table of many states fits anything: an edge has to pay for it."""
+    network = random_network("graph", 6, 60, (4, 6), random_state=1)
+    rows, is_bad = corrupt(sample(network, 20_000, 1), network, "network", 0.1, 2)
+    fit = RobustEstimator(network, random_state=0).fit(rows)
+    assert (fit.row_weights_[is_bad] < 0.5).mean() > 0.6
+    assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.05
+
+
 def test_a_row_is_likelier_by_what_the_edge_says():
     network, rows = lack_an_edge(20_000, 0.95)
     weights = np.ones(len(rows))

@@ -129,19 +129,23 @@ def is_no_kind(
 def add_edge(layout: Layout, codes: Codes, weights: RowVector) -> tuple[Layout, float]:
     """Return the layout with the edge that rows want most, and what it gains in nats a row.
 
-    All edges are tried; the layout is the same, and the gain 0, if none gains.
+    All edges are tried, each free number of their tables at its price: a table of many states fits
+    anything. The layout is the same, and the gain 0, if none gains.
     """
     ancestors, best, wider = find_ancestors(layout), 0.0, layout
+    n, cards = max(float(weights.sum(dtype=np.float64)), 2.0), np.array(layout.cards)
     for child in range(layout.n_nodes):
         *given, _ = layout.families[child]
         for parent in range(layout.n_nodes):
             if parent in layout.families[child] or child in ancestors[parent]:
                 continue
             measured = measure_pair(layout, codes, weights, parent, child)
-            if measured is not None and measured[0] > best:
+            n_free = float(np.prod(cards[given])) * (cards[parent] - 1) * (cards[child] - 1)
+            price = 0.5 * n_free * np.log(n) / n
+            if measured is not None and measured[0] - price > best:
                 families = list(layout.families)
                 families[child] = (*given, parent, child)
-                best, wider = measured[0], replace(layout, families=tuple(families))
+                best, wider = measured[0] - price, replace(layout, families=tuple(families))
     return wider, best
 
 
