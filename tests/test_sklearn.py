@@ -19,12 +19,9 @@ from robustbn.exceptions import DataError
 from robustbn.simulate import corrupt
 
 NO_QUOTA = "contamination is an upper limit: clean rows are all trusted, there is no quota to fill"
-COPIES = "a row with weight 2 is one row that counts twice; the same row twice may be a copy"
 EXCUSED = {
     "check_outliers_train": NO_QUOTA,
     "check_outliers_fit_predict": NO_QUOTA,
-    "check_sample_weight_equivalence_on_dense_data": COPIES,
-    "check_sample_weight_equivalence_on_sparse_data": COPIES,
 }
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.config import RobustConfig
+from robustbn._core.config import CEILING, RobustConfig
 from robustbn._core.even import even_weights, is_even, sum_weights
 from robustbn._core.expansion import normalise_counts, uniform_tables
 from robustbn._core.layout import Codes, take_rows
@@ -204,7 +204,7 @@ class Study:
         """Return the rows that appear too often whatever the tables are; None if no telling."""
         counts, everywhere = self.survey.rows.count(self.given), np.ones(len(copies.seen))
         n, tuning = sum_weights(self.given) / self.effect, self.config.tuning
-        most = self.config.ceiling * n
+        most = CEILING * n
         found = find_repeats(copies, counts / self.effect, n, everywhere, tuning, most)
         return None if found is None or self._would_be_common(found) else found
 
@@ -257,7 +257,7 @@ class Study:
         trust = _multiply(chosen.pick(self.given), state.model.trust(chosen.rows))
         scale = self.n_rows / chosen.rows.n_rows / self.effect
         counts, n = chosen.rows.count(trust) * scale, sum_weights(trust) * scale
-        most = self.config.ceiling * sum_weights(self.given) / self.effect
+        most = CEILING * sum_weights(self.given) / self.effect
         found = find_repeats(copies, counts, n, state.model.weigh(copies.rows), tuning, most)
         if found is None or self._would_be_common(found):
             return before
