@@ -22,8 +22,8 @@ STAGES = {  # function of the stage: (file, name)
     "settle": (("_learn/conductor.py", "_settle"),),
     "judge all rows": (("_rows/memory.py", "judge"),),
 }
-PASSES = ("encode", "count", "project", "score", "gram", "divide", "divide_apart",
-          "fingerprints", "sample")  # fmt: skip
+PASSES = ("encode", "count", "project", "score", "gram", "divide", "divide_apart", "odds",
+          "divide_in_two", "fingerprints", "sample")  # fmt: skip
 NOTE = (
     "One fit under Python's profiler, whose own cost is in the times; kernels on all CPUs. Stages "
     "and passes in milliseconds, with the number of passes in parentheses; `rest` of the passes is "
