@@ -46,42 +46,63 @@ inline float log_of(float x) {
     return float(power) * 0.693147181f + 2.0f * z * sum;
 }
 
-// For columns c < used, with e[r] = the sum over them of exp(y[r][c]): logs[r] = log e[r], y[r][c] =
-// weights[r] exp(y[r][c]) / e[r], masses[c] += the sum of that over the rows. Other columns become 0.
 // Rows are turned into columns and back, so that every step is one over many rows.
 template <int W>
-void divide_rows_of(int used, const float* weights, int n_rows, float* y, float* logs,
-                    double* masses) {
-    constexpr int lanes = 16;
-    alignas(64) float columns[W][BLOCK], largest[BLOCK], sum[BLOCK], share[BLOCK] = {};
+void to_columns(const float* y, int n_rows, float (&columns)[W][BLOCK]) {
     std::memset(columns, 0, sizeof columns);
     for (int r = 0; r < n_rows; ++r)
         for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
-    for (int r = 0; r < BLOCK; ++r) largest[r] = columns[0][r];
-    for (int c = 1; c < used; ++c)
+}
+
+// Columns from `used` on become 0.
+template <int W>
+void to_rows(float (&columns)[W][BLOCK], int used, int n_rows, float* y) {
+    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
+    for (int r = 0; r < n_rows; ++r)
+        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+}
+
+// largest = of some columns of each row; those columns = exp(column - largest); sum = their sum.
+template <int W>
+void exponentiate(float (&columns)[W][BLOCK], int begin, int end, float (&largest)[BLOCK],
+                  float (&sum)[BLOCK]) {
+    std::memcpy(largest, columns[begin], sizeof largest);
+    for (int c = begin + 1; c < end; ++c)
         for (int r = 0; r < BLOCK; ++r)
             largest[r] = columns[c][r] > largest[r] ? columns[c][r] : largest[r];
     for (int r = 0; r < BLOCK; ++r) sum[r] = 0.0f;
-    for (int c = 0; c < used; ++c)
+    for (int c = begin; c < end; ++c)
         for (int r = 0; r < BLOCK; ++r) {
             columns[c][r] = exp_negative(columns[c][r] - largest[r]);
             sum[r] += columns[c][r];
         }
+}
+
+// column *= share; mass += the sum of that over the rows.
+inline void share_out(float (&column)[BLOCK], const float (&share)[BLOCK], double& mass) {
+    constexpr int lanes = 16;
+    float parts[lanes] = {};
+    for (int r = 0; r < BLOCK; r += lanes)
+        for (int k = 0; k < lanes; ++k) {
+            column[r + k] *= share[r + k];
+            parts[k] += column[r + k];
+        }
+    for (int k = 0; k < lanes; ++k) mass += double(parts[k]);
+}
+
+// For columns c < used, with e[r] = the sum over them of exp(y[r][c]): logs[r] = log e[r], y[r][c] =
+// weights[r] exp(y[r][c]) / e[r], masses[c] += the sum of that over the rows. Other columns become 0.
+template <int W>
+void divide_rows_of(int used, const float* weights, int n_rows, float* y, float* logs,
+                    double* masses) {
+    alignas(64) float columns[W][BLOCK], largest[BLOCK], sum[BLOCK], share[BLOCK] = {};
+    to_columns(y, n_rows, columns);
+    exponentiate(columns, 0, used, largest, sum);
     for (int r = 0; r < BLOCK; ++r) largest[r] += log_of(sum[r]);
     std::memcpy(share, weights, size_t(n_rows) * sizeof(float));
     for (int r = 0; r < BLOCK; ++r) share[r] /= sum[r];
-    for (int c = 0; c < used; ++c) {
-        float parts[lanes] = {};
-        for (int r = 0; r < BLOCK; r += lanes)
-            for (int k = 0; k < lanes; ++k) {
-                columns[c][r + k] *= share[r + k];
-                parts[k] += columns[c][r + k];
-            }
-        for (int k = 0; k < lanes; ++k) masses[c] += double(parts[k]);
-    }
-    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
-    for (int r = 0; r < n_rows; ++r)
-        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+    for (int c = 0; c < used; ++c) share_out(columns[c], share, masses[c]);
+    to_rows(columns, used, n_rows, y);
     std::memcpy(logs, largest, size_t(n_rows) * sizeof(float));
 }
 
@@ -92,9 +113,7 @@ void divide_rows_apart_of(int used, const float* weights, const float* against, 
                           double* masses, double* logs) {
     constexpr int lanes = 16;
     alignas(64) float columns[W][BLOCK], given[BLOCK] = {}, minus[BLOCK] = {};
-    std::memset(columns, 0, sizeof columns);
-    for (int r = 0; r < n_rows; ++r)
-        for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
+    to_columns(y, n_rows, columns);
     std::memcpy(given, weights, size_t(n_rows) * sizeof(float));
     std::memcpy(minus, against, size_t(n_rows) * sizeof(float));
     for (int c = 0; c < used; ++c) {
@@ -114,9 +133,7 @@ void divide_rows_apart_of(int used, const float* weights, const float* against, 
             logs[c] += double(sums[k]);
         }
     }
-    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
-    for (int r = 0; r < n_rows; ++r)
-        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+    to_rows(columns, used, n_rows, y);
 }
 
 // Columns of two sides, c < first and first <= c < used; e0[r] and e1[r] = the sums over each of
@@ -126,24 +143,10 @@ void divide_rows_apart_of(int used, const float* weights, const float* against, 
 template <int W>
 void divide_rows_in_two_of(int first, int used, float intercept, float slope, const float* weights,
                            int n_rows, float* y, float* odds, double* masses) {
-    constexpr int lanes = 16;
     alignas(64) float columns[W][BLOCK], largest[2][BLOCK], sum[2][BLOCK], found[BLOCK];
-    std::memset(columns, 0, sizeof columns);
-    for (int r = 0; r < n_rows; ++r)
-        for (int c = 0; c < W; ++c) columns[c][r] = y[r * W + c];
-    for (int side = 0; side < 2; ++side) {
-        const int begin = side ? first : 0, end = side ? used : first;
-        float *most = largest[side], *total = sum[side];
-        std::memcpy(most, columns[begin], sizeof columns[begin]);
-        for (int c = begin + 1; c < end; ++c)
-            for (int r = 0; r < BLOCK; ++r) most[r] = columns[c][r] > most[r] ? columns[c][r] : most[r];
-        for (int r = 0; r < BLOCK; ++r) total[r] = 0.0f;
-        for (int c = begin; c < end; ++c)
-            for (int r = 0; r < BLOCK; ++r) {
-                columns[c][r] = exp_negative(columns[c][r] - most[r]);
-                total[r] += columns[c][r];
-            }
-    }
+    to_columns(y, n_rows, columns);
+    exponentiate(columns, 0, first, largest[0], sum[0]);
+    exponentiate(columns, first, used, largest[1], sum[1]);
     for (int r = 0; r < BLOCK; ++r)
         found[r] = (largest[1][r] - largest[0][r]) + (log_of(sum[1][r]) - log_of(sum[0][r]));
     std::memcpy(odds, found, size_t(n_rows) * sizeof(float));
@@ -156,19 +159,8 @@ void divide_rows_in_two_of(int first, int used, float intercept, float slope, co
         sum[0][r] = given[r] * (v > 0.0f ? e * sure : sure) / sum[0][r];
         sum[1][r] = given[r] * (v > 0.0f ? sure : e * sure) / sum[1][r];
     }
-    for (int c = 0; c < used; ++c) {
-        const float* share = sum[c < first ? 0 : 1];
-        float parts[lanes] = {};
-        for (int r = 0; r < BLOCK; r += lanes)
-            for (int k = 0; k < lanes; ++k) {
-                columns[c][r + k] *= share[r + k];
-                parts[k] += columns[c][r + k];
-            }
-        for (int k = 0; k < lanes; ++k) masses[c] += double(parts[k]);
-    }
-    for (int c = used; c < W; ++c) std::memset(columns[c], 0, sizeof columns[c]);
-    for (int r = 0; r < n_rows; ++r)
-        for (int c = 0; c < W; ++c) y[r * W + c] = columns[c][r];
+    for (int c = 0; c < used; ++c) share_out(columns[c], sum[c < first ? 0 : 1], masses[c]);
+    to_rows(columns, used, n_rows, y);
 }
 
 void divide_rows(int width, int used, const float* weights, int n_rows, float* y, float* logs,

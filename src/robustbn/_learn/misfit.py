@@ -99,7 +99,7 @@ def is_misfit(study: Study, model: RowModel, uncopied: RowVector) -> bool:
     given = study.given[chosen.which]
     filtered = filtered_rows_as_kind(chosen.rows, given, model)
     models = [model] if filtered is None else [model, filtered]
-    rows = CodedRows(chosen.rows, study.survey.codes[chosen.which])
+    rows = CodedRows(chosen.rows, chosen.codes)
     weights = given, uncopied[chosen.which]
     return any(is_no_kind(rows, *weights, each, tuning).any() for each in models)
 
@@ -122,7 +122,7 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
     stands_out = accept(standings, shares, is_exhausted, tuning)
     is_spoilt = find_spoilt(
         sample.rows.layout,
-        study.survey.codes[chosen.which],
+        chosen.codes,
         sample.base,
         search.population.shares,
         stands_out,
