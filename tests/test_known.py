@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from robustbn import RobustEstimator, example_network, random_network, sample
+from robustbn import RobustEstimator, example_network, random_network, sample, write_network
 from robustbn._core.expansion import normalise_counts
 from robustbn.adversary import corrupt
 from robustbn.cli import main
@@ -253,6 +253,23 @@ def test_the_command_line_takes_what_is_known(table):
     assert wrong.exit_code == 2
     assert "write 1 or good" in wrong.stderr
     assert "no such column" in run("fit", "example:alarm", table, "--known", "x").stderr
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_the_column_of_known_rows_is_context_only_if_asked_for(is_asked, tmp_path):
+    network = random_network("tree", 6, random_state=0)
+    rows, is_bad = corrupt(sample(network, 600, 0), network, "product", 0.1, random_state=0)
+    write_network(network, tmp_path / "tree.json")
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*network.nodes, "checked", "site"])
+        for row, bad in zip(rows, is_bad, strict=True):
+            states = [network.states[n][c] for n, c in zip(network.nodes, row, strict=True)]
+            writer.writerow([*states, "bad" if bad else "", "away" if bad else "here"])
+    asked = ("--context", "checked,site") if is_asked else ()
+    call = ("fit", tmp_path / "tree.json", tmp_path / "rows.csv", "--known", "checked", "--json")
+    where = json.loads(run(*call, *asked).stdout)["where"]
+    assert {origin["column"] for origin in where} == ({"checked"} if is_asked else set()) | {"site"}
 
 
 def test_the_command_line_trusts_a_kind_and_asks(alarm, dirty, tmp_path):

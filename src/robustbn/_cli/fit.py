@@ -353,12 +353,10 @@ def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
             outputs.leave_out(name)
 
 
-def _fit(job: Job, steps: Steps) -> RobustEstimator:
-    """Fit to the table: read at once, or in stretches if it is large."""
+def _make_estimator(job: Job) -> RobustEstimator:
+    """Return the estimator, with the settings of the command line."""
     from robustbn._core.config import Streaming
-    from robustbn._learn.places import Watch
     from robustbn.estimator import RobustEstimator
-    from robustbn.exceptions import RobustBNError
 
     options = job.options
     estimator = RobustEstimator(
@@ -382,6 +380,15 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     )
     if options["backend"] is not None:  # an earlier spelling
         estimator.set_params(backend=options["backend"])
+    return estimator
+
+
+def _fit(job: Job, steps: Steps) -> RobustEstimator:
+    """Fit to the table: read at once, or in stretches if it is large."""
+    from robustbn._learn.places import Watch
+    from robustbn.exceptions import RobustBNError
+
+    options, estimator = job.options, _make_estimator(job)
 
     def tell(done: Round) -> None:
         steps.tell(f"fitting: round {done.number}, {done.removed:.1%} distrusted")
@@ -390,10 +397,12 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         steps.tell(f"{what}: {done} of {of} parts")
 
     table: Any = job.table_path
-    doing = f"fitting {name_of(job.table_path)}, read in stretches"
-    known = read_known(job.table_path, options["known"], job.config)
+    doing = f"fitting {name_of(table)}, read in stretches"
+    known = read_known(table, options["known"], job.config)
     if estimator._find_place(table) == "memory":
-        table = read_rows(job.table_path, job.network, job.config, steps, has_context=True)
+        table = read_rows(
+            table, job.network, job.config, steps, has_context=True, known=options["known"]
+        )
         doing = f"fitting {len(table):,} rows"
     with steps.step("fit", doing):
         try:

@@ -213,12 +213,15 @@ def read_rows(
     steps: Steps,
     *,
     has_context: bool = False,
+    known: str | None = None,
 ) -> Table:
     """Read a table as codes, and show how far that is.
 
     Parameters
     ----------
     has_context : whether columns beside the network are looked at as `config` says.
+    known : the column of --known. It says which rows are bad, not where they come from, so it is
+        context only if `config` names it.
     """
     from robustbn._tables.encode import require_rows
     from robustbn._tables.sources import open_table
@@ -237,6 +240,8 @@ def read_rows(
         watched = replace(source, stretches=read)
         table = encode_source(watched, network, config, is_later=not has_context)
         require_rows(len(table))
+    if known is not None and config.context is None:
+        table = replace(table, aside=table.aside.without_context(known))
     return table
 
 

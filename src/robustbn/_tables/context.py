@@ -198,6 +198,10 @@ class Aside:
         """Return what is left once rows are judged otherwise: counts of context are not."""
         return self if self.counted is None else replace(self, counted=None, is_forgotten=True)
 
+    def without_context(self, name: str) -> Aside:
+        """Return the same without a column of context."""
+        return replace(self, context=tuple(each for each in self.context if each.name != name))
+
     def of(self, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
         """Return the names of some rows, by their numbers, or of all of them; None if missing."""
         if self.numbers is None:
