@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,12 @@ from robustbn import (
     read_table,
     sample,
     total_variation,
+    write_network,
 )
+from robustbn._core.tuning import TUNING
+from robustbn._learn.counting import log_likelihood_of_rows
+from robustbn._rows.holes import gather
+from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
 from robustbn.cli import main
 from robustbn.exceptions import DataError
@@ -368,6 +374,48 @@ def test_the_command_line_tells_and_takes_the_ways(alarm, dirty, tmp_path):
         main, ["inspect", str(tmp_path / "rows.csv")], catch_exceptions=False
     )
     assert "missing" in inspected.stdout
+
+
+def test_score_by_a_network_gives_the_likelihood_of_what_a_row_shows(tmp_path):
+    network = random_network("tree", 5, random_state=0)
+    rows = with_holes(sample(network, 200, 1), 0.3)
+    write_network(network, tmp_path / "tree.json")
+    as_frame(network, rows).to_csv(tmp_path / "rows.csv", index=False)
+    found = score_rows(tmp_path)
+    every = np.stack(np.meshgrid(*[[0, 1]] * 5, indexing="ij"), -1).reshape(-1, 5)
+    whole = load_rows(network, every.astype(np.uint8))
+    joint = np.exp(log_likelihood_of_rows(whole, network.probabilities))
+    shows = ((every == rows[:, None]) | np.isnan(rows)[:, None]).all(axis=2)
+    written = pd.read_csv(tmp_path / "judged.csv")["log_likelihood"]
+    np.testing.assert_allclose(written, np.log(shows @ joint), atol=1e-5)
+    assert found["mean_log_likelihood"] == pytest.approx(written.mean(), abs=1e-5)
+    assert found["rows"] == 200
+    assert found["rows_impossible"] == found["rows_sampled"] == 0
+
+
+def test_score_tells_of_rows_that_miss_too_many_values_for_a_likelihood(tmp_path, monkeypatch):
+    small = replace(TUNING, completion_largest_table=2)
+    monkeypatch.setitem(gather.__kwdefaults__, "tuning", small)
+    network = random_network("tree", 12, random_state=0)
+    rows = sample(network, 20, 1).astype(float)
+    rows[3] = np.nan
+    write_network(network, tmp_path / "tree.json")
+    as_frame(network, rows).to_csv(tmp_path / "rows.csv", index=False)
+    found = score_rows(tmp_path)
+    written = pd.read_csv(tmp_path / "judged.csv")["log_likelihood"]
+    assert np.isnan(written[3])
+    assert found["mean_log_likelihood"] == pytest.approx(np.delete(written, 3).mean(), abs=1e-5)
+    assert (found["rows_impossible"], found["rows_sampled"]) == (0, 1)
+    assert 3 not in [row["row"] for row in found["worst"]]
+    call = ["score", str(tmp_path / "tree.json"), str(tmp_path / "rows.csv")]
+    assert "1 row misses too many values" in CliRunner().invoke(main, call).stdout
+
+
+def score_rows(folder):
+    call = ["score", "tree.json", "rows.csv", "-o", "judged.csv"]
+    call = [str(folder / word) if "." in word else word for word in call]
+    done = CliRunner().invoke(main, [*call, "--json"], catch_exceptions=False)
+    return json.loads(done.stdout)
 
 
 def test_codes_never_stand_for_missing_values_by_accident(alarm, rows):

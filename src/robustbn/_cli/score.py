@@ -40,6 +40,7 @@ from robustbn._core.elsewhere import name_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from robustbn._core.protocols import RowVector
     from robustbn._tables.coded import Table
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
@@ -152,29 +153,30 @@ def _judge_by_likelihood(
     options: dict[str, Any],
     steps: Steps,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from robustbn._learn.counting import log_likelihood_of_rows
-    from robustbn._rows.memory import load_rows
+    from robustbn._learn.counting import log_likelihood_of_table
 
     table = read_rows(path, network, build_config(reading, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
-        rows = load_rows(network, table.codes, n_threads=options["jobs"])
-        found = log_likelihood_of_rows(rows, network.probabilities)
-    values = table.spread(found)
-    lowest = np.argsort(values, kind="stable")[: min(MOST_ROWS, len(table))]
+        values = table.spread(log_likelihood_of_table(network, table, n_threads=options["jobs"]))
+    found = values[~np.isnan(values)]  # of all rows but those left out, or with too many holes
+    lowest = np.argsort(values, kind="stable")[: min(MOST_ROWS, len(found))]
     is_possible = np.isfinite(found)
     facts = {
         "judged": "log_likelihood",
         **_rows_of(table),
-        "mean_log_likelihood": float(found.mean(dtype=np.float64)),
-        "mean_of_possible_rows": float(found[is_possible].mean(dtype=np.float64))
-        if is_possible.any()
-        else None,
+        "mean_log_likelihood": _mean(found),
+        "mean_of_possible_rows": _mean(found[is_possible]),
         "rows_impossible": int((~is_possible).sum()),
+        "rows_sampled": len(table) - len(found),
         "worst": []
         if options["no_rows"]
         else [{"row": int(i), "log_likelihood": float(values[i])} for i in lowest],
     }
     return facts, {"row": np.arange(len(values)), "log_likelihood": values}
+
+
+def _mean(values: RowVector) -> float | None:
+    return float(values.mean(dtype=np.float64)) if len(values) else None
 
 
 def _rows_of(table: Table) -> dict[str, int]:
@@ -201,11 +203,16 @@ def _show(console: Console, facts: Any) -> None:
         title = "trust  least trusted rows, and why"
     else:
         lines["judged by"] = "log-likelihood; a model (fit --model) would say which to distrust"
-        lines["mean"] = f"{facts['mean_log_likelihood']:.4f}"
+        mean = facts["mean_log_likelihood"]
+        lines["mean"] = None if mean is None else f"{mean:.4f}"
         if facts["rows_impossible"]:
             rest = facts["mean_of_possible_rows"]
             others = "" if rest is None else f"; the mean of the others is {rest:.4f}"
             lines["impossible"] = f"{facts['rows_impossible']:,} rows, by the tables{others}"
+        if facts["rows_sampled"]:
+            n = facts["rows_sampled"]
+            few = "1 row misses" if n == 1 else f"{n:,} rows miss"
+            lines["no answer"] = f"{few} too many values that depend on each other to sum over"
         texts = [f"{w['log_likelihood']:.2f}" for w in facts["worst"]]
         title = "log-likelihood, lowest first"
     print_facts(console, lines)

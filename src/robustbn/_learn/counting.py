@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from robustbn._core.expansion import log_probabilities, normalise_counts
 from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._tables.coded import Table
+from robustbn.network import BayesianNetwork
 
 
 def fit_by_counting(
@@ -20,3 +23,22 @@ def fit_by_counting(
 def log_likelihood_of_rows(rows: Rows, probabilities: Vector) -> RowVector:
     """Return `log P(row)` for each row; shape (N,). One pass."""
     return rows.project(log_probabilities(probabilities)[:, None])[:, 0]
+
+
+def log_likelihood_of_table(
+    network: BayesianNetwork,
+    table: Table,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+) -> RowVector:
+    """Return `log P(what the row shows)` for each row; shape (N,).
+
+    It is NaN for a row that misses too many connected values for an exact sum.
+    """
+    q = network.probabilities
+    rows = load_rows(network, table.codes, kernels, n_threads, holed=table.holed)
+    found = log_likelihood_of_rows(rows, q)
+    if not table.holed:
+        return found
+    holes = gather_holes(network, table.codes, None, kernels, n_threads)
+    return found + holes.posterior(table.codes, q).log_likelihoods

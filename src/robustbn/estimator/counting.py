@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.protocols import RowVector
-from robustbn._learn.counting import fit_by_counting, log_likelihood_of_rows
+from robustbn._learn.counting import fit_by_counting, log_likelihood_of_table
 from robustbn._learn.filling import completing, describe_completion
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._tables.coded import as_weights
@@ -114,9 +114,5 @@ class MaximumLikelihoodEstimator(TableEstimator):
 
     def score_samples(self, X: Any) -> RowVector:
         """Return the log-likelihood of each row; shape (N,)."""
-        q = self._fitted().probabilities
-        table = self._encode(X)
-        found = log_likelihood_of_rows(self._load(table), q)
-        if table.holed:
-            found = found + self._gather(table).posterior(table.codes, q).log_likelihoods
-        return table.spread(found)
+        network, table = self._fitted(), self._encode(X)
+        return table.spread(log_likelihood_of_table(network, table, self.kernels, self.n_threads))
