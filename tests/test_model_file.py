@@ -61,6 +61,20 @@ def test_a_model_comes_back_as_it_was(fitted, dirty, tmp_path, name):
     assert again.moved().equals(fitted.moved())
 
 
+@pytest.mark.parametrize("is_uneven", [False, True])
+def test_a_model_keeps_how_rows_are_repeated(is_uneven, tmp_path):
+    network = robustbn.random_network("tree", 20, random_state=0)
+    rows = robustbn.sample(network, 4_000, 1)
+    copied = np.repeat(rows, np.where(rows[:, 0] == 0, 1, 5) if is_uneven else 3, axis=0)
+    fit = RobustEstimator(network, random_state=0).fit(copied)
+    fit.save(tmp_path / "model.json")
+    again = RobustEstimator.load(tmp_path / "model.json")
+    assert fit._fit.effect == (1 if is_uneven else 3)
+    assert (fit._fit.repetition.uneven is not None) == is_uneven
+    assert again._fit.repetition == fit._fit.repetition
+    assert again._say_few_rows() == fit._say_few_rows()
+
+
 def test_a_model_judges_the_same_on_another_backend(fitted, dirty, tmp_path):
     fitted.save(tmp_path / "model.json")
     again = RobustEstimator.load(tmp_path / "model.json").set_params(backend="numpy")
@@ -229,6 +243,8 @@ def test_no_change_of_a_value_gives_anything_but_a_model_or_our_error(
         (["fit", "rounds", 0, "wall_s"], "x", r"fit.rounds\[0\].wall_s must be seconds; found 'x'"),
         (["fit", "converged"], "yes", "fit.converged must be true or false; found 'yes'"),
         (["fit", "mixture", "is_bad"], [1], "fit.mixture.is_bad must be true or false for each"),
+        (["fit", "repetition"], [], r"fit.repetition must be an object or null; found \[\]"),
+        (["fit", "repetition"], {"effect": 0.5}, "fit.repetition.effect must be a number from 1"),
         (["fit", "misfit"], [], r"fit.misfit must be an object or null; found \[\]"),
         (["reading", "n_missing"], {"a": None}, "reading.n_missing must be a number of rows for"),
         (["reading", "config", "others"], 0.5, "reading.config.others must be a state for each"),

@@ -173,7 +173,7 @@ def describe_verdict(verdict: Verdict) -> dict[str, Any]:
         "threshold": verdict.threshold,
         "stopped": verdict.stopped,
         "misfit": describe_misfit(verdict.misfit),
-        "repetition": None if verdict.repetition is None else asdict(verdict.repetition),
+        "repetition": describe_repetition(verdict.repetition),
     }
 
 
@@ -190,6 +190,11 @@ def build_verdict(document: Any, layout: Layout, fingerprint: Fingerprint) -> Ve
             misfit=build_misfit(document.get("misfit")),
             repetition=build_repetition(document.get("repetition")),
         )
+
+
+def describe_repetition(repetition: Repetition | None) -> dict[str, Any] | None:
+    """Return how rows are repeated as plain values."""
+    return None if repetition is None else asdict(repetition)
 
 
 def build_repetition(document: Any) -> Repetition | None:

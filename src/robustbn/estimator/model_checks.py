@@ -25,6 +25,10 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and 0 <= value <= MOST_IN_FILE
 
 
+def _is_from_one(value: Any) -> bool:
+    return _is_number(value) and value >= 1
+
+
 def _is_share(value: Any) -> bool:
     return _is_number(value) and -1e-6 <= value <= 1 + 1e-6
 
@@ -106,6 +110,16 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "fit.inferred.left": (_is_number, "a number"),
     "fit.inferred.n_sampled": (_is_count, "a number of rows"),
     "fit.inferred.n_impossible": (_is_count, "a number of rows"),
+    "fit.repetition.is_design": (_is_truth, "true or false"),
+    "fit.repetition.is_counted": (_is_truth, "true or false"),
+    "fit.repetition.share": (_is_share, "a share"),
+    "fit.repetition.divisor": (_is_whole, "a whole number"),
+    "fit.repetition.effect": (_is_from_one, "a number from 1"),
+    "fit.repetition.uneven": (_maybe(lambda value: isinstance(value, dict)), "an object or null"),
+    "fit.repetition.uneven.node": (_is_text, "text"),
+    "fit.repetition.uneven.state": (_is_text, "text"),
+    "fit.repetition.uneven.times": (_is_number, "a number"),
+    "fit.repetition.uneven.elsewhere": (_is_number, "a number"),
     "fit.causes[].name": (_is_text, "text"),
     "fit.causes[].columns": (_list_of(_is_text), "a list of names"),
     "fit.causes[].confidence": (_is_share, "a share"),
@@ -118,6 +132,7 @@ KINDS_OF_PARTS: Mapping[str, tuple[type, ...]] = {
     "fit.rounds": (list,),
     "fit.misfit": (dict, type(None)),
     "fit.inferred": (dict, type(None)),
+    "fit.repetition": (dict, type(None)),
     "fit.causes": (list,),
 }
 

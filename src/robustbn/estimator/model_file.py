@@ -22,10 +22,12 @@ from robustbn._core.documents import (
     build_inferred,
     build_misfit,
     build_model,
+    build_repetition,
     build_rounds,
     describe_inferred,
     describe_misfit,
     describe_model,
+    describe_repetition,
     describe_rounds,
     explaining,
     read_array,
@@ -181,6 +183,7 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
         "status": fit.status,
         "misfit": describe_misfit(fit.misfit),
         "inferred": describe_inferred(fit.inferred),
+        "repetition": describe_repetition(fit.repetition),
     }
 
 
@@ -207,6 +210,7 @@ def build_fit(
             status=str(document["status"]),
             misfit=build_misfit(document.get("misfit")),
             inferred=build_inferred(document.get("inferred"), layout),
+            repetition=build_repetition(document.get("repetition")),
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain
