@@ -24,11 +24,17 @@ from distributed import Client, LocalCluster
 
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
+from robustbn._core.expansion import normalise_counts
 from robustbn._core.protocols import TwoSides
+from robustbn._core.tuning import TUNING
+from robustbn._learn.completion import complete
 from robustbn._learn.conductor import fit_robustly, learn, verify
-from robustbn._rows.dask import is_on_dask, load_on_dask
+from robustbn._rows.dask import RowsOnDask, is_on_dask, load_on_dask
 from robustbn._rows.dask import load as loading
-from robustbn._rows.dask.questions import add
+from robustbn._rows.dask import partition as dask_partition
+from robustbn._rows.dask.partition import Reader, _hold
+from robustbn._rows.dask.questions import add, visit
+from robustbn._rows.holes import gather
 from robustbn._rows.memory import RowsInMemory
 from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
@@ -469,3 +475,94 @@ def test_rows_that_miss_values_are_learned_from_on_a_cluster(cluster):
     assert here.reading_.n_holes == there.reading_.n_holes > 10_000
     assert there.inferred_.is_converged
     np.testing.assert_allclose(there.counts_, here.counts_, rtol=1e-4, atol=1e-2)
+
+
+# --- rows that miss values, without a cluster -----------------------------------------------------
+
+
+class PartitionsHere:
+    """Partitions in this process, asked as a worker would ask those it holds."""
+
+    def __init__(self, held):
+        self.held, self.n_rows = held, sum(len(each.codes) for each in held)
+
+    def ask(self, what, question, *, weights=None, given=None):
+        total, answers = visit(question, self.held, given)
+        return np.zeros(0) if total is None else total[0] + total[1], answers
+
+
+@pytest.fixture
+def holed_rows(monkeypatch):
+    """Rows in three partitions that miss so many values that some questions are sampled."""
+    small = replace(TUNING, completion_largest_table=8, completion_sweeps=128)
+    monkeypatch.setitem(gather.__kwdefaults__, "tuning", small)
+    network = robustbn.random_network("graph", 20, 100, random_state=0)
+    codes = robustbn.sample(network, 600, random_state=0)
+    codes[np.random.default_rng(0).random(codes.shape) < 0.4] = 2
+    codes[200:400] = codes[:200]  # the same questions in two partitions
+    table = robustbn.read_table(np.where(codes == 2, np.nan, codes), network)
+    reader = Reader(network, table.reading.config, "native")
+    parts = [robustbn.read_table(np.where(c == 2, np.nan, c), network) for c in np.split(codes, 3)]
+    held = [_hold([part], k, reader) for k, part in enumerate(parts)]
+    rows = RowsOnDask(network, PartitionsHere(held), table.reading, np.empty(0, int), "native")
+    return rows, RowsInMemory(network, codes, "native", 1, tuple(range(20)))
+
+
+def trust_half(rows):
+    return np.full(rows.n_rows, 0.5, np.float32)
+
+
+def test_on_a_cluster_it_is_known_before_the_first_step_what_is_sampled(holed_rows):
+    there, here = (rows.judge(trust_half, None, gathers=True).holes for rows in holed_rows)
+    assert there.n_sampled == here.n_sampled > 50
+
+
+def test_on_a_cluster_sampled_values_have_their_errors(holed_rows):
+    there, here = (rows.judge(trust_half, None, gathers=True).holes for rows in holed_rows)
+    q = holed_rows[0].network.probabilities
+    found, expected = there.expect(q), here.expect(q)
+    errors = np.hypot(found.standard_errors, expected.standard_errors)
+    off = (found.counts - expected.counts)[errors > 0.01] / errors[errors > 0.01]
+    assert 0.6 < np.sqrt(np.mean(off**2)) < 1.6
+    assert found.standard_errors.sum() < expected.standard_errors.sum()  # drawn anew in each part
+    np.testing.assert_array_equal(there.expect(q).counts, found.counts)
+
+
+def test_on_a_cluster_no_step_is_stretched_where_values_are_sampled(holed_rows):
+    rows = holed_rows[0]
+    judged, layout = rows.judge(trust_half, None, gathers=True), rows.network.layout
+    told = []
+
+    def tables_from(counts):
+        return normalise_counts(layout, counts, 0.5)
+
+    found = complete(
+        layout,
+        judged.counts,
+        judged.holes,
+        tables_from(judged.counts),
+        tables_from,
+        tell=lambda n_steps, left: told.append(n_steps),
+    )
+    assert found.is_converged
+    assert found.sampling_errors is not None
+    assert told == list(range(2, found.n_steps + 1))  # with stretched ones between: 2, 5, ...
+
+
+def test_what_rows_with_holes_ask_is_gathered_once_a_verdict(holed_rows, monkeypatch):
+    rows, gathered = holed_rows[0], []
+
+    def counting(*given, **settings):
+        gathered.append(settings["seed"])
+        return gather(*given, **settings)
+
+    monkeypatch.setattr(dask_partition, "gather", counting)
+    holes = rows.judge(trust_half, None, gathers=True).holes
+    q = rows.network.probabilities
+    found = [holes.expect(q).counts for _ in range(3)]
+    assert gathered == [0, 1, 2]
+    rows.partitions.held[1] = pickle.loads(pickle.dumps(rows.partitions.held[1]))  # noqa: S301
+    np.testing.assert_array_equal(holes.expect(q).counts, found[0])  # as if it had moved
+    assert gathered == [0, 1, 2, 1]
+    rows.judge(trust_half, None, gathers=True)
+    assert [len(each.asked) for each in rows.partitions.held] == [1, 1, 1]

@@ -58,7 +58,8 @@ def load_on_dask(
     """Have the workers of a cluster read and encode a table, and return its rows.
 
     The cluster is the one of the current `distributed.Client`. Memory on the workers: N d bytes of
-    codes, and the packed rows; on the host: nothing that grows with N.
+    codes, the packed rows, and the distinct questions of rows that miss values; on the host:
+    nothing that grows with N.
 
     Parameters
     ----------

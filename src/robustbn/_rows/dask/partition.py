@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
+from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Rows
+from robustbn._core.protocols import Rows, RowVector
+from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.coded import Table
 from robustbn._tables.groups import RawContext
@@ -70,7 +72,8 @@ class PartitionPiece:
 class Partition:
     """The rows of a partition, as a worker holds them: codes, and the same rows packed.
 
-    When it moves to another worker, the codes travel and are packed there.
+    When it moves to another worker, the codes travel; they are packed there, and what they ask is
+    gathered again.
     """
 
     layout: Layout
@@ -78,11 +81,40 @@ class Partition:
     codes: Codes
     found: FoundInPartition
     pieces: tuple[PartitionPiece, ...] = ()
+    number: int = 0
 
     @cached_property
     def rows(self) -> Rows:
         """The rows as the kernels holds them."""
         return load_kernels(self.kernels).encode(self.layout, self.codes, _n_threads())
+
+    @cached_property
+    def asked(self) -> dict[str, Holes]:
+        """What the rows that miss values ask, by the name of the last verdict on them."""
+        return {}
+
+    def gather(self, verdict: str, weigh: Callable[[], RowVector]) -> Holes:
+        """Return what the rows that miss values ask: gathered once, until there is a new verdict.
+
+        What is sampled is drawn by the number of the partition: the same question in two of them
+        is answered twice, so that the variances of both add up.
+
+        Parameters
+        ----------
+        verdict : its name.
+        weigh : returns the weight of each row by this verdict.
+        """
+        if verdict not in self.asked:
+            self.asked.clear()
+            self.asked[verdict] = gather(
+                self.layout,
+                self.codes,
+                weigh(),
+                _n_threads(),
+                engine=self.kernels,
+                seed=self.number,
+            )
+        return self.asked[verdict]
 
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -91,7 +123,7 @@ class Partition:
         """Tell Dask what it holds, the packed rows included."""
         packed = getattr(self.__dict__.get("rows"), "packed", None)
         own = 0 if packed is None else packed.nbytes
-        own += self.found.name_bytes
+        own += self.found.name_bytes + sum(holes.n_bytes for holes in self.asked.values())
         own += sum(raw.codes.nbytes for piece in self.pieces for raw in piece.context)
         return self.codes.nbytes + self.found.dropped.nbytes + own + 1000
 
@@ -207,7 +239,7 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
         {name: why for t in tables for name, why in t.aside.damaged.items()},
         sum(column.nbytes for piece in pieces for column in piece.names.values()),
     )  # fmt: skip
-    partition = Partition(layout, reader.kernels, codes, found_here, pieces)
+    partition = Partition(layout, reader.kernels, codes, found_here, pieces, number)
     try:
         partition.rows  # noqa: B018 - packs them
     except DataError as error:  # a plain one, because it has to travel

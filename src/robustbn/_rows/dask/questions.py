@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, RowVector, TwoSides, Vector
 from robustbn._rows.dask.partition import FoundInPartition, Partition
-from robustbn._rows.holes import gather
 
 T = TypeVar("T")
 Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
@@ -75,31 +74,43 @@ def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector,
 def judge_rows(
     weigh: Callable[[Rows], RowVector],
     keeps_trust: bool,
+    verdict: str | None,
     partition: Partition,
     weights: RowVector | None,
-) -> tuple[Vector, tuple[float, RowVector | None]]:
-    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept."""
+) -> tuple[Vector, tuple[float, float, RowVector | None]]:
+    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept.
+
+    With the name of a verdict, what rows that miss values ask is gathered, and the weight of the
+    questions that are sampled is returned before the trust.
+    """
     trust = weigh(partition.rows)
     judged = trust if weights is None else trust * weights
     total = float(judged.sum(dtype=np.float64))
-    return partition.rows.count(judged), (total, trust if keeps_trust else None)
+    n_sampled = 0.0
+    if verdict is not None:
+        n_sampled = partition.gather(verdict, lambda: judged).n_sampled
+    return partition.rows.count(judged), (total, n_sampled, trust if keeps_trust else None)
 
 
 def expect_rows(
     weigh: Callable[[Rows], RowVector],
+    verdict: str,
     q: Vector,
     partition: Partition,
     weights: RowVector | None,
-) -> tuple[Vector, tuple[float, float, float]]:
-    """Return the expected counts of the families that miss a value, under tables q.
+) -> tuple[Vector, tuple[float, float]]:
+    """Return the expected counts of the families that miss a value, and their variances.
 
-    And the log-likelihood of what they show, the weight that is impossible, and that is sampled.
+    And the log-likelihood of what they show under the tables q, and the weight that is impossible.
     """
-    trust = weigh(partition.rows)
-    judged = trust if weights is None else trust * weights
-    holes = gather(partition.layout, partition.codes, judged, engine=partition.kernels)
-    found = holes.expect(q)
-    return found.counts, (found.log_likelihood, found.n_impossible, holes.n_sampled)
+
+    def judge() -> RowVector:
+        trust = weigh(partition.rows)
+        return trust if weights is None else trust * weights
+
+    found = partition.gather(verdict, judge).expect(q)
+    errors = np.zeros_like(found.counts) if found.standard_errors is None else found.standard_errors
+    return np.stack([found.counts, errors**2]), (found.log_likelihood, found.n_impossible)
 
 
 def project_rows(

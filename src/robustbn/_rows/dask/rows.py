@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,26 +150,29 @@ class DaskRows:
 
 @dataclass(frozen=True, eq=False)
 class HolesOnDask:
-    """What the rows of a cluster that miss values ask: gathered anew by the workers at every step.
+    """What the rows of a cluster that miss values ask: each worker keeps that of its partitions.
 
     Parameters
     ----------
-    weigh, weights : the trust in rows, and their own weights.
+    verdict : its name, by which workers know what they keep.
+    weigh, weights : the trust in rows, and their own weights; for who has lost what was kept.
+    n_sampled : weight of the questions that are sampled.
     """
 
     layout: Layout
     partitions: Partitions
+    verdict: str
     weigh: Callable[[Rows], RowVector]
     weights: RowVector | None
-    n_sampled: float = 0.0
+    n_sampled: float
 
     def expect(self, q: Vector) -> Expectation:
         """Return the expected counts of the families that miss a value under tables q."""
-        work = partial(expect_rows, self.weigh, q)
-        counts, answers = self.partitions.ask("expecting values", work, weights=self.weights)
-        likelihood, impossible, sampled = (math.fsum(each) for each in zip(*answers, strict=True))
-        object.__setattr__(self, "n_sampled", sampled)
-        return Expectation(counts, likelihood, impossible)
+        work = partial(expect_rows, self.weigh, self.verdict, q)
+        sums, answers = self.partitions.ask("expecting values", work, weights=self.weights)
+        likelihood, impossible = (math.fsum(each) for each in zip(*answers, strict=True))
+        errors = np.sqrt(sums[1]) if self.n_sampled else None
+        return Expectation(sums[0], likelihood, impossible, errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,14 +262,16 @@ class RowsOnDask:
         Of more than `MOST_WEIGHTS_FETCHED` rows the trust stays on the workers: None stands for it.
         """
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
-        work = partial(judge_rows, weigh, keeps_trust)
+        verdict = uuid4().hex if gathers and self.reading.n_holes else None
+        work = partial(judge_rows, weigh, keeps_trust, verdict)
         counts, answers = self.partitions.ask("judging rows", work, weights=weights)
-        trust = np.concatenate([each for _, each in answers]) if keeps_trust else None
-        total = math.fsum(each for each, _ in answers)
+        totals, sampled, trusts = zip(*answers, strict=True)
         holes = None
-        if gathers and self.reading.n_holes:
-            holes = HolesOnDask(self.network.layout, self.partitions, weigh, weights)
-        return Judged(counts, total, trust, holes)
+        if verdict is not None:
+            layout, n_sampled = self.network.layout, math.fsum(sampled)
+            holes = HolesOnDask(layout, self.partitions, verdict, weigh, weights, n_sampled)
+        trust = np.concatenate(trusts) if keeps_trust else None
+        return Judged(counts, math.fsum(totals), trust, holes)
 
     def remember(self, stage: str, make: Callable[[], T]) -> T:
         """Return what is made."""
