@@ -16,6 +16,7 @@ from robustbn._core.expansion import (
 )
 from robustbn._core.tuning import TUNING
 from robustbn._learn.completion import complete
+from robustbn._learn.filling import completing
 from robustbn._rows.holes import gather
 
 STRICT = replace(TUNING, completion_settled=1e-3, completion_steps=5000)
@@ -201,6 +202,26 @@ def test_sampled_components_are_told_and_end_near_the_exact_ones():
     lost = [exact.log_likelihood - log_likelihood(q) for q in (found.tables, tables_from(observed))]
     assert lost[0] < 1.0
     assert lost[0] < 0.05 * lost[1]
+
+
+@pytest.mark.parametrize("unit", [0.001, 7.0])
+def test_the_unit_of_weights_does_not_matter_where_components_are_sampled(unit):
+    network = random_network("graph", 20, 100, random_state=0)
+    layout = network.layout
+    codes = punch(sample(network, 300, 0), layout, 0.4)
+    small = replace(TUNING, completion_largest_table=8, completion_sweeps=64)
+
+    def learn(weight):
+        observed = weight * count_complete_families(layout, codes)
+        holes = gather(layout, codes, np.full(len(codes), weight), tuning=small)
+        return completing(layout, 0.5 * weight)(observed, holes, weight)
+
+    one, other = learn(1.0), learn(unit)
+    assert one.n_sampled > 10
+    assert other.n_steps == one.n_steps
+    assert other.left == pytest.approx(one.left)
+    np.testing.assert_allclose(other.tables, one.tables, atol=1e-9)
+    np.testing.assert_allclose(other.sampling_errors, unit * one.sampling_errors)
 
 
 def test_every_step_is_told(alarm, holed):

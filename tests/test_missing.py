@@ -155,6 +155,27 @@ def test_weights_of_rows_count_for_what_they_miss(alarm, rows):
     np.testing.assert_allclose(one.counts_, other.counts_, atol=1e-6)
 
 
+@pytest.mark.parametrize("way", [MaximumLikelihoodEstimator, RobustEstimator])
+@pytest.mark.parametrize("unit", [1 / 800, 7.0, 1e13])
+@pytest.mark.parametrize("is_even", [True, False])
+def test_the_unit_of_sample_weights_does_not_matter_to_what_is_inferred(
+    alarm, rows, way, unit, is_even
+):
+    holed = with_holes(rows[:800], 0.3)
+    weights = np.ones(800) if is_even else np.random.default_rng(0).uniform(0.5, 2, 800)
+    settings = {} if way is MaximumLikelihoodEstimator else {"random_state": 0}
+    one, other = (
+        way(alarm, **settings).fit(holed, sample_weight=given) for given in (weights, unit * weights)
+    )
+    assert other.inferred_.n_steps == one.inferred_.n_steps
+    assert other.inferred_.left == pytest.approx(one.inferred_.left)
+    assert other.inferred_.is_converged
+    np.testing.assert_allclose(other.counts_, unit * one.counts_, rtol=1e-6, atol=1e-6 * unit)
+    np.testing.assert_allclose(other.network_.probabilities, one.network_.probabilities, atol=1e-6)
+    if is_even:
+        assert one.inferred_.n_steps == way(alarm, **settings).fit(holed).inferred_.n_steps
+
+
 def test_numpy_and_native_kernels_learn_the_same(rows, alarm):
     holed = with_holes(rows[:400], 0.1)
     fits = [MaximumLikelihoodEstimator(alarm, kernels=k, **SMOOTH).fit(holed) for k in KERNELS]

@@ -89,6 +89,7 @@ def complete(
     start: Vector,
     tables_from: TablesFrom,
     *,
+    unit: float = 1.0,
     log_prior: Callable[[Vector], float] | None = None,
     accelerate: bool = True,
     tuning: Tuning = TUNING,
@@ -104,6 +105,8 @@ def complete(
     holes : the questions that the other families ask.
     start : tables to begin with, those of `observed_counts` say; shape (M,).
     tables_from : makes tables of counts; where there is a prior it knows it.
+    unit : weight that says as much as one row: all that is measured in rows, such as standard
+        errors, is measured in it, so that the scale of the weights does not matter.
     log_prior : of tables, up to a constant; so that a stretched step is judged by what the plain
         ones climb. Left out with a prior, fewer stretched steps are taken.
     accelerate : whether to stretch steps; never done where components are sampled, whose likelihood
@@ -122,17 +125,17 @@ def complete(
         prior = log_prior(tables) if log_prior else 0.0
         return Point(tables, observed_counts + expected.counts, seen, prior, expected)
 
-    step = take(_softened(layout, start, observed_counts, tuning.completion_start))
+    step = take(_softened(layout, start, observed_counts, unit * tuning.completion_start))
     while True:
         first = take(tables_from(step.counts))
         tables = tables_from(first.counts)
         if before is not None:
-            pace = _pace(before, step.counts, first.counts)
-        left = _left(layout, first, tables, pace)
+            pace = _pace(before, step.counts, first.counts, unit)
+        left = _left(layout, first, tables, pace, unit)
         if tell:
             tell(n_steps, left)
         is_converged = left <= max(
-            tuning.completion_settled, tuning.completion_noise * _noise(first)
+            tuning.completion_settled, tuning.completion_noise * _noise(first, unit)
         )
         if is_converged or n_steps >= tuning.completion_steps:
             return _conclude(layout, holes, first, tables, n_steps, left, is_converged)
@@ -140,7 +143,7 @@ def complete(
             before, step = step.counts, first
             continue
         second = take(tables)
-        found = _pace(step.counts, first.counts, second.counts)
+        found = _pace(step.counts, first.counts, second.counts, unit)
         pace = max(found, tuning.completion_memory * pace)
         length = min(found, longest)
         stretched = _stretch(step.counts, first.counts, second.counts, length)
@@ -154,10 +157,10 @@ def complete(
             longest = max(longest, tuning.completion_stretch)
 
 
-def _softened(layout: Layout, tables: Vector, counts: Vector, rows: float) -> Vector:
-    """Return tables without zeros, which no step could leave: `rows` more a configuration."""
+def _softened(layout: Layout, tables: Vector, counts: Vector, weight: float) -> Vector:
+    """Return tables without zeros, which no step could leave: `weight` more a configuration."""
     of_config = layout.sum_configurations(counts)[layout.config_of_cell]
-    soft: Vector = (of_config * tables + rows * uniform_tables(layout)) / (of_config + rows)
+    soft: Vector = (of_config * tables + weight * uniform_tables(layout)) / (of_config + weight)
     return soft
 
 
@@ -167,9 +170,9 @@ def _log_likelihood(counts: Vector, tables: Vector) -> float:
     return float(counts[is_seen] @ log_probabilities(tables[is_seen]))
 
 
-def _pace(c0: Vector, c1: Vector, c2: Vector) -> float:
+def _pace(c0: Vector, c1: Vector, c2: Vector, unit: float) -> float:
     """Return how many times its own length a step is from the end: 1 / (1 - rate), at least 1."""
-    scale = 1 / np.sqrt(c2 + 1)
+    scale = 1 / np.sqrt(c2 + unit)
     r, v = (c1 - c0) * scale, (c2 - 2 * c1 + c0) * scale
     return max(1.0, float(np.linalg.norm(r)) / max(float(np.linalg.norm(v)), 1e-300))
 
@@ -184,7 +187,7 @@ def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
     return stretched
 
 
-def _left(layout: Layout, step: Point, after: Vector, pace: float) -> float:
+def _left(layout: Layout, step: Point, after: Vector, pace: float, unit: float) -> float:
     """Return how far the end is, in standard errors of what was seen: `sqrt(pace) |step|`.
 
     |.| is in standard errors of complete rows, `|r|^2 = sum of C[k] r^2 / q`. With J the rate of
@@ -193,16 +196,16 @@ def _left(layout: Layout, step: Point, after: Vector, pace: float) -> float:
     `pace |r|^2`. Half of it is the log-likelihood still to gain, and no function of the tables has
     farther to go than this many of its own standard errors.
     """
-    of_config = layout.sum_configurations(step.counts)
+    of_config = layout.sum_configurations(step.counts) / unit
     return float(np.sqrt(pace)) * chi_distance(layout, of_config, after, step.tables)
 
 
-def _noise(point: Point) -> float:
+def _noise(point: Point, unit: float) -> float:
     """Return the standard error that sampling adds to the counts, in the unit of `_left`."""
     if point.expected.standard_errors is None:
         return 0.0
-    variances = point.expected.standard_errors**2
-    return float(np.sqrt(np.sum(variances / np.maximum(point.counts, 0.5))))
+    variances = (point.expected.standard_errors / unit) ** 2
+    return float(np.sqrt(np.sum(variances / np.maximum(point.counts / unit, 0.5))))
 
 
 def _conclude(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +15,17 @@ from robustbn._core.protocols import Data, Rows, RowVector, Vector
 from robustbn._core.result import Inferred, RobustFit
 from robustbn._learn.completion import Completion, complete
 
-Complete = Callable[[Vector, Holes], Completion]  # of counts of complete families, and the others
+
+class Complete(Protocol):
+    """Learns tables from rows that miss values."""
+
+    def __call__(self, counts: Vector, holes: Holes, unit: float = 1.0) -> Completion:
+        """Return the tables, from the counts of complete families and what the others ask.
+
+        Parameters
+        ----------
+        unit : weight that says as much as one row, see `typical_weight`.
+        """
 
 
 def completing(
@@ -37,11 +48,28 @@ def completing(
         is_added = added > 0
         return float(added[is_added] @ log_probabilities(tables[is_added]))
 
-    def learn(counts: Vector, holes: Holes) -> Completion:
-        start = tables_from(counts)
-        return complete(layout, counts, holes, start, tables_from, log_prior=log_prior, tell=tell)
+    def learn(counts: Vector, holes: Holes, unit: float = 1.0) -> Completion:
+        return complete(
+            layout,
+            counts,
+            holes,
+            tables_from(counts),
+            tables_from,
+            unit=unit,
+            log_prior=log_prior,
+            tell=tell,
+        )
 
     return learn
+
+
+def typical_weight(weights: RowVector | None) -> float:
+    """Return the weight that stands for one row: the median; 1 where none are given.
+
+    With numbers of copies as weights most rows have 1 or little more, and a mean would take many
+    rows for few; rows of hardly any weight or of very much do not move it.
+    """
+    return 1.0 if weights is None else float(np.median(weights[weights > 0]))
 
 
 def describe_completion(found: Completion, observed_counts: Vector) -> Inferred:
@@ -69,11 +97,12 @@ def complete_fit(
     holes : what the trusted rows ask.
     weights : of the rows, as they were given.
     """
-    trusted = complete(fit.counts, holes)
+    unit = typical_weight(weights)
+    trusted = complete(fit.counts, holes, unit)
     plain = trusted
     if fit.removed > 0:
         everything = data.judge(_trust_all, weights, gathers=True)
-        plain = complete(everything.counts, everything.holes)
+        plain = complete(everything.counts, everything.holes, unit)
     return replace(
         fit,
         counts=trusted.counts,

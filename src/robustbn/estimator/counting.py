@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from robustbn._core.allocate import telling_memory
 from robustbn._core.protocols import RowVector
 from robustbn._learn.counting import fit_by_counting, log_likelihood_of_table
-from robustbn._learn.filling import completing, describe_completion
+from robustbn._learn.filling import completing, describe_completion, typical_weight
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._tables.coded import as_weights
 from robustbn.estimator.base import TableEstimator
@@ -102,7 +102,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
         inferred = None
         if table.holed and table.reading.config.on_missing == "use":
             holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-            completion = completing(network.layout, pseudo_counts)(counts, holes)
+            complete = completing(network.layout, pseudo_counts)
+            completion = complete(counts, holes, typical_weight(weights))
             inferred = describe_completion(completion, counts)
             probabilities, counts = completion.tables, completion.counts
         with self._all_or_nothing():
