@@ -164,9 +164,8 @@ def test_the_unit_of_sample_weights_does_not_matter_to_what_is_inferred(
     holed = with_holes(rows[:800], 0.3)
     weights = np.ones(800) if is_even else np.random.default_rng(0).uniform(0.5, 2, 800)
     settings = {} if way is MaximumLikelihoodEstimator else {"random_state": 0}
-    one, other = (
-        way(alarm, **settings).fit(holed, sample_weight=given) for given in (weights, unit * weights)
-    )
+    both = weights, unit * weights
+    one, other = (way(alarm, **settings).fit(holed, sample_weight=given) for given in both)
     assert other.inferred_.n_steps == one.inferred_.n_steps
     assert other.inferred_.left == pytest.approx(one.inferred_.left)
     assert other.inferred_.is_converged

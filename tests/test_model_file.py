@@ -75,6 +75,17 @@ def test_a_model_keeps_how_rows_are_repeated(is_uneven, tmp_path):
     assert again._say_few_rows() == fit._say_few_rows()
 
 
+@pytest.mark.parametrize("total", [1e-30, 2e16, 1e99])
+def test_a_model_of_any_total_weight_comes_back(tree, total, tmp_path):
+    rows, weights = robustbn.sample(tree, 2_000, 1), np.full(2_000, total / 2_000)
+    fit = RobustEstimator(tree, random_state=0).fit(rows, sample_weight=weights)
+    fit.save(tmp_path / "model.json")
+    again = RobustEstimator.load(tmp_path / "model.json")
+    assert again._fit.n_rows == fit._fit.n_rows == pytest.approx(total)
+    assert again.contamination_ == fit.contamination_
+    np.testing.assert_array_equal(again.counts_, fit.counts_)
+
+
 def test_a_model_judges_the_same_on_another_backend(fitted, dirty, tmp_path):
     fitted.save(tmp_path / "model.json")
     again = RobustEstimator.load(tmp_path / "model.json").set_params(backend="numpy")

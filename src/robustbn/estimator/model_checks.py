@@ -10,7 +10,7 @@ from robustbn._core.setting_kinds import check_settings
 from robustbn.exceptions import ModelFileError, SettingError
 
 Check = Callable[[Any], bool]
-MOST_IN_FILE = 1e15  # of counts and numbers of rows, which doubles still hold exactly
+MOST_IN_FILE = 1e15  # of whole numbers, which doubles still hold exactly
 
 
 def _is_whole(value: Any) -> bool:
@@ -21,8 +21,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= MOST_IN_FILE
+def _is_from_zero(value: Any) -> bool:
+    return _is_number(value) and value >= 0
 
 
 def _is_from_one(value: Any) -> bool:
@@ -82,8 +82,8 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "reading.config.keep": (_list_of(_is_text), "a list of names"),
     "reading.config.sep": (_maybe(_is_text), "one character, or null"),
     "reading.config.encoding": (_is_text, "the name of an encoding"),
-    "fit.n_rows": (_is_count, "a number of rows"),
-    "fit.n_trusted": (_is_count, "a number of rows"),
+    "fit.n_rows": (_is_from_zero, "a number from 0"),
+    "fit.n_trusted": (_is_from_zero, "a number from 0"),
     "fit.converged": (_is_truth, "true or false"),
     "fit.status": (_is_text, "a sentence"),
     "fit.mixture.intercept": (_is_number, "a number"),
@@ -96,7 +96,7 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "fit.rounds[].threshold": (_is_number, "a number"),
     "fit.rounds[].removed": (_is_share, "a share"),
     "fit.rounds[].n_kinds": (_is_whole, "a whole number"),
-    "fit.rounds[].wall_s": (_is_count, "seconds"),
+    "fit.rounds[].wall_s": (_is_from_zero, "seconds"),
     "fit.rounds[].is_accepted": (_is_truth, "true or false"),
     "fit.misfit.is_exact": (_is_truth, "true or false"),
     "fit.misfit.nats": (_is_number, "a number"),
@@ -108,8 +108,8 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "fit.inferred.n_steps": (_is_whole, "a whole number"),
     "fit.inferred.is_converged": (_is_truth, "true or false"),
     "fit.inferred.left": (_is_number, "a number"),
-    "fit.inferred.n_sampled": (_is_count, "a number of rows"),
-    "fit.inferred.n_impossible": (_is_count, "a number of rows"),
+    "fit.inferred.n_sampled": (_is_from_zero, "a number from 0"),
+    "fit.inferred.n_impossible": (_is_from_zero, "a number from 0"),
     "fit.repetition.is_design": (_is_truth, "true or false"),
     "fit.repetition.is_counted": (_is_truth, "true or false"),
     "fit.repetition.share": (_is_share, "a share"),
