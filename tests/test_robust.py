@@ -20,6 +20,7 @@ from robustbn import (
     sample,
     total_variation,
 )
+from robustbn._show.fitted import build_report
 from robustbn.adversary import KINDS, corrupt
 from robustbn.exceptions import (
     ConvergenceWarning,
@@ -375,6 +376,33 @@ def test_the_unit_of_sample_weights_does_not_matter(unit):
         weighted.network_.probabilities, plain.network_.probabilities, atol=2e-3
     )
     assert weighted.counts_.sum() == pytest.approx(plain.counts_.sum() * unit, rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1 / 3000, 7.0, 1e60])
+@pytest.mark.parametrize("misses", [False, True])
+def test_the_unit_of_sample_weights_does_not_matter_to_what_is_said_of_a_fit(
+    unit, misses, tmp_path
+):
+    network = random_network("tree", 8, random_state=0)
+    rows = corrupt(sample(network, 3000, 0), network, "product", 0.15, 1)[0]
+    if misses:
+        rows = np.where(np.random.default_rng(0).random(rows.shape) < 0.1, np.nan, rows)
+    plain = RobustEstimator(network, random_state=0).fit(rows)
+    fit = RobustEstimator(network, random_state=0).fit(rows, sample_weight=np.full(3000, unit))
+    fit.save(tmp_path / "model.json")
+    for other in (fit, RobustEstimator.load(tmp_path / "model.json")):
+        np.testing.assert_allclose(other.network_.probabilities, plain.network_.probabilities)
+        np.testing.assert_allclose(other.shift_.z, plain.shift_.z)
+        assert [k.n_rows for k in other.kinds_] == pytest.approx([k.n_rows for k in plain.kinds_])
+        assert [k.share for k in other.kinds_] == pytest.approx([k.share for k in plain.kinds_])
+        for name in ("moved", "error", "n_eff"):
+            np.testing.assert_allclose(other.moved()[name], plain.moved()[name])
+        assert str(other.diagnose()) == str(plain.diagnose())
+    assert len(plain.kinds_) > 0
+    np.testing.assert_allclose(fit.row_weights_, plain.row_weights_, atol=1e-6)
+    found, expected = build_report(fit, rows=False), build_report(plain, rows=False)
+    np.testing.assert_allclose(found.counts, expected.counts)
+    np.testing.assert_allclose(found.plain_counts, expected.plain_counts)
 
 
 def test_clean_rows_with_weights_of_all_sizes_are_trusted():

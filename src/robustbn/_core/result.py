@@ -228,6 +228,7 @@ class RobustFit:
     misfit : how well the network fits; None if it was taken for exact.
     inferred : what was inferred of values that are missing; None if nothing was.
     repetition : how rows are repeated; None if that changes nothing.
+    unit : weight that stands for one row.
     """
 
     counts: Vector
@@ -243,6 +244,17 @@ class RobustFit:
     misfit: Misfit | None = None
     inferred: Inferred | None = None
     repetition: Repetition | None = None
+    unit: float = 1.0
+
+    @property
+    def counts_in_rows(self) -> Vector:
+        """The counts as so many rows, whatever the scale of their weights; shape (M,)."""
+        return self.counts / self.unit
+
+    @property
+    def plain_counts_in_rows(self) -> Vector:
+        """The same with every row trusted."""
+        return self.plain_counts / self.unit
 
     @property
     def effect(self) -> float:

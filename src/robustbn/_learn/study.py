@@ -302,4 +302,9 @@ def _multiply(weights: RowVector, trust: RowVector) -> RowVector:
 
 def mean_weight(sample_weight: RowVector | None) -> float:
     """Return the mean weight of a row; 1 where none are given."""
-    return 1.0 if sample_weight is None else float(sample_weight.mean(dtype=np.float64))
+    if sample_weight is None:
+        return 1.0
+    first = float(sample_weight[0])
+    if (sample_weight == first).all():  # whose mean a sum would round
+        return first
+    return float(sample_weight.mean(dtype=np.float64))

@@ -125,8 +125,8 @@ def build_report(
     return Report(
         network=fit.network_,
         plain_network=fit.plain_network_,
-        counts=fit.counts_,
-        plain_counts=fit._fit.plain_counts,
+        counts=fit._fit.counts_in_rows,
+        plain_counts=fit._fit.plain_counts_in_rows,
         n_rows=reading.n_rows,
         n_distrusted=fit._judged.trust.n_distrusted,
         effective_rows=fit._judged.trust.effective_rows,
@@ -318,7 +318,9 @@ def _moves_of(fit: FittedEstimator) -> Any:
     from robustbn._show.page.content import measure_moves
 
     q, plain = fit.network_.probabilities, fit.plain_network_.probabilities
-    return measure_moves(fit.network_.layout, q, plain, fit.counts_, fit._fit.plain_counts)
+    found = fit._fit
+    counts, plain_counts = found.counts_in_rows, found.plain_counts_in_rows
+    return measure_moves(fit.network_.layout, q, plain, counts, plain_counts)
 
 
 def _settings(fit: FittedEstimator) -> dict[str, str]:

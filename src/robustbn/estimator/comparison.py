@@ -173,7 +173,7 @@ def describe_side(fit: RobustEstimator, name: str) -> FitSide:
     return FitSide(
         name,
         network,
-        fit.counts_,
+        fit._fit.counts_in_rows,
         found.kinds,
         found.counts[:, found.columns],
         fit.reading_.n_rows,
@@ -196,8 +196,8 @@ def _verdict_of(fit: RobustEstimator) -> str:
         Report(
             network=fit.network_,
             plain_network=fit.plain_network_,
-            counts=fit.counts_,
-            plain_counts=fit._fit.plain_counts,
+            counts=fit._fit.counts_in_rows,
+            plain_counts=fit._fit.plain_counts_in_rows,
             n_rows=n_rows,
             n_distrusted=n_distrusted,
             effective_rows=float("nan"),

@@ -121,7 +121,7 @@ def find_kinds(
     """
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
-    if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows):
+    if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows / fit.unit):
         belongs[:, -1] = 0
     found = describe_found(network, fit, load(at_hand.codes).count(belongs))
     causes = _find_causes(network, fit, at_hand, found.columns, load)
@@ -151,7 +151,7 @@ def describe_found(
     causes : if they are known.
     """
     columns = order_kinds(network, counts)
-    plain = describe_kinds(network, counts, network.probabilities, fit.n_rows)
+    plain = describe_kinds(network, counts, network.probabilities, fit.n_rows / fit.unit)
     if causes is None or len(causes) != len(plain):
         causes = [None] * len(plain)
     kinds = [

@@ -25,6 +25,10 @@ def _is_from_zero(value: Any) -> bool:
     return _is_number(value) and value >= 0
 
 
+def _is_above_zero(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
 def _is_from_one(value: Any) -> bool:
     return _is_number(value) and value >= 1
 
@@ -84,6 +88,7 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "reading.config.encoding": (_is_text, "the name of an encoding"),
     "fit.n_rows": (_is_from_zero, "a number from 0"),
     "fit.n_trusted": (_is_from_zero, "a number from 0"),
+    "fit.unit": (_is_above_zero, "a number above 0"),
     "fit.converged": (_is_truth, "true or false"),
     "fit.status": (_is_text, "a sentence"),
     "fit.mixture.intercept": (_is_number, "a number"),

@@ -430,7 +430,7 @@ class RobustEstimator(ShownEstimator):
         q, layout = network.probabilities, network.layout
         self.plain_network_ = network if np.array_equal(q, plain) else network.with_cpts(plain)
         self.shift_ = Shift(
-            q - plain, (q - plain) / standard_errors(layout, fit.plain_counts, plain)
+            q - plain, (q - plain) / standard_errors(layout, fit.plain_counts_in_rows, plain)
         )
         self.offset_ = float(np.log(0.5))
         self.contamination_ = fit.removed

@@ -148,7 +148,7 @@ class ShownEstimator(TableEstimator):
 
         `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
         which the node would have another state. `error` is what sampling alone would make of it,
-        and `n_eff` the weight of the trusted rows there are for a configuration on average.
+        and `n_eff` the trusted rows, as so many whole ones, that a configuration has on average.
         The frame is of the kind that the table was.
         """
         from robustbn._show.page.content import measure_moves  # its room is not on the light path
@@ -158,8 +158,8 @@ class ShownEstimator(TableEstimator):
             self.network_.layout,
             self.network_.probabilities,
             self.plain_network_.probabilities,
-            self.counts_,
-            self._fit.plain_counts,
+            self._fit.counts_in_rows,
+            self._fit.plain_counts_in_rows,
         )
         order = np.argsort(-moves.moved, kind="stable")
         return build_frame(
@@ -410,7 +410,7 @@ class ShownEstimator(TableEstimator):
         network = self._fitted()
         is_auto = isinstance(self.contamination, str)
         eps = self.contamination_ if is_auto else float(self.contamination)
-        return diagnose(network.layout, self.counts_, eps)
+        return diagnose(network.layout, self._fit.counts_in_rows, eps)
 
     @property
     def explainer_(self) -> Explainer:
