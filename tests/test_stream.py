@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 import robustbn
 from robustbn import RobustEstimator, random_network, sample
@@ -560,6 +561,28 @@ def test_weights_are_not_written_among_the_rows(tmp_path):
         stream(tmp_path / "rows", weights_to=tmp_path / "rows/weights")
     stream(tmp_path / "rows", weights_to=tmp_path / "rows/_weights")
     assert stream(tmp_path / "rows").reading_.n_rows == N_ROWS
+
+
+@pytest.mark.parametrize("name", ["../../there/x.parquet", "../x.parquet", "/part-000.parquet"])
+def test_names_in_a_dataset_that_lead_out_of_its_folder_get_no_weights(name, tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    write_folder(tmp_path / "a/b/rows", CODES[:4000], n_files=2)
+    for place in ("there/x.parquet", "a/b/x.parquet", "a/there/x.parquet"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        pq.write_table(as_table(CODES[2000:4000]), tmp_path / place)
+    names = [f"{tmp_path}/a/b/rows/{each}" for each in ("part-000.parquet", name)]
+    table = ds.FileSystemDataset.from_paths(
+        names,
+        schema=as_table(CODES).schema,
+        format=ds.ParquetFileFormat(),
+        filesystem=LocalFileSystem(),
+    )
+    assert table.files == names
+    assert stream(table).reading_.n_rows == 4000
+    before = everything_in(tmp_path)
+    with pytest.raises(DataError, match="Weights cannot be written by the names of these files"):
+        stream(table, weights_to=tmp_path / "a/b/w")
+    assert everything_in(tmp_path) == before
 
 
 def test_a_file_without_rows_gets_a_file_without_weights(tmp_path):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.elsewhere import names_below
 from robustbn._core.protocols import RowVector
 from robustbn._tables.context import beside
 from robustbn.exceptions import DataError
@@ -204,7 +205,17 @@ def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
 
 
 def _relative(names: Sequence[str]) -> list[str]:
-    """Return the files' names below the folder they share, each ending as Parquet files do."""
-    root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
-    below = [os.path.relpath(name, root) if root else name for name in names]
+    """Return the files' names below the folder they share, each ending as Parquet files do.
+
+    A store may hold any names, such as those with `..` in them: what leads elsewhere is refused.
+    """
+    try:
+        root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
+        below = [os.path.relpath(name, root) if root else name for name in names]
+        names_below(below)
+    except ValueError as error:
+        raise DataError(
+            f"Weights cannot be written by the names of these files: {error}. Rename them, or "
+            "leave weights_to out."
+        ) from None
     return [name if Path(name).suffix in PARQUET else f"{name}.parquet" for name in below]
