@@ -44,9 +44,13 @@ class WeightFiles:
         self._refuse_if_there()
         run = uuid.uuid4().hex[:8] if run is None else run
         self.temporary = self.path.with_name(f".{self.path.name}.{run}.partial")
-        for left_over in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.partial"):
-            if left_over != self.temporary:
+        own = f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}.partial"
+        for left_over in self.path.parent.glob(own):
+            if left_over != self.temporary and not left_over.is_symlink():
                 _remove(left_over)
+        for found in (self.temporary, *self.temporary.rglob("*")):
+            if found.is_symlink():
+                raise DataError(f"{found} is a link that robustbn did not make; remove it.")
         self.is_folder = len(names) > 1
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
@@ -120,7 +124,7 @@ class WeightFiles:
         return identify(self.temporary)
 
     def _refuse_if_there(self) -> None:
-        if self.path.exists():
+        if os.path.lexists(self.path):
             raise DataError(f"{self.path} exists already; choose another name or remove it.")
 
     def discard(self) -> None:
