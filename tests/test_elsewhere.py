@@ -27,7 +27,7 @@ from click.testing import CliRunner
 import robustbn
 from robustbn import BayesianNetwork, write_network
 from robustbn._core import elsewhere
-from robustbn._core.elsewhere import url_of
+from robustbn._core.elsewhere import plain_path, url_of
 from robustbn.cli import main
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from tests.test_cli import as_json, call, start
@@ -317,6 +317,21 @@ def test_a_url_is_never_mangled():
     assert url_of("https://a.org/b.csv") == "https://a.org/b.csv"
     assert url_of(Path("https://a.org/b.csv")) == "https://a.org/b.csv"
     assert url_of("C:/rows.csv") is url_of("rows.csv") is url_of("example:alarm") is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.org/b/rows.csv?version=a::b",
+        "http://[::1]:8000/b/rows.csv",
+        "simplecache::https://a.org/b/rows.csv?version=2",
+        "s3://bucket/b/rows.csv",
+        "zip://rows.csv::rows.zip",
+        "simplecache::tar://b/rows.csv::https://a.org/rows.tar.gz",
+    ],
+)
+def test_a_url_is_known_by_the_suffix_of_the_file_that_it_names(url):
+    assert plain_path(url).name == "rows.csv"
 
 
 # --- archives -------------------------------------------------------------------------------------

@@ -62,9 +62,9 @@ def plain_path(text: str | os.PathLike[str]) -> Path:
     url = url_of(text)
     if url is None:
         return Path(text)
-    link = next((link for link in url.split("::") if "://" in link), "")
-    if link == url:
-        return Path(unquote(urlsplit(url).path) or "/")
+    link = next((link for link in url.split("::") if "://" in link), url)
+    if link == url or link.lower().startswith("http"):  # which may hold :: of its own
+        return Path(unquote(urlsplit(url[url.index(link) :]).path) or "/")
     return Path("/", link.partition("://")[2])  # of a chain, whose first link is a file in the next
 
 
@@ -165,7 +165,8 @@ def _bring(url: str) -> tuple[Path, int | None]:
     protocol, _, inner = link.partition("://")
     kinds = [fsspec.get_filesystem_class(each.partition("://")[0]) for each in url.split("::")[:-1]]
     if not any(issubclass(kind, Archive) for kind in kinds):
-        return _fetch(*fsspec.core.url_to_fs(url), url, None), None
+        system, inner = fsspec.core.url_to_fs(url)
+        return _fetch(system, inner, url, None), None
     if issubclass(kinds[0], CachingFileSystem):
         return _bring(rest)  # copies are kept anyway
     if not issubclass(kinds[0], Archive):

@@ -121,6 +121,7 @@ class CodeCache:
     def _map(self, stretch: _Stretch) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
         if not stretch.n_bytes:
             return np.empty(0, np.uint8)
+        assert self._file is not None  # noqa: S101 - for the type checker
         try:
             mapped = np.memmap(self._file, np.uint8, "r", stretch.start, (stretch.n_bytes,))
         except (OSError, ValueError) as error:
