@@ -7,7 +7,11 @@ import gzip
 import io
 import subprocess
 import sys
+import tarfile
+import tempfile
 import zipfile
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import openpyxl
@@ -18,6 +22,7 @@ import pytest
 
 import robustbn
 from robustbn import read_network, read_table
+from robustbn._core import elsewhere
 from robustbn._core.inflation import RATIO_SETTING
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._tables.ipc_sizes import count_unpacked_bytes
@@ -130,6 +135,76 @@ def test_an_honest_file_is_read_and_the_bound_can_be_raised(tmp_path, monkeypatc
     (tmp_path / "t.csv").write_bytes(b"a\n" + b"no\n" * rows)
     monkeypatch.delenv(RATIO_SETTING)
     assert len(read_table(tmp_path / "t.csv", one_node("no", "yes"))) == rows
+
+
+def tar_gz(entries):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for entry, data in entries:
+            archive.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def entry(name, size=0, link=""):
+    made = tarfile.TarInfo(name)
+    made.size, made.linkname = size, link
+    made.type = tarfile.LNKTYPE if link else tarfile.REGTYPE
+    return made
+
+
+def zip_of(entries):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+MUCH = b"a\n" + b"no\n" * 300_000
+ARCHIVES = {
+    "one large file": ("zip", "t/1.csv", lambda: zip_of([("t/1.csv", MUCH)])),
+    "files that are large together": (
+        "zip", "t", lambda: zip_of([(f"t/{k}.csv", MUCH[:150_002]) for k in range(9)]),
+    ),
+    "a large file in a compressed tar": (
+        "tar", "t", lambda: tar_gz([(entry("t/1.csv", len(MUCH)), MUCH)]),
+    ),
+    "many headers in a compressed tar": (
+        "tar", "t", lambda: tar_gz([(entry(f"t/{k}.csv"), b"") for k in range(2000)]),
+    ),
+    "many links to one file of a tar": (
+        "tar", "t", lambda: tar_gz(
+            [(entry("t/0.csv", 60_002), MUCH[:60_002])]
+            + [(entry(f"t/{k}.csv", link="t/0.csv"), b"") for k in range(1, 50)]
+        ),
+    ),
+    "an archive in an archive": (
+        "zip", "1.csv::zip://in.zip", lambda: zip_of([("in.zip", zip_of([("1.csv", MUCH)]))]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("before", ["", "simplecache::"])
+def test_a_small_archive_that_holds_much_is_refused_and_nothing_of_it_is_kept(
+    name, before, tmp_path, monkeypatch
+):
+    pytest.importorskip("fsspec")
+    protocol, inner, make = ARCHIVES[name]
+    file = tmp_path / f"all.{'tar.gz' if protocol == 'tar' else 'zip'}"
+    file.write_bytes(make())
+    monkeypatch.setattr(elsewhere, "TABLE_FLOOR", 2**16)
+    (tmp_path / "scratch").mkdir()
+    make_folder = partial(tempfile.mkdtemp, dir=tmp_path / "scratch")
+    monkeypatch.setattr(elsewhere, "make_scratch", lambda: Path(make_folder()))
+    url, network = f"{before}{protocol}://{inner}::{file}", one_node("no", "yes")
+    with pytest.raises(DataError, match=f"all.*{FAR_MORE}"):
+        read_table(url, network)
+    kept = [found for found in (tmp_path / "scratch").rglob("*") if found.suffix != ".zip"]
+    assert not [found for found in kept if found.is_file()]
+    monkeypatch.setenv(RATIO_SETTING, "10000")
+    if name != "many headers in a compressed tar":  # which are empty files
+        assert len(read_table(url, network)) >= 300_000
 
 
 def test_brackets_in_text_and_long_lists_are_no_depth(tmp_path):

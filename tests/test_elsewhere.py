@@ -5,11 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import http.server
+import io
 import json
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
 import threading
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +26,8 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import BayesianNetwork, write_network
-from robustbn._core.elsewhere import url_of
+from robustbn._core import elsewhere
+from robustbn._core.elsewhere import plain_path, url_of
 from robustbn.cli import main
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from tests.test_cli import as_json, call, start
@@ -312,6 +317,157 @@ def test_a_url_is_never_mangled():
     assert url_of("https://a.org/b.csv") == "https://a.org/b.csv"
     assert url_of(Path("https://a.org/b.csv")) == "https://a.org/b.csv"
     assert url_of("C:/rows.csv") is url_of("rows.csv") is url_of("example:alarm") is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.org/b/rows.csv?version=a::b",
+        "http://[::1]:8000/b/rows.csv",
+        "simplecache::https://a.org/b/rows.csv?version=2",
+        "s3://bucket/b/rows.csv",
+        "zip://rows.csv::rows.zip",
+        "simplecache::tar://b/rows.csv::https://a.org/rows.tar.gz",
+    ],
+)
+def test_a_url_is_known_by_the_suffix_of_the_file_that_it_names(url):
+    assert plain_path(url).name == "rows.csv"
+
+
+# --- archives -------------------------------------------------------------------------------------
+
+ROWS = b"rain,wet\nno,dry\nyes,wet\n"
+
+
+def pack(path, entries):
+    """Write an archive; what is no bytes is where a link points to."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in entries:
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        return f"zip://{{}}::{path}"
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        for name, data in entries:
+            entry = tarfile.TarInfo(name)
+            if isinstance(data, bytes):
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+            else:
+                entry.type, entry.linkname = tarfile.SYMTYPE, data
+                archive.addfile(entry)
+    return f"tar://{{}}::{path}"
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder of its own for copies, deep enough that names with `..` stay in the test's."""
+    pytest.importorskip("fsspec")
+    made = []
+    (tmp_path / "a/b").mkdir(parents=True)
+    monkeypatch.setattr(elsewhere, "_scratch", made)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a/b"))
+    yield tmp_path / "a/b"
+    for folder in made:
+        folder.cleanup()
+
+
+def files_in(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
+def test_an_archive_is_a_table(kind, tmp_path, scratch):
+    entries = [("data/1.csv", ROWS), ("data/more/2.csv", ROWS), ("top.csv", ROWS)]
+    url = pack(tmp_path / f"rows.{kind}", entries)
+    lengths = {"data": 4, "": 6, "*.csv": 2, "data/*.csv": 2, "data/1.csv": 2, "top.csv": 2}
+    found = {inner: len(robustbn.read_table(url.format(inner), NETWORK)) for inner in lengths}
+    assert found == lengths
+    cached = f"simplecache::{url.format('top.csv')}"
+    assert len(robustbn.read_table(cached, NETWORK)) == 2
+    pack(tmp_path / "outer.zip", [("in", (tmp_path / f"rows.{kind}").read_bytes())])
+    if kind == "zip":
+        nested = f"zip://data::zip://in::{tmp_path / 'outer.zip'}"
+        assert len(robustbn.read_table(nested, NETWORK)) == 4
+
+
+def test_an_archive_is_unpacked_again_only_once_it_has_changed(tmp_path, scratch):
+    url = pack(tmp_path / "rows.zip", [("1.csv", ROWS)]).format("*.csv")
+    first = elsewhere.bring_here(url)
+    assert elsewhere.bring_here(url) == first
+    pack(tmp_path / "rows.zip", [("1.csv", ROWS), ("2.csv", ROWS)])
+    assert len(robustbn.read_table(url, NETWORK)) == 4
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
+@pytest.mark.parametrize("name", ["data/../../../../x.csv", "data/../x.csv", "data/1.csv/../1.csv"])
+def test_a_name_in_an_archive_that_leads_out_of_it_is_refused_and_nothing_is_written(
+    kind, name, tmp_path, scratch
+):
+    (tmp_path / "x.csv").write_text("precious")
+    url = pack(tmp_path / f"rows.{kind}", [("data/0.csv", ROWS), (name, b"hostile")])
+    before = files_in(tmp_path)
+    for inner in ("", "data"):
+        with pytest.raises(DataError, match=r"\.csv' leads out of the folder"):
+            robustbn.read_table(url.format(inner), NETWORK)
+        assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_an_absolute_name_in_an_archive_is_not_written_there(kind, tmp_path, scratch):
+    (tmp_path / "x.csv").write_text("precious")
+    entries = [("0.csv", ROWS), (str(tmp_path / "x.csv"), b"hostile")]
+    url = pack(tmp_path / f"rows.{kind}", entries).format("")
+    before = files_in(tmp_path)
+    if kind == "zip":
+        with pytest.raises(DataError, match=r"x\.csv' leads out of the folder"):
+            robustbn.read_table(url, NETWORK)
+    else:  # fsspec does not list it
+        assert len(robustbn.read_table(url, NETWORK)) == 2
+    outside = {
+        file: data for file, data in files_in(tmp_path).items() if scratch not in file.parents
+    }
+    assert outside == before
+
+
+def test_a_key_of_a_store_that_leads_out_of_it_is_refused_and_nothing_is_written(
+    memory, desk, scratch
+):
+    memory.pipe("/desk/all/0.csv", ROWS)
+    memory.pipe("/desk/all/../../../x.csv", b"hostile")
+    before = files_in(desk)
+    for url in ("memory://desk/all", "memory://desk/**/*.csv"):
+        ran = call("inspect", url, code=4)
+        assert "../../../x.csv' leads out of the folder" in " ".join(ran.stderr.split())
+    assert files_in(desk) == before
+
+
+def test_keys_of_a_store_that_would_share_a_copy_are_refused(memory, scratch):
+    for key in ("/desk/all/1.csv", "/desk/all//1.csv"):
+        memory.pipe(key, ROWS)
+    with pytest.raises(DataError, match=r"'1\.csv' is there twice"):
+        robustbn.read_table("memory://desk/all", NETWORK)
+
+
+@pytest.mark.parametrize("target", ["/etc/hostname", "../../../x.csv", "../x.csv"])
+def test_a_link_in_an_archive_leads_to_nothing_outside_of_it(target, tmp_path, scratch):
+    for place in (tmp_path, scratch):
+        (place / "x.csv").write_bytes(ROWS)
+    entries = [("data/link", target), ("data/link/1.csv", ROWS), ("data/link.csv", target)]
+    for k in range(3):
+        url = pack(tmp_path / "rows.tar", [("data/0.csv", ROWS), entries[k]])
+        before = files_in(tmp_path)
+        if k == 1:
+            assert len(robustbn.read_table(url.format("data"), NETWORK)) == 4
+            continue
+        with pytest.raises(DataError, match="cannot be read"):
+            robustbn.read_table(url.format("data"), NETWORK)
+        assert files_in(tmp_path) == before
+
+
+def test_a_link_in_an_archive_is_read_as_the_entry_that_it_names(tmp_path, scratch):
+    url = pack(tmp_path / "rows.tar", [("data/1.csv", ROWS), ("data/2.csv", "1.csv")])
+    assert len(robustbn.read_table(url.format("data"), NETWORK)) == 4
+    assert not [file for file in scratch.rglob("*") if file.is_symlink()]
 
 
 # --- workbooks ------------------------------------------------------------------------------------

@@ -283,6 +283,7 @@ def test_packed_rows_with_holes_come_back_from_a_cache(name, in_folder, tmp_path
     ((_, again),) = cache.read(0, 1)
     np.testing.assert_array_equal(again.count(), rows.count())
     np.testing.assert_array_equal(again.fingerprints(), rows.fingerprints())
+    cache.clear()
 
 
 def test_rows_in_memory_keep_their_holes():

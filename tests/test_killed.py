@@ -20,6 +20,7 @@ import robustbn
 from robustbn._rows.stream import lock
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.lock import holding
+from robustbn._rows.stream.weights import WeightFiles
 from robustbn.exceptions import CheckpointError, DataError, InUseError
 
 HOLDER = """
@@ -166,6 +167,37 @@ def test_what_cannot_be_locked_is_told(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("how", ["link", "link to nothing", "hard link", "file"])
+def test_what_is_no_lock_of_ours_is_refused_and_left_alone(how, tmp_path):
+    precious, file = tmp_path / "precious.txt", tmp_path / ".w.parquet.lock"
+    if how != "link to nothing":
+        precious.write_text("mine")
+    if how == "file":
+        precious.rename(file)
+    elif how == "hard link":
+        os.link(precious, file)
+    else:
+        file.symlink_to(precious)
+    before = contents_of(tmp_path)
+    with (
+        pytest.raises(
+            CheckpointError, match=r"it cannot be locked: .*\.lock is no lock of robustbn"
+        ),
+        holding(file, "it"),
+    ):
+        pass
+    assert contents_of(tmp_path) == before
+
+
+def contents_of(folder):
+    """What is below a folder: where links point to, and what files hold."""
+    found = {f.relative_to(folder).as_posix(): f for f in folder.rglob("*")}
+    return {
+        name: str(f.readlink()) if f.is_symlink() else f.read_bytes() if f.is_file() else None
+        for name, f in found.items()
+    }
+
+
 # --- two runs -------------------------------------------------------------------------------------
 
 
@@ -173,7 +205,6 @@ def test_what_cannot_be_locked_is_told(tmp_path):
     ("name", "file"),
     [
         ("weights_to", ".weights_to.lock"),
-        ("cache", "cache/.cache.lock"),
         ("checkpoint", "checkpoint/.checkpoint.lock"),
     ],
 )
@@ -215,6 +246,7 @@ def test_a_run_killed_at_any_of_its_last_changes_goes_on_to_the_same(
     resumed = finish(start_child(given, settings_in(tmp_path), 0))
     assert digest_of(tmp_path, resumed) == undisturbed
     assert not list(tmp_path.rglob(".*"))
+    assert not list((tmp_path / "cache").iterdir())
 
 
 def test_weights_in_place_before_the_checkpoint_is_cleared_are_taken_for_done(given, tmp_path):
@@ -255,6 +287,96 @@ def test_what_a_killed_run_left_beside_its_target_is_removed(given, tmp_path):
     estimator = robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w")
     estimator.fit(given / "rows")
     assert sorted(f.name for f in tmp_path.iterdir()) == [".other.0badcafe.partial", "w"]
+
+
+def test_what_only_looks_like_the_rest_of_a_killed_run_is_left_alone(given, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/0.parquet").write_text("mine")
+    (tmp_path / ".w.notes.partial").write_text("mine, too")
+    (tmp_path / ".w.0badcafe.partial").symlink_to(tmp_path / "precious")
+    before = contents_of(tmp_path)
+    robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w").fit(given / "rows")
+    found = contents_of(tmp_path)
+    assert {name: found.get(name) for name in before} == before
+    assert {name for name in found if not name.startswith("w/")} == {*before, "w"}
+
+
+@pytest.mark.parametrize("link", [".w.0badcafe.partial", ".w.0badcafe.partial/a/0.parquet"])
+def test_weights_are_not_written_through_links_that_a_killed_run_did_not_make(link, tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "precious")
+    before = contents_of(tmp_path)
+    with pytest.raises(DataError, match=r"partial.* is a link"):
+        WeightFiles(tmp_path / "w", ["a/0.parquet", "b/0.parquet"], "0badcafe")
+    assert contents_of(tmp_path) == before
+
+
+def test_weights_do_not_replace_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "w").symlink_to(tmp_path / "later")
+    with pytest.raises(DataError, match="w exists already"):
+        WeightFiles(tmp_path / "w", ["0.parquet"])
+
+
+PARTIAL = ".survey-000001.npz.0123456789abcdef0123456789abcdef.partial"
+
+
+@pytest.mark.parametrize("why", ["other files", "another run", "no checkpoint"])
+def test_a_folder_that_is_refused_as_a_checkpoint_loses_nothing(why, tmp_path):
+    if why == "another run":
+        Checkpoint(tmp_path, {"network": "another"})
+        (tmp_path / PARTIAL).write_text("another's")
+    if why == "other files":
+        (tmp_path / "rows.csv").write_text("mine")
+        (tmp_path / PARTIAL).write_text("perhaps mine")
+    (tmp_path / ".notes.partial").write_text("mine")
+    before = contents_of(tmp_path)
+    with pytest.raises(CheckpointError, match=r"no checkpoint|belongs to another run"):
+        Checkpoint(tmp_path, {"network": "n"})
+    assert contents_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("has_label", [True, False])
+def test_a_checkpoint_removes_only_what_it_made(has_label, tmp_path):
+    (tmp_path / PARTIAL.replace("survey-000001.npz", "run.json")).write_text("ours")
+    if has_label:
+        Checkpoint(tmp_path, {"network": "n"}).add("survey", 1, a=np.arange(3))
+        (tmp_path / PARTIAL).write_text("ours")
+        for name in (".notes.partial", "survey-final.npz", ".survey.json.mine.partial"):
+            (tmp_path / name).write_text("mine")
+    checkpoint = Checkpoint(tmp_path, {"network": "n"})
+    checkpoint.load("survey")
+    checkpoint.clear()
+    kept = [".notes.partial", ".survey.json.mine.partial", "survey-final.npz"] if has_label else []
+    assert sorted(contents_of(tmp_path)) == kept
+
+
+@pytest.mark.parametrize("name", ["run.json", "survey-000001.npz", "verdict.json", PARTIAL])
+def test_a_checkpoint_with_a_link_in_it_is_refused_and_left_alone(name, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "run", {"network": "n"})
+    checkpoint.add("survey", 1, a=np.arange(3))
+    checkpoint.save_document("verdict", {})
+    file = tmp_path / "run" / name
+    file.touch()
+    file.rename(tmp_path / "precious")
+    file.symlink_to(tmp_path / "precious")
+    before = contents_of(tmp_path)
+    with pytest.raises(CheckpointError, match=f"{name} is damaged: it is a link"):
+        Checkpoint(tmp_path / "run", {"network": "n"})
+    assert contents_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("run", ["../../precious", "x", 7, ["0badcafe"]])
+def test_a_checkpoint_names_no_other_place_for_weights(run, given, tmp_path):
+    settings = settings_in(tmp_path) | {"random_state": 0, "place": "stream"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("robustbn._learn.places.CodeCache", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            robustbn.RobustEstimator(NETWORK, **settings).fit(given / "rows")
+    label = tmp_path / "checkpoint/run.json"
+    label.write_text(json.dumps(json.loads(label.read_text()) | {"run": run}))
+    with pytest.raises(CheckpointError, match=r"run\.json is damaged: .*run"):
+        robustbn.RobustEstimator(NETWORK, **settings).fit(given / "rows")
 
 
 def test_a_changed_checkpoint_is_refused_or_goes_on_to_the_same():

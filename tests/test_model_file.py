@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robustbn
-from robustbn import MaximumLikelihoodEstimator, RobustEstimator
+from robustbn import MaximumLikelihoodEstimator, RobustEstimator, Streaming
 from robustbn.exceptions import ModelFileError, NetworkError, NotFittedError, RobustBNError
 from robustbn.simulate import corrupt
 
@@ -154,6 +154,33 @@ def test_the_rows_of_the_fit_are_not_in_the_file(fitted, tmp_path):
         RobustEstimator.load(tmp_path / "model.json").rows()
 
 
+PLACES = ("cache", "checkpoint", "weights_to")
+
+
+def test_paths_are_not_saved_in_a_model_file(tree, tmp_path):
+    rows = pd.DataFrame(robustbn.sample(tree, 3000, random_state=0).astype(str), columns=tree.nodes)
+    settings = {name: tmp_path / "private" / name for name in PLACES}
+    (tmp_path / "private").mkdir()
+    fitted = RobustEstimator(tree, random_state=0, on_error="skip", **settings).fit(rows)
+    fitted.save(tmp_path / "model.json")
+    assert "private" not in (tmp_path / "model.json").read_text()
+    assert RobustEstimator.load(tmp_path / "model.json").streaming == Streaming(on_error="skip")
+
+
+@pytest.mark.parametrize("spelling", [*PLACES, *(f"streaming__{name}" for name in PLACES)])
+def test_paths_are_not_read_from_a_model_file(spelling, document, tree, tmp_path):
+    place = tmp_path / "elsewhere" / "w.parquet"
+    place.parent.mkdir()
+    (tmp_path / "model.json").write_text(
+        json.dumps(_changed(document, ["settings", spelling], str(place)))
+    )
+    loaded = RobustEstimator.load(tmp_path / "model.json")
+    assert str(place) not in map(str, loaded.get_params().values())
+    rows = pd.DataFrame(robustbn.sample(tree, 3000, random_state=0).astype(str), columns=tree.nodes)
+    loaded.set_params(place="stream").fit(rows)
+    assert list(place.parent.iterdir()) == []
+
+
 def test_a_file_from_version_1_is_still_read():
     """Written once by the release that introduced the format; never to be written again."""
     model = RobustEstimator.load(STORED)
@@ -183,6 +210,10 @@ def _changed(document, path, value):
         (["fit"], KeyError, '"fit" is missing'),
         (["estimator"], "os.system", "holds a os.system"),
         (["settings", "shell"], "rm", "unknown setting 'shell'"),
+        (["settings", "network"], "x.bif", "unknown setting 'network'"),
+        (["settings", "streaming"], {"weights_to": "x"}, "unknown setting 'streaming'"),
+        (["settings", "streaming__shell"], "rm", "unknown setting 'streaming__shell'"),
+        (["settings", "polish__shell"], "rm", "unknown setting 'polish__shell'"),
         (["fit", "n_rows"], 0, '"n_rows" must be above 0'),
         (["fit", "counts"], [1.0], 'damaged: "counts" has shape'),
         (["fit", "counts", 0], -1.0, "outside"),

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 import robustbn
 from robustbn import RobustEstimator, random_network, sample
@@ -562,6 +564,28 @@ def test_weights_are_not_written_among_the_rows(tmp_path):
     assert stream(tmp_path / "rows").reading_.n_rows == N_ROWS
 
 
+@pytest.mark.parametrize("name", ["../../there/x.parquet", "../x.parquet", "/part-000.parquet"])
+def test_names_in_a_dataset_that_lead_out_of_its_folder_get_no_weights(name, tmp_path):
+    (tmp_path / "a/b").mkdir(parents=True)
+    write_folder(tmp_path / "a/b/rows", CODES[:4000], n_files=2)
+    for place in ("there/x.parquet", "a/b/x.parquet", "a/there/x.parquet"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        pq.write_table(as_table(CODES[2000:4000]), tmp_path / place)
+    names = [f"{tmp_path}/a/b/rows/{each}" for each in ("part-000.parquet", name)]
+    table = ds.FileSystemDataset.from_paths(
+        names,
+        schema=as_table(CODES).schema,
+        format=ds.ParquetFileFormat(),
+        filesystem=LocalFileSystem(),
+    )
+    assert table.files == names
+    assert stream(table).reading_.n_rows == 4000
+    before = everything_in(tmp_path)
+    with pytest.raises(DataError, match="Weights cannot be written by the names of these files"):
+        stream(table, weights_to=tmp_path / "a/b/w")
+    assert everything_in(tmp_path) == before
+
+
 def test_a_file_without_rows_gets_a_file_without_weights(tmp_path):
     write_folder(tmp_path / "rows", n_files=2)
     pq.write_table(as_table(CODES[:0]), tmp_path / "rows/part-0005.parquet")
@@ -810,28 +834,58 @@ def test_a_cache_is_read_in_place_of_the_files_and_removed(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("how", ["flipped", "cut"])
-def test_a_cache_that_changed_on_disk_is_refused(how, tmp_path):
+def test_a_cache_that_changed_on_disk_is_refused(how, tmp_path, monkeypatch):
     write_folder(tmp_path / "rows", n_files=3)
+    made = []
+    make = tempfile.TemporaryFile
+    monkeypatch.setattr(
+        tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[0]
+    )
 
     def spoil(what, done, total):
         if (what, done) == ("counting rows", 3):
-            (file,) = (tmp_path / "cache").glob("rows-*-000001.packed")
-            data = bytearray(file.read_bytes())
-            data[len(data) // 2] ^= 1
-            file.write_bytes(data if how == "flipped" else data[:-1])
+            size = os.fstat(made[0].fileno()).st_size
+            if how == "cut":
+                os.truncate(made[0].fileno(), size - 1)
+            else:
+                (byte,) = os.pread(made[0].fileno(), 1, size // 2)
+                os.pwrite(made[0].fileno(), bytes([byte ^ 1]), size // 2)
 
-    with pytest.raises(CheckpointError, match=r"-000001\.packed has changed on disk"):
+    with pytest.raises(CheckpointError, match=r"The cache .*cache has changed on disk"):
         stream(tmp_path / "rows", cache=tmp_path / "cache", part=spoil)
     assert everything_in(tmp_path / "cache") == []
 
 
-def test_what_a_killed_run_left_in_the_cache_is_removed(tmp_path, held):
+def test_a_cache_leaves_alone_whatever_else_is_in_its_folder(tmp_path, held):
     write_folder(tmp_path / "rows", n_files=3)
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache/rows-000077.packed").write_bytes(b"old")
-    (tmp_path / "cache/notes.txt").write_text("mine")
-    assert_same(stream(tmp_path / "rows", cache=tmp_path / "cache"), held)
-    assert everything_in(tmp_path / "cache") == ["notes.txt"]
+    names = ["notes.txt", "rows-0badcafe-000000.packed", "rows-2024.packed"]
+    for name in names[:2]:
+        (tmp_path / "cache" / name).write_text("mine")
+    (tmp_path / "cache/rows-2024.packed").symlink_to(tmp_path / "cache/notes.txt")
+    seen = []
+
+    def look(what, done, total):
+        seen.append(everything_in(tmp_path / "cache"))
+
+    fitted = stream(tmp_path / "rows", cache=tmp_path / "cache", part=look)
+    assert_same(fitted, held)
+    assert all(found == names for found in [*seen, everything_in(tmp_path / "cache")])
+    assert {(tmp_path / "cache" / name).read_text() for name in names} == {"mine"}
+
+
+def test_two_runs_may_have_caches_in_one_folder(tmp_path, held):
+    write_folder(tmp_path / "rows", n_files=3)
+    inner = []
+
+    def fit_another(what, done, total):
+        if not inner:
+            inner.append(None)
+            inner[0] = stream(tmp_path / "rows", cache=tmp_path / "cache")
+
+    outer = stream(tmp_path / "rows", cache=tmp_path / "cache", part=fit_another)
+    assert_same(outer, held)
+    assert_identical(outer, inner[0])
 
 
 # --- verification ---------------------------------------------------------------------------------

@@ -3,18 +3,31 @@
 A table is read more than once, so its files are fetched as a whole, by fsspec, and every reader
 works on a copy. A copy is used again while the far side says that it is still the same (by an ETag
 or a time); where it says nothing, the file is fetched anew. All copies go when the process ends.
+
+Names and sizes that a far side tells are not believed: a copy lies below its folder, or nothing is
+fetched, and of an archive (zip://data::rows.zip) no more is unpacked than its size lets expect.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from robustbn.exceptions import MissingDependencyError
+from robustbn._core.inflation import (
+    TABLE_FLOOR,
+    TABLE_RATIO,
+    BoundedStream,
+    most_inflated,
+    say_inflated,
+)
+from robustbn.exceptions import MissingDependencyError, shorten_name
 
 FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(://|::)", re.IGNORECASE)
@@ -24,6 +37,10 @@ _STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", 
 _scratch: list[tempfile.TemporaryDirectory[str]] = []  # one a process, made when it is needed
 _copies: dict[str, tuple[str, Path]] = {}  # URL -> what it was by, where it is
 _names: dict[Path, str] = {}  # copy -> what to call it
+
+
+class InflatedError(OSError):
+    """An archive holds more than its size lets expect."""
 
 
 def url_of(path: object) -> str | None:
@@ -43,7 +60,30 @@ def url_of(path: object) -> str | None:
 def plain_path(text: str | os.PathLike[str]) -> Path:
     """Return the part of a name that ends in its suffix: of a URL, the path without its query."""
     url = url_of(text)
-    return Path(text) if url is None else Path(unquote(urlsplit(url).path) or "/")
+    if url is None:
+        return Path(text)
+    link = next((link for link in url.split("::") if "://" in link), url)
+    if link == url or link.lower().startswith("http"):  # which may hold :: of its own
+        return Path(unquote(urlsplit(url[url.index(link) :]).path) or "/")
+    return Path("/", link.partition("://")[2])  # of a chain, whose first link is a file in the next
+
+
+def names_below(names: Sequence[str]) -> list[Path]:
+    """Return names as paths below a folder, any folder.
+
+    Raises
+    ------
+    ValueError
+        If one leads out of the folder, or two are the same.
+    """
+    paths = [Path(name) for name in names]
+    for name, path in zip(names, paths, strict=True):
+        if path.anchor or ".." in path.parts or not path.parts or "\0" in name:
+            raise ValueError(f"the name {shorten_name(name)!r} leads out of the folder")
+    often, n = Counter(paths).most_common(1)[0]
+    if n > 1:
+        raise ValueError(f"the name {shorten_name(str(often))!r} is there twice")
+    return paths
 
 
 def make_scratch() -> Path:
@@ -90,12 +130,13 @@ def bring_here(path: str | os.PathLike[str]) -> Path:
     if url is None:
         return Path(path)
     try:
-        import fsspec
+        import fsspec  # noqa: F401 - is it there?
     except ImportError:
         raise MissingDependencyError(f"{url} is read with fsspec: {FSSPEC_EXTRA}.") from None
     try:
-        system, inner = fsspec.core.url_to_fs(url)
-        return _fetch(system, inner, url)
+        return _bring(url)[0]
+    except InflatedError:
+        raise
     except ImportError as error:
         raise MissingDependencyError(f"{url} cannot be read: {error}") from None
     except FileNotFoundError as error:
@@ -114,8 +155,56 @@ def _say_why(error: BaseException) -> str:
     return lines[0].rstrip(".")
 
 
-def _fetch(system: Any, inner: str, url: str) -> Path:
-    """Return a copy of a file, or of a folder or pattern as a folder of copies."""
+def _bring(url: str) -> tuple[Path, int | None]:
+    """Return a copy of what a URL names, and how much may be in the archive that it comes from."""
+    import fsspec
+    from fsspec.archive import AbstractArchiveFileSystem as Archive
+    from fsspec.implementations.cached import CachingFileSystem
+
+    link, _, rest = url.partition("::")
+    protocol, _, inner = link.partition("://")
+    kinds = [fsspec.get_filesystem_class(each.partition("://")[0]) for each in url.split("::")[:-1]]
+    if not any(issubclass(kind, Archive) for kind in kinds):
+        system, inner = fsspec.core.url_to_fs(url)
+        return _fetch(system, inner, url, None), None
+    if issubclass(kinds[0], CachingFileSystem):
+        return _bring(rest)  # copies are kept anyway
+    if not issubclass(kinds[0], Archive):
+        raise ValueError("an archive comes first, as in zip://rows.csv::https://a.org/rows.zip")
+    archive, most = (Path(rest), None) if url_of(rest) is None else _bring(rest)
+    state = archive.stat()
+    most = most or most_inflated(state.st_size, TABLE_RATIO, TABLE_FLOOR)
+    stamp = f"{state.st_size} {state.st_mtime_ns}"
+    copy = _still_the_same(url, stamp)
+    if copy is None:
+        with tempfile.TemporaryDirectory(dir=make_scratch(), ignore_cleanup_errors=True) as folder:
+            plain = _decompress(archive, Path(folder), url, most) if protocol == "tar" else archive
+            system = fsspec.filesystem(protocol, fo=str(plain))
+            copy = _fetch(system, inner.strip("/"), url, most)
+        _copies[url] = stamp, copy
+    return copy, most
+
+
+def _decompress(archive: Path, folder: Path, url: str, most: int) -> Path:
+    """Return an archive of tar that is not compressed: its whole length is read to list it."""
+    from fsspec.compression import compr
+    from fsspec.utils import infer_compression
+
+    packing = infer_compression(archive.name)
+    if packing is None:
+        return archive
+    with archive.open("rb") as packed, compr[packing](packed, mode="rb") as source:
+        _write(source, folder / "archive.tar", url, most, most)
+    return folder / "archive.tar"
+
+
+def _fetch(system: Any, inner: str, url: str, most: int | None) -> Path:
+    """Return a copy of a file, or of a folder or pattern as a folder of copies.
+
+    Parameters
+    ----------
+    most : bytes that all copies together may have; None: any number.
+    """
     is_web = urlsplit(url).scheme.lower() in ("http", "https")
     has_magic = not is_web and any(c in inner for c in "*?[") and not system.exists(inner)
     if has_magic or (not is_web and system.isdir(inner)):
@@ -123,30 +212,55 @@ def _fetch(system: Any, inner: str, url: str) -> Path:
         found = [file for file in found if not system.isdir(file)]
         if not found:
             raise FileNotFoundError
-        return _fetch_all(system, found, inner, url)
+        return _fetch_all(system, found, inner, url, most)
     copy = _still_the_same(url, _stamp(system, inner))
     if copy is None:
         name = plain_path(url).name or "file"
-        copy = make_scratch() / name
-        system.get_file(inner, str(copy))
+        copy = _copy(system, {Path(name): inner}, url, most) / name
         _copies[url] = _stamp(system, inner), copy
     return remember_name(copy, url)
 
 
-def _fetch_all(system: Any, files: list[str], inner: str, url: str) -> Path:
+def _fetch_all(system: Any, files: list[str], inner: str, url: str, most: int | None) -> Path:
     """Return a folder with copies of files, in the folders that they have below a common one."""
     root = re.split(r"/(?=[^/]*[*?\[])", inner, maxsplit=1)[0].rstrip("/")
+    start = root or system.root_marker
+    below = names_below(
+        [f.removeprefix(start).lstrip("/") if start and f.startswith(start) else f for f in files]
+    )
     stamps = [_stamp(system, file) for file in files]
     stamp = "" if not all(stamps) else "\n".join(map("{} {}".format, files, stamps))
     folder = _still_the_same(url, stamp)
     if folder is None:
-        folder = make_scratch()
-        for file in files:
-            copy = folder / file.removeprefix(root).lstrip("/")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            system.get_file(file, str(copy))
+        folder = _copy(system, dict(zip(below, files, strict=True)), url, most)
         _copies[url] = stamp, folder
     return remember_name(folder, url)
+
+
+def _copy(system: Any, files: Mapping[Path, str], url: str, most: int | None) -> Path:
+    """Return a new folder with copies of files, all or none, under names below it."""
+    folder, left = make_scratch(), most
+    try:
+        for below, file in files.items():
+            copy = folder / below
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if most is None or left is None:
+                system.get_file(file, str(copy))
+                continue
+            with system.open(file, "rb") as source:
+                left -= _write(source, copy, url, left, most)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def _write(source: Any, copy: Path, url: str, left: int, most: int) -> int:
+    """Write what a stream gives to a new file, at most so many bytes as are left; return those."""
+    bounded = BoundedStream(source, left, InflatedError(say_inflated(url, most)))
+    with copy.open("xb") as target:
+        shutil.copyfileobj(bounded, target, 2**20)
+        return target.tell()
 
 
 def _still_the_same(url: str, stamp: str) -> Path | None:

@@ -183,7 +183,7 @@ def fit_stream(
 @contextmanager
 def _holding(streaming: Streaming, table: Any) -> Iterator[None]:
     """Hold what a run writes, for itself alone."""
-    weights_to, checkpoint, cache = streaming.weights_to, streaming.checkpoint, streaming.cache
+    weights_to, checkpoint = streaming.weights_to, streaming.checkpoint
     with ExitStack() as held:
         if weights_to is not None:
             refuse_among_rows(weights_to, table)
@@ -191,9 +191,6 @@ def _holding(streaming: Streaming, table: Any) -> Iterator[None]:
         if checkpoint is not None:
             file = Path(checkpoint) / ".checkpoint.lock"
             held.enter_context(holding(file, f"The checkpoint {os.fspath(checkpoint)}"))
-        if cache is not None:
-            file = Path(cache) / ".cache.lock"
-            held.enter_context(holding(file, f"The cache {os.fspath(cache)}"))
         yield
 
 

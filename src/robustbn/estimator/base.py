@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -47,6 +46,7 @@ from robustbn.exceptions import (
 from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
+PATH_SETTINGS = ("streaming__cache", "streaming__checkpoint", "streaming__weights_to")  # in no file
 
 
 class TableEstimator(Settings):
@@ -129,15 +129,16 @@ class TableEstimator(Settings):
         """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
 
         Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
-        with those rows, and `weights(X)` gives it again.
+        with those rows, and `weights(X)` gives it again. Nor are paths (`cache`, `checkpoint`,
+        `weights_to`): they belong to the run, and who sends you a model must not choose them.
         """
         from robustbn.estimator.model_file import describe_network, describe_reading, write_model
 
         network = self._fitted()
         settings = {
-            name: str(value) if isinstance(value, PathLike) else value
+            name: value
             for name, value in self.get_params().items()
-            if name != "network" and name not in self._GROUPS
+            if name != "network" and name not in self._GROUPS and name not in PATH_SETTINGS
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
             settings["random_state"] = None  # a generator has moved on
@@ -152,7 +153,10 @@ class TableEstimator(Settings):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return a fitted estimator from a file written by `save`. Runs no code from the file."""
+        """Return a fitted estimator from a file written by `save`.
+
+        Runs no code from the file, and takes no paths from it.
+        """
         from robustbn.estimator.model_file import build_model_network, build_reading, read_model
 
         document = read_model(path)
@@ -161,10 +165,15 @@ class TableEstimator(Settings):
                 f"{path} holds a {document.get('estimator')}; read it with that class's load()."
             )
         network = build_model_network(document["network"], path)
-        settings = document["settings"]
-        unknown = [name for name in settings if not cls._is_setting(name)]
+        known = {*cls._names(), *cls._EARLIER, *cls._inner_names()} - {"network", *cls._GROUPS}
+        unknown = [name for name in document["settings"] if name not in known]
         if unknown:
             raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
+        settings = {
+            name: value
+            for name, value in document["settings"].items()
+            if cls._EARLIER.get(name, name) not in PATH_SETTINGS
+        }
         self = cls()
         self.set_params(network=network.with_cpts(None), **settings)
         try:

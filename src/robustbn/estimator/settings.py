@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -39,6 +40,11 @@ class Settings:
     def _names(cls) -> list[str]:
         """Return the names of the settings."""
         return list(inspect.signature(cls).parameters)
+
+    @classmethod
+    def _inner_names(cls) -> list[str]:
+        """Return the names of the settings inside groups."""
+        return [f"{group}__{each.name}" for group, of in cls._GROUPS.items() for each in fields(of)]
 
     @classmethod
     def _is_setting(cls, name: str) -> bool:

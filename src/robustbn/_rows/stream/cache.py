@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-import uuid
+import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -28,6 +30,7 @@ class _Stretch:
     span: Span
     n_rows: int
     n_bytes: int
+    start: int  # in the file
     checksum: int
     rows: Rows | None  # if they are in memory
 
@@ -38,23 +41,21 @@ class CodeCache:
     Parameters
     ----------
     kernels : that packs the rows; NumPy's has no packed form and is not cached.
-    folder : made if it is not there; for one run at a time, which holds a lock on it. What a run
-        that was ended has left is removed. None: in memory.
+    folder : made if it is not there. The rows are in one file without a name: nobody else can open
+        it, and it goes with the process, however that ends. None: in memory.
     """
 
     def __init__(self, kernels: str | None, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self._kernels = load_kernels(kernels)
         self._stretches: dict[int, list[_Stretch]] = {}
-        self._run = uuid.uuid4().hex[:8]  # no file of another run has such a name
         self._room = min(MOST_BYTES, int(MEMORY_SHARE * physical_bytes()))
+        self._file: IO[bytes] | None = None
         if self.folder is not None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                for left_over in self.folder.glob("rows-*.packed"):
-                    left_over.unlink()
             except OSError as error:
-                raise _not_written(self.folder, error) from None
+                raise self._not_written(error) from None
 
     def add(self, part: int, span: Span, rows: Rows) -> None:
         """Keep the next stretch of a part; without room for it, none of that part."""
@@ -70,11 +71,10 @@ class CodeCache:
                 self.forget(part)
                 self._room = 0  # nor is there for others: they are read again
                 return
-            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, 0, rows)
+            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, 0, 0, rows)
         else:
-            self._write(part, packed, is_first=is_first)
-            checksum = zlib.crc32(packed.data)
-            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, checksum, None)
+            start, checksum = self._write(packed), zlib.crc32(packed.data)
+            noted = _Stretch(rows.layout, span, rows.n_rows, packed.nbytes, start, checksum, None)
         if is_first:
             self._stretches[part] = []
         self._stretches[part].append(noted)
@@ -84,62 +84,58 @@ class CodeCache:
         return part in self._stretches
 
     def forget(self, part: int) -> None:
-        """Remove the rows of a part."""
+        """Forget the rows of a part; the file keeps its length."""
         for stretch in self._stretches.pop(part, ()):
             self._room += stretch.n_bytes if stretch.rows is not None else 0
-        if self.folder is not None:
-            self._file(part).unlink(missing_ok=True)
 
     def read(self, part: int, n_threads: int | None) -> Iterator[tuple[Span, Rows]]:
         """Yield the stretches of a part; bytes that changed on disk are refused."""
-        start = 0
         for stretch in self._stretches[part]:
             rows = stretch.rows
             if rows is None:
-                packed = self._map(part, start, stretch)
+                packed = self._map(stretch)
                 rows = self._kernels.restore(stretch.layout, packed, stretch.n_rows, n_threads)
             yield stretch.span, rows
-            start += stretch.n_bytes
 
     def clear(self) -> None:
         """Remove every part."""
         for part in list(self._stretches):
             self.forget(part)
-        if self.folder is not None:
-            for left_over in self.folder.glob("rows-*.packed"):
-                left_over.unlink(missing_ok=True)
+        if self._file is not None:
+            with suppress(OSError):  # of a disk that is full, say; the file goes anyway
+                self._file.close()
+            self._file = None
 
-    def _write(
-        self, part: int, packed: np.ndarray[tuple[int], np.dtype[np.uint8]], *, is_first: bool
-    ) -> None:
-        file = self._file(part)
+    def _write(self, packed: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> int:
+        """Append packed rows to the file; return where they start."""
         try:
-            with file.open("wb" if is_first else "ab") as opened:
-                opened.write(packed.data)
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
+            start = self._file.seek(0, os.SEEK_END)
+            self._file.write(packed.data)
+            self._file.flush()
         except OSError as error:
-            raise _not_written(file, error) from None
+            raise self._not_written(error) from None
+        return start
 
-    def _map(
-        self, part: int, start: int, stretch: _Stretch
-    ) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        file = self._file(part)
+    def _map(self, stretch: _Stretch) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
         if not stretch.n_bytes:
             return np.empty(0, np.uint8)
+        assert self._file is not None  # noqa: S101 - for the type checker
         try:
-            packed = np.asarray(np.memmap(file, np.uint8, "r", start, (stretch.n_bytes,)))
+            mapped = np.memmap(self._file, np.uint8, "r", stretch.start, (stretch.n_bytes,))
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"{file} has changed on disk ({error}); run again.") from None
+            raise self._has_changed(f" ({error})") from None
+        packed = np.asarray(mapped)
         if zlib.crc32(packed.data) != stretch.checksum:
-            raise CheckpointError(f"{file} has changed on disk; run again.")
+            raise self._has_changed()
         return packed
 
-    def _file(self, part: int) -> Path:
-        assert self.folder is not None  # noqa: S101 - for the type checker
-        return self.folder / f"rows-{self._run}-{part:06}.packed"
+    def _has_changed(self, why: str = "") -> CheckpointError:
+        return CheckpointError(f"The cache in {self.folder} has changed on disk{why}; run again.")
 
-
-def _not_written(path: Path, error: OSError) -> CheckpointError:
-    return CheckpointError(
-        f"The cache {path} cannot be written: {error}. Choose a folder with more room, or leave "
-        "the cache out: the table is then read twice."
-    )
+    def _not_written(self, error: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"The cache in {self.folder} cannot be written: {error}. Choose a folder with more "
+            "room, or leave the cache out: the table is then read twice."
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import uuid
 import zipfile
 import zlib
@@ -19,6 +20,8 @@ from robustbn.exceptions import CheckpointError
 CHECKPOINT_FORMAT = "robustbn-checkpoint 1"
 LABEL = "run.json"
 STAGES = ("seed", "survey", "verdict", "verified", "judged")  # each rests on those before it
+RUN = re.compile("[0-9a-f]{8}")
+PARTIAL = re.compile(rf"\.(run|{'|'.join(STAGES)})(-\d+)?\.(json|npz)\.[0-9a-f]{{32}}\.partial")
 DAMAGE = (
     AttributeError, EOFError, KeyError, MemoryError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError, zipfile.BadZipFile, zlib.error,
@@ -54,20 +57,31 @@ class Checkpoint:
         self.label: dict[str, Any] = dict(wanted)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            for file in self.folder.iterdir():
-                if _is_partial(file):  # what a killed run left
-                    file.unlink()
-            others = [f for f in self.folder.iterdir() if not is_lock(f)]
+            inside = sorted(self.folder.iterdir())
+        except OSError as error:
+            raise self._not_written(self.folder, error) from None
+        partial = [f for f in inside if PARTIAL.fullmatch(f.name) and not f.is_symlink()]
+        others = [f for f in inside if f not in partial and not is_lock(f)]
+        if label in others:
+            link = next((f for f in others if f.is_symlink()), None)
+            if link is not None:
+                raise self._damaged(link, "it is a link")
+            self.label = self._read_label(label, wanted)
+        elif others:
+            raise CheckpointError(
+                f"{self.folder} holds files that are no checkpoint, such as "
+                f"{others[0].name}; choose an empty folder."
+            )
+        try:
+            for file in partial:  # what a killed run left
+                file.unlink(missing_ok=True)
         except OSError as error:
             raise self._not_written(self.folder, error) from None
         if label not in others:
-            if others:
-                raise CheckpointError(
-                    f"{self.folder} holds files that are no checkpoint, such as "
-                    f"{others[0].name}; choose an empty folder."
-                )
             self._write(label, json.dumps(wanted, indent=1).encode())
-            return
+
+    def _read_label(self, label: Path, wanted: Mapping[str, str]) -> dict[str, Any]:
+        """Return what the folder says that it is of, or refuse another's."""
         try:
             found = json.loads(label.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -83,7 +97,10 @@ class Checkpoint:
                 f"{self.folder} belongs to another run. What differs: {told}. Choose another "
                 "folder, or remove this one to begin anew."
             )
-        self.label = found
+        run = found.get("run")
+        if run is not None and not (isinstance(run, str) and RUN.fullmatch(run)):
+            raise self._damaged(label, f"{run!r} cannot name a run")
+        return found
 
     def note(self, **more: Any) -> None:
         """Keep something more on the label, which is the last thing to be cleared."""
@@ -98,13 +115,17 @@ class Checkpoint:
 
     def load(self, stage: str) -> list[dict[str, Any]]:
         """Return everything that was stored of a stage, in order."""
-        return [self._load(file) for file in sorted(self.folder.glob(f"{stage}-*.npz"))]
+        return [self._load(file) for file in self._files_of(stage)]
 
     def forget(self, stage: str) -> None:
         """Remove what was stored of a stage, the latest first."""
-        for file in sorted(self.folder.glob(f"{stage}-*.npz"), reverse=True):
+        for file in reversed(self._files_of(stage)):
             file.unlink()
         (self.folder / f"{stage}.json").unlink(missing_ok=True)
+
+    def _files_of(self, stage: str) -> list[Path]:
+        found = self.folder.glob(f"{stage}-*.npz")
+        return sorted(f for f in found if f.stem.removeprefix(f"{stage}-").isdecimal())
 
     def save_document(self, stage: str, document: Mapping[str, Any]) -> None:
         """Store the plain values of a stage, with a checksum."""
@@ -146,7 +167,7 @@ class Checkpoint:
     def _write(self, file: Path, data: bytes | memoryview) -> None:
         temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.partial")
         try:
-            with temporary.open("wb") as opened:
+            with temporary.open("xb") as opened:
                 opened.write(data)
                 opened.flush()
                 os.fsync(opened.fileno())
@@ -180,7 +201,3 @@ def _check_sizes(stored: zipfile.ZipFile, n_bytes: int) -> None:
         raise ValueError("it is compressed, and was not written so")
     if sum(part.file_size for part in parts) > n_bytes:
         raise ValueError("it says to hold more than it can")
-
-
-def _is_partial(file: Path) -> bool:
-    return file.name.startswith(".") and file.name.endswith(".partial")

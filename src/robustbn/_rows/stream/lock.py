@@ -3,6 +3,7 @@
 The kernel holds the lock (`flock`), so that no crash leaves one behind. A network file system may
 know of no locks, or of those of one machine only. So the file says who holds it, and the owner
 touches it every few seconds: an owner that is elsewhere counts as dead once it has been silent.
+A link, or a file that somebody else has written, is no lock: it is refused and left as it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ except ImportError:  # pragma: no cover - Windows: owners are told by their sign
 SIGN_SECONDS = 5.0  # between two signs of life
 SILENT_SECONDS = 60.0  # without one: the owner is dead; clocks of file systems may be coarse
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+SIGNATURE = b'{"pid": '  # how every lock begins that was signed
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 _HELD: set[int] = set()  # descriptors, which a forked child must not keep open
 
 
@@ -80,12 +83,16 @@ def holding(file: Path, what: str) -> Iterator[None]:
 
 def _acquire(file: Path, what: str) -> int:
     while True:
-        held = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        if file.is_symlink():
+            raise _no_lock(file, what)
+        held = os.open(file, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
         try:
             knows_locks = _try_lock(held)
             if not _is_at(held, file):  # its owner has removed it meanwhile
                 os.close(held)
                 continue
+            if not SIGNATURE.startswith(_text_of(held)[: len(SIGNATURE)]):
+                raise _no_lock(file, what)
             owner = _read(held)
             if owner is not None and _is_alive(owner, held, file, knows_locks):
                 raise BlockingIOError
@@ -95,9 +102,16 @@ def _acquire(file: Path, what: str) -> int:
             owner = _read(held)
             os.close(held)
             raise InUseError(_say(file, what, owner)) from None
-        except OSError:
+        except (OSError, CheckpointError):
             os.close(held)
             raise
+
+
+def _no_lock(file: Path, what: str) -> CheckpointError:
+    return CheckpointError(
+        f"{what} cannot be locked: {file} is no lock of robustbn. Remove it, or choose "
+        "another name."
+    )
 
 
 def _try_lock(held: int) -> bool:
@@ -150,17 +164,21 @@ def _sign(held: int) -> None:
 
 def _read(held: int) -> Owner | None:
     """Return who has signed; None if nobody has, or a crash cut it off."""
-    os.lseek(held, 0, os.SEEK_SET)
     try:
-        return Owner(**json.loads(os.read(held, 4096)))
+        return Owner(**json.loads(_text_of(held)))
     except (ValueError, TypeError):
         return None
+
+
+def _text_of(held: int) -> bytes:
+    os.lseek(held, 0, os.SEEK_SET)
+    return os.read(held, 4096)
 
 
 def _is_at(held: int, file: Path) -> bool:
     """Whether an open file still has its name."""
     try:
-        return os.path.samestat(os.fstat(held), file.stat())
+        return os.path.samestat(os.fstat(held), file.lstat())
     except OSError:
         return False
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.elsewhere import names_below
 from robustbn._core.protocols import RowVector
 from robustbn._tables.context import beside
 from robustbn.exceptions import DataError
@@ -43,9 +44,13 @@ class WeightFiles:
         self._refuse_if_there()
         run = uuid.uuid4().hex[:8] if run is None else run
         self.temporary = self.path.with_name(f".{self.path.name}.{run}.partial")
-        for left_over in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.partial"):
-            if left_over != self.temporary:
+        own = f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}.partial"
+        for left_over in self.path.parent.glob(own):
+            if left_over != self.temporary and not left_over.is_symlink():
                 _remove(left_over)
+        for found in (self.temporary, *self.temporary.rglob("*")):
+            if found.is_symlink():
+                raise DataError(f"{found} is a link that robustbn did not make; remove it.")
         self.is_folder = len(names) > 1
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
@@ -119,7 +124,7 @@ class WeightFiles:
         return identify(self.temporary)
 
     def _refuse_if_there(self) -> None:
-        if self.path.exists():
+        if os.path.lexists(self.path):
             raise DataError(f"{self.path} exists already; choose another name or remove it.")
 
     def discard(self) -> None:
@@ -204,7 +209,17 @@ def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
 
 
 def _relative(names: Sequence[str]) -> list[str]:
-    """Return the files' names below the folder they share, each ending as Parquet files do."""
-    root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
-    below = [os.path.relpath(name, root) if root else name for name in names]
+    """Return the files' names below the folder they share, each ending as Parquet files do.
+
+    A store may hold any names, such as those with `..` in them: what leads elsewhere is refused.
+    """
+    try:
+        root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
+        below = [os.path.relpath(name, root) if root else name for name in names]
+        names_below(below)
+    except ValueError as error:
+        raise DataError(
+            f"Weights cannot be written by the names of these files: {error}. Rename them, or "
+            "leave weights_to out."
+        ) from None
     return [name if Path(name).suffix in PARQUET else f"{name}.parquet" for name in below]
