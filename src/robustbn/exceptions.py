@@ -25,6 +25,7 @@ __all__ = [
     "NetworkIsADirectoryError",
     "NetworkPermissionError",
     "NotFittedError",
+    "RepeatedHeaderWarning",
     "RobustBNError",
     "SettingError",
     "SlowBackendWarning",
@@ -287,6 +288,13 @@ class ContextWarning(UserWarning):
     """A column beside the network cannot be read; it is left out of where bad rows come from.
 
     Name the columns to look at with `context=[...]`, or none with `context=()`.
+    """
+
+
+class RepeatedHeaderWarning(UserWarning):
+    """Lines of a text file repeat its header; they are left out.
+
+    Look at how the file was made: files may have been joined, and rows lost or doubled.
     """
 
 

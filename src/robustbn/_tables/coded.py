@@ -59,7 +59,7 @@ class Reading:
 
     @property
     def n_dropped(self) -> int:
-        """Rows that were left out because of a missing or unknown value."""
+        """Rows that were left out: they miss a value, have an unknown one, or repeat the header."""
         return self.n_read - self.n_rows
 
     def say_missing(self) -> str:
@@ -80,9 +80,9 @@ class Reading:
         lines = [f"{self.where}: {self.n_read:,} rows read.", self.say_missing()]
         if self.n_dropped:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
+            why = f", with {missing:,} missing and {unknown:,} unknown values"
             lines.append(
-                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
-                f"{unknown:,} unknown values."
+                f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
             )
         if self.ignored:
             many = len(self.ignored) > 1

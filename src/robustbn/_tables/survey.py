@@ -97,6 +97,7 @@ class ColumnSurvey:
 
     def add(self, column: Column) -> None:
         """Take in a stretch of rows."""
+        column = column if column.is_title is None else column[~column.is_title]
         ordered = tuple(column.labels or ()) if column.is_ordered else None
         self.order = ordered if self.order == ordered or not self.n_rows else None
         self.n_rows += len(column.values)
