@@ -142,13 +142,16 @@ def test_a_word_for_missing_is_a_state_if_labels_say_so(tmp_path):
     assert table.reading.n_missing == {"x": 20}
 
 
-def test_what_names_rows_is_refused_with_the_remedy():
+def test_what_names_rows_is_refused_with_the_remedy(monkeypatch):
     names = [f"person {k}" for k in range(200)]
     with pytest.raises(DataError, match=r"names its rows: 200 different.*states=\{'x': \[...\]\}"):
         found_in(names)
     with pytest.raises(DataError, match="has no values"):
         found_in([None] * 10)
     assert found_in(names, states={"x": names}).kind == "given"
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 100)
+    with pytest.raises(DataError, match="names its rows: more than 100 different values in 200"):
+        found_in(names)
 
 
 def test_states_that_are_given_are_taken_and_the_rest_is_found():
@@ -460,6 +463,23 @@ def test_inspect_says_of_each_column_what_it_is_and_would_become(raw):
     assert columns["town"]["top"][0] == {"value": top.index[0], "rows": int(top.iloc[0])}
     assert len(columns["pay"]["becomes"]["states"]) == 4
     assert "no states: give them with --states" in said
+
+
+@pytest.mark.parametrize("column", ["number", "word", "moment", "mixed"])
+def test_inspect_counts_the_values_of_columns_with_too_many_to_count(tmp_path, monkeypatch, column):
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 1_000)
+    moments = pd.Timestamp("2001-01-01") + pd.to_timedelta(np.arange(2_000), "h")
+    values = {
+        "number": np.arange(2_000),
+        "word": [f"P{k}" for k in range(2_000)],
+        "moment": moments.astype(str),
+        "mixed": np.where(np.arange(2_000) % 40, np.arange(2_000), "not measured"),
+    }
+    pd.DataFrame({column: values[column], "x": 1}).to_csv(tmp_path / "rows.csv", index=False)
+    told = call("inspect", tmp_path / "rows.csv")
+    assert ">1,000 values" in told
+    found = json.loads(call("inspect", tmp_path / "rows.csv", "--json"))["table"]["columns"][0]
+    assert (found["different_values"], found["is_more"]) == (1_000, True)
 
 
 def test_inspect_shows_what_options_would_make_of_columns(raw):
