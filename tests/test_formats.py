@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, read_network, write_network
+from robustbn._core.edge_lines import read_edge, write_edge
+from robustbn._networks.edges import read_parents
 from robustbn.exceptions import NetworkError, StandInWarning
 from tests.strategies import networks
 
@@ -362,16 +364,59 @@ def test_an_edge_list_with_its_states_is_a_structure(tmp_path, title, separator)
     assert read_network(edges, states=tmp_path / "s.csv").states["c, d"] == ("x", "")
 
 
+@pytest.mark.parametrize("title", [False, True])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize(
+    "between", [",", ", ", " , ", "->", " -> ", " \u2192 ", "\t", " ", "   ", ";", "; "]
+)
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_an_edge_list_is_read_whatever_stands_between_the_names(
+    tmp_path, title, suffix, between, quote
+):
+    pairs = [("from", "to")] * title + [("b", "c-d"), ("a", "c-d")]
+    lines = [f"{quote}{parent}{quote}{between}{quote}{child}{quote}" for parent, child in pairs]
+    path = tmp_path / f"edges.{suffix}"
+    path.write_text("\n".join([*lines[:-1], "", f" {lines[-1]} "]) + "\r\n")
+    assert read_parents(path) == {"b": [], "c-d": ["b", "a"], "a": []}
+    network = read_network(path, states={"a": [0, 1], "b": [0, 1], "c-d": [0, 1]})
+    assert network.parents["c-d"] == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("line", "edge"),
+    [
+        ("blood pressure, heart rate", ("blood pressure", "heart rate")),
+        ("blood pressure -> heart rate;", ("blood pressure", "heart rate")),
+        ('"a, b" -> "c -> d"', ("a, b", "c -> d")),
+        ('"say ""hi""";b', ('say "hi"', "b")),
+        ('" a "," b"', (" a ", " b")),
+        ('"two\nlines",b', ("two\nlines", "b")),
+        ('a 5" pipe,b', ('a 5" pipe', "b")),
+        ("a;b,c", ("a;b", "c")),
+    ],
+)
+def test_names_of_an_edge_list_may_hold_blanks_and_what_stands_between_them(tmp_path, line, edge):
+    (tmp_path / "edges.csv").write_text(line)
+    assert read_parents(tmp_path / "edges.csv") == {edge[0]: [], edge[1]: [edge[0]]}
+    assert read_edge(line) == edge
+    assert read_edge(write_edge(*edge)) == edge
+
+
 @pytest.mark.parametrize(
     ("edges", "states", "message"),
     [
         ("a,b\n", None, "does not say which states"),
         ("a,b\na,z\n", {"a": [0], "b": [0]}, "line 2: the edge 'a' -> 'z' names 'z'"),
-        ("a, b\n", {"a": [0], "b": [0]}, "line 1: .* Did you mean 'b', without the blanks"),
-        ("a;b\n", {"a": [0], "b": [0]}, "line 1: expected two columns, parent,child"),
+        ('a," b"\n', {"a": [0], "b": [0]}, "line 1: .* Did you mean 'b', without the blanks"),
+        ("a|b\n", {"a": [0], "b": [0]}, "line 1: expected two columns, parent,child"),
+        ("a,b\na\n", {"a": [0], "b": [0]}, "line 2: expected two columns, parent,child"),
+        ("a,b\na,\n", {"a": [0], "b": [0]}, "line 2: .* names '', which has no states"),
+        ("a -> b -> c\n", {"a": [0], "b": [0]}, "line 1: expected two .* found 3"),
+        ("p,c,edge weight\na,b,1\n", {"a": [0], "b": [0]}, "line 1: expected two .* found 3"),
         ("a,b\na,b\n", {"a": [0], "b": [0]}, "line 2: the edge 'a' -> 'b' is given twice"),
         ("a,b\nb,a\n", {"a": [0], "b": [0]}, "cycle"),
-        ('a,"b\n', {"a": [0], "b": [0]}, "not a table of text"),
+        ('a,b\na,"b\n', {"a": [0], "b": [0]}, "line 2: .*a quote is not closed"),
+        ('a,b\n"a"b,c\n', {"a": [0], "b": [0]}, "line 2: .*after the quoted name 'a'"),
         ("a,b\n", {"a": [0], "b": "xy"}, "list of labels for node 'b'"),
         ("a,b\n", 3, "`states` must be a mapping"),
         ("a,b\n", {"a": [0], "b": [0, 0]}, "'b' has the same state twice"),
