@@ -57,12 +57,34 @@ def found_in(values, **settings):
         ["January", "March", "August", "December"],
         ["no", "yes"],
         ["<5", "5-10", "10-20", ">20"],
+        ["under $5", "5-10", "10 years or more"],
         ["apple", "Banana", "cherry"],
+        ["Dec-2017", "Jan-2018", "Feb-2018", "Mar-2018"],
+        ["November 2017", "April 2018", "August 2018", "not known"],
+        ["2017 Sept", "2018 Apr", "2018 Jun"],
+        ["11/2017", "02/2018", "10/2018"],
+        ["Q4 2017", "Q1 2018", "Q2 2018"],
+        ["Q4-2017", "Q1-2018", "other"],
     ],
 )
 def test_labels_are_in_their_natural_order(ordered):
     assert order_labels(sorted(ordered, key=str)) == ordered
     assert found_in(ordered[::-1] * 20).states == tuple(ordered)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["Bachelor", "Graduate", "High School", "Less Than High School"],
+        ["daily", "less than weekly", "more than daily", "weekly"],
+        ["above ground", "ground", "under ground"],
+        ["one", "two or more", "zero"],
+        ["March 18", "May 5", "Sunday 4"],
+    ],
+)
+def test_words_of_no_known_order_are_by_the_alphabet_and_none_of_them_is_first_or_last(labels):
+    assert order_labels(labels[::-1]) == labels
+    assert found_in(labels[::-1] * 20).states == tuple(labels)
 
 
 def test_few_numbers_stay_and_many_are_cut_at_readable_ends():
