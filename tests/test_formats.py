@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from robustbn import BayesianNetwork, read_network, write_network
 from robustbn._core.edge_lines import read_edge, write_edge
 from robustbn._networks.edges import read_parents
-from robustbn.exceptions import NetworkError, StandInWarning
+from robustbn.exceptions import NetworkError, StandInWarning, UnseenConfigurationWarning
 from tests.strategies import networks
 
 FORMATS = ["json", "bif", "xmlbif", "net", "xdsl", "uai"]
@@ -338,6 +338,46 @@ def test_xml_files_are_told_apart_by_what_is_inside(tmp_path, sprinkler):
     with pytest.raises(NetworkError, match=r"This is a GeNIe file: name it \.xdsl"):
         read_network(tmp_path / "genie.xml")
     refused(tmp_path / "o.xml", "<html/>", "outermost tag of an XMLBIF network is <BIF>")
+
+
+# --- configurations that were never seen ------------------------------------------------------
+
+
+@pytest.mark.parametrize("nan", ["nan", "NaN", "-nan"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_configuration_of_nan_is_read_as_unknown_and_told(tmp_path, name, nan):
+    path = tmp_path / f"n.{name}"
+    nan = "NaN" if name == "json" else nan
+    path.write_text(TEXTS[name].replace("0.25", nan).replace("0.75", nan))
+    with pytest.warns(UnseenConfigurationWarning) as caught:
+        network = read_network(path)
+    a, b = network.nodes
+    yes = network.states[a][1]
+    assert str(caught[0].message) == (
+        f"{path}: 1 of 3 configurations has no probabilities (nan): {b} given {a} = {yes}. "
+        "Its states are taken to be equally likely."
+    )
+    assert caught[0].filename == __file__
+    assert network.cpts[b].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert read_network(path, tables=False) == network.with_cpts(None)
+
+
+def test_all_configurations_of_nan_are_counted_and_some_are_named(tmp_path):
+    rows = "".join(f"  (s{k}) NaN, NaN;\n" for k in range(9))
+    labels = ", ".join(f"s{k}" for k in range(9))
+    (tmp_path / "n.bif").write_text(
+        f"variable a {{ type discrete [ 9 ] {{ {labels} }}; }}\n"
+        "variable b { type discrete [ 2 ] { no, yes }; }\n"
+        f"probability ( a ) {{ table {', '.join(['nan'] * 9)}; }}\n"
+        f"probability ( b | a ) {{\n{rows}}}\n"
+    )
+    with pytest.warns(UnseenConfigurationWarning) as caught:
+        network = read_network(tmp_path / "n.bif")
+    assert str(caught[0].message).endswith(
+        "10 of 10 configurations have no probabilities (nan): a; b given a = s0; b given a = s1 "
+        "and 7 more. Their states are taken to be equally likely."
+    )
+    np.testing.assert_allclose(network.cpts["a"], 1 / 9)
 
 
 # --- edge lists -------------------------------------------------------------------------------

@@ -252,7 +252,8 @@ class MissingDependencyError(RobustBNError, ImportError):
 class UnseenConfigurationWarning(UserWarning):
     """Some parent configurations never occur in the rows; their tables come from the prior.
 
-    `unseen_configurations_` lists them. Give a `prior`, or more rows.
+    `unseen_configurations_` lists them. Give a `prior`, or more rows. A network file may also have
+    NaN for them; their states are then taken to be equally likely.
     """
 
 
