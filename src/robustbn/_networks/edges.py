@@ -150,7 +150,7 @@ def _pairs(text: str, source: str, name: str, expected: str) -> list[tuple[int, 
                     f"expected two columns, {expected}, with {separator!r} between them; found "
                     f"{len(values)}: {show(values)}.",
                 )
-            pairs.append((line, *values))
+            pairs.append((line, values[0], values[1]))
     except LineError as error:
         raise refuse(source, error.line, f"this is not a table of text: {error}.") from None
     return pairs
