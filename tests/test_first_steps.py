@@ -174,6 +174,14 @@ def test_an_edge_list_is_told_from_a_table_whatever_stands_between_the_names(des
     assert said(ran).endswith(f"Did you mean: robustbn states {name} more.csv")
 
 
+def test_a_header_line_in_the_middle_is_told_once(desk):
+    lines = (desk / "rows.csv").read_text().splitlines()
+    (desk / "joined.csv").write_text("\n".join([*lines, lines[0], *lines[1:300]]))
+    told = call("fit", "edges.csv", "joined.csv")
+    assert said(told).count("joined.csv: 1 line repeats the header and is left out: row 600.") == 1
+    assert "899; 1 left out, the header is repeated" in told.stdout
+
+
 def test_a_table_of_two_columns_is_not_taken_for_edges_in_the_right_place(desk):
     call("fit", "edges.csv", "rows.csv")
 

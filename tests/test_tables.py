@@ -331,6 +331,9 @@ def test_a_header_line_in_the_middle_is_left_out_where_states_are_given(tmp_path
     assert not fit.reading_.n_unknown
     assert "92 rows read. 2 of them were left out." in str(fit.reading_)
     assert np.flatnonzero(np.isnan(fit.row_weights_)).tolist() == [40, 71]
+    assert fit.reading_.why_dropped == "the header is repeated"
+    if place == "memory":
+        assert list(fit.rows()["why"][[40, 71]]) == ["left out: the header is repeated"] * 2
 
 
 @pytest.mark.filterwarnings("error")

@@ -62,6 +62,16 @@ class Reading:
         """Rows that were left out: they miss a value, have an unknown one, or repeat the header."""
         return self.n_read - self.n_rows
 
+    @property
+    def why_dropped(self) -> str:
+        """Why rows were left out: of their values, or since they repeat the header."""
+        kept_holes = self.config.keeps_holes
+        missing = 0 if kept_holes else sum(self.n_missing.values())
+        is_hole = kept_holes and self.config.on_unknown == "missing"
+        unknown = 0 if is_hole else sum(self.n_unknown.values())
+        found = [word for word, n in (("missing", missing), ("unknown", unknown)) if n]
+        return f"a value is {' or '.join(found)}" if found else "the header is repeated"
+
     def say_missing(self) -> str:
         """Return a sentence on the values that are missing from the rows; empty if none is."""
         if not self.n_holes:
