@@ -162,6 +162,26 @@ def test_swapped_arguments_are_told_with_the_right_command(desk, command, right)
     assert said(ran).endswith(f"Did you mean: {right}")
 
 
+@pytest.mark.parametrize("name", ["arrows.txt", "arrows.csv", "blanks.txt", "semicolons.csv"])
+def test_an_edge_list_is_told_from_a_table_whatever_stands_between_the_names(desk, name):
+    line = {"arrows": "rain -> wet", "blanks": "rain wet", "semicolons": '"rain"; "wet"'}
+    (desk / name).write_text(line[Path(name).stem] + "\n")
+    call("fit", name, "rows.csv")
+    (desk / "more.csv").write_text("rain,wet,more\n" + "no,dry,x\nyes,wet,y\n" * 20)
+    for paths in ((name, "rows.csv"), (name, "more.csv"), ("more.csv", name)):
+        assert as_json("inspect", *paths)["network"]["edges"] == 1
+    ran = call("states", "more.csv", name, code=2)
+    assert said(ran).endswith(f"Did you mean: robustbn states {name} more.csv")
+
+
+def test_a_header_line_in_the_middle_is_told_once(desk):
+    lines = (desk / "rows.csv").read_text().splitlines()
+    (desk / "joined.csv").write_text("\n".join([*lines, lines[0], *lines[1:300]]))
+    told = call("fit", "edges.csv", "joined.csv")
+    assert said(told).count("joined.csv: 1 line repeats the header and is left out: row 600.") == 1
+    assert "899; 1 left out, the header is repeated" in told.stdout
+
+
 def test_a_table_of_two_columns_is_not_taken_for_edges_in_the_right_place(desk):
     call("fit", "edges.csv", "rows.csv")
 

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, read_network, write_network
-from robustbn.exceptions import NetworkError, StandInWarning
+from robustbn._core.edge_lines import read_edge, write_edge
+from robustbn._networks.edges import read_parents
+from robustbn.exceptions import NetworkError, StandInWarning, UnseenConfigurationWarning
 from tests.strategies import networks
 
 FORMATS = ["json", "bif", "xmlbif", "net", "xdsl", "uai"]
@@ -338,6 +340,46 @@ def test_xml_files_are_told_apart_by_what_is_inside(tmp_path, sprinkler):
     refused(tmp_path / "o.xml", "<html/>", "outermost tag of an XMLBIF network is <BIF>")
 
 
+# --- configurations that were never seen ------------------------------------------------------
+
+
+@pytest.mark.parametrize("nan", ["nan", "NaN", "-nan"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_configuration_of_nan_is_read_as_unknown_and_told(tmp_path, name, nan):
+    path = tmp_path / f"n.{name}"
+    nan = "NaN" if name == "json" else nan
+    path.write_text(TEXTS[name].replace("0.25", nan).replace("0.75", nan))
+    with pytest.warns(UnseenConfigurationWarning) as caught:
+        network = read_network(path)
+    a, b = network.nodes
+    yes = network.states[a][1]
+    assert str(caught[0].message) == (
+        f"{path}: 1 of 3 configurations has no probabilities (nan): {b} given {a} = {yes}. "
+        "Its states are taken to be equally likely."
+    )
+    assert caught[0].filename == __file__
+    assert network.cpts[b].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert read_network(path, tables=False) == network.with_cpts(None)
+
+
+def test_all_configurations_of_nan_are_counted_and_some_are_named(tmp_path):
+    rows = "".join(f"  (s{k}) NaN, NaN;\n" for k in range(9))
+    labels = ", ".join(f"s{k}" for k in range(9))
+    (tmp_path / "n.bif").write_text(
+        f"variable a {{ type discrete [ 9 ] {{ {labels} }}; }}\n"
+        "variable b { type discrete [ 2 ] { no, yes }; }\n"
+        f"probability ( a ) {{ table {', '.join(['nan'] * 9)}; }}\n"
+        f"probability ( b | a ) {{\n{rows}}}\n"
+    )
+    with pytest.warns(UnseenConfigurationWarning) as caught:
+        network = read_network(tmp_path / "n.bif")
+    assert str(caught[0].message).endswith(
+        "10 of 10 configurations have no probabilities (nan): a; b given a = s0; b given a = s1 "
+        "and 7 more. Their states are taken to be equally likely."
+    )
+    np.testing.assert_allclose(network.cpts["a"], 1 / 9)
+
+
 # --- edge lists -------------------------------------------------------------------------------
 
 
@@ -362,16 +404,59 @@ def test_an_edge_list_with_its_states_is_a_structure(tmp_path, title, separator)
     assert read_network(edges, states=tmp_path / "s.csv").states["c, d"] == ("x", "")
 
 
+@pytest.mark.parametrize("title", [False, True])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize(
+    "between", [",", ", ", " , ", "->", " -> ", " \u2192 ", "\t", " ", "   ", ";", "; "]
+)
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_an_edge_list_is_read_whatever_stands_between_the_names(
+    tmp_path, title, suffix, between, quote
+):
+    pairs = [("from", "to")] * title + [("b", "c-d"), ("a", "c-d")]
+    lines = [f"{quote}{parent}{quote}{between}{quote}{child}{quote}" for parent, child in pairs]
+    path = tmp_path / f"edges.{suffix}"
+    path.write_text("\n".join([*lines[:-1], "", f" {lines[-1]} "]) + "\r\n")
+    assert read_parents(path) == {"b": [], "c-d": ["b", "a"], "a": []}
+    network = read_network(path, states={"a": [0, 1], "b": [0, 1], "c-d": [0, 1]})
+    assert network.parents["c-d"] == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("line", "edge"),
+    [
+        ("blood pressure, heart rate", ("blood pressure", "heart rate")),
+        ("blood pressure -> heart rate;", ("blood pressure", "heart rate")),
+        ('"a, b" -> "c -> d"', ("a, b", "c -> d")),
+        ('"say ""hi""";b', ('say "hi"', "b")),
+        ('" a "," b"', (" a ", " b")),
+        ('"two\nlines",b', ("two\nlines", "b")),
+        ('a 5" pipe,b', ('a 5" pipe', "b")),
+        ("a;b,c", ("a;b", "c")),
+    ],
+)
+def test_names_of_an_edge_list_may_hold_blanks_and_what_stands_between_them(tmp_path, line, edge):
+    (tmp_path / "edges.csv").write_text(line)
+    assert read_parents(tmp_path / "edges.csv") == {edge[0]: [], edge[1]: [edge[0]]}
+    assert read_edge(line) == edge
+    assert read_edge(write_edge(*edge)) == edge
+
+
 @pytest.mark.parametrize(
     ("edges", "states", "message"),
     [
         ("a,b\n", None, "does not say which states"),
         ("a,b\na,z\n", {"a": [0], "b": [0]}, "line 2: the edge 'a' -> 'z' names 'z'"),
-        ("a, b\n", {"a": [0], "b": [0]}, "line 1: .* Did you mean 'b', without the blanks"),
-        ("a;b\n", {"a": [0], "b": [0]}, "line 1: expected two columns, parent,child"),
+        ('a," b"\n', {"a": [0], "b": [0]}, "line 1: .* Did you mean 'b', without the blanks"),
+        ("a|b\n", {"a": [0], "b": [0]}, "line 1: expected two columns, parent,child"),
+        ("a,b\na\n", {"a": [0], "b": [0]}, "line 2: expected two columns, parent,child"),
+        ("a,b\na,\n", {"a": [0], "b": [0]}, "line 2: .* names '', which has no states"),
+        ("a -> b -> c\n", {"a": [0], "b": [0]}, "line 1: expected two .* found 3"),
+        ("p,c,edge weight\na,b,1\n", {"a": [0], "b": [0]}, "line 1: expected two .* found 3"),
         ("a,b\na,b\n", {"a": [0], "b": [0]}, "line 2: the edge 'a' -> 'b' is given twice"),
         ("a,b\nb,a\n", {"a": [0], "b": [0]}, "cycle"),
-        ('a,"b\n', {"a": [0], "b": [0]}, "not a table of text"),
+        ('a,b\na,"b\n', {"a": [0], "b": [0]}, "line 2: .*a quote is not closed"),
+        ('a,b\n"a"b,c\n', {"a": [0], "b": [0]}, "line 2: .*after the quoted name 'a'"),
         ("a,b\n", {"a": [0], "b": "xy"}, "list of labels for node 'b'"),
         ("a,b\n", 3, "`states` must be a mapping"),
         ("a,b\n", {"a": [0], "b": [0, 0]}, "'b' has the same state twice"),

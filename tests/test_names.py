@@ -272,6 +272,15 @@ def test_rows_that_were_left_out_have_no_trust(on_disk, named):
     assert trust.isna().to_numpy().nonzero()[0].tolist() == list(range(10))
 
 
+@pytest.mark.parametrize("place", ["memory", "stream"])
+def test_a_header_line_in_the_middle_of_a_text_file_has_no_trust(on_disk, place):
+    lines = (on_disk / "rows.csv").read_text().splitlines()
+    (on_disk / "joined.csv").write_text("\n".join([*lines[:1_001], *lines]))
+    weights = clean(on_disk, "joined.csv", "good.csv", "--drop-distrusted", "--place", place)
+    assert np.flatnonzero(np.isnan(weights)).tolist() == [1_000]
+    assert (on_disk / "good.csv").read_text().splitlines().count(lines[0]) == 1
+
+
 def test_several_files_become_one(on_disk, named):
     _, frame = named
     (on_disk / "many").mkdir()

@@ -57,12 +57,34 @@ def found_in(values, **settings):
         ["January", "March", "August", "December"],
         ["no", "yes"],
         ["<5", "5-10", "10-20", ">20"],
+        ["under $5", "5-10", "10 years or more"],
         ["apple", "Banana", "cherry"],
+        ["Dec-2017", "Jan-2018", "Feb-2018", "Mar-2018"],
+        ["November 2017", "April 2018", "August 2018", "not known"],
+        ["2017 Sept", "2018 Apr", "2018 Jun"],
+        ["11/2017", "02/2018", "10/2018"],
+        ["Q4 2017", "Q1 2018", "Q2 2018"],
+        ["Q4-2017", "Q1-2018", "other"],
     ],
 )
 def test_labels_are_in_their_natural_order(ordered):
     assert order_labels(sorted(ordered, key=str)) == ordered
     assert found_in(ordered[::-1] * 20).states == tuple(ordered)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["Bachelor", "Graduate", "High School", "Less Than High School"],
+        ["daily", "less than weekly", "more than daily", "weekly"],
+        ["above ground", "ground", "under ground"],
+        ["one", "two or more", "zero"],
+        ["March 18", "May 5", "Sunday 4"],
+    ],
+)
+def test_words_of_no_known_order_are_by_the_alphabet_and_none_of_them_is_first_or_last(labels):
+    assert order_labels(labels[::-1]) == labels
+    assert found_in(labels[::-1] * 20).states == tuple(labels)
 
 
 def test_few_numbers_stay_and_many_are_cut_at_readable_ends():
@@ -142,13 +164,16 @@ def test_a_word_for_missing_is_a_state_if_labels_say_so(tmp_path):
     assert table.reading.n_missing == {"x": 20}
 
 
-def test_what_names_rows_is_refused_with_the_remedy():
+def test_what_names_rows_is_refused_with_the_remedy(monkeypatch):
     names = [f"person {k}" for k in range(200)]
     with pytest.raises(DataError, match=r"names its rows: 200 different.*states=\{'x': \[...\]\}"):
         found_in(names)
     with pytest.raises(DataError, match="has no values"):
         found_in([None] * 10)
     assert found_in(names, states={"x": names}).kind == "given"
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 100)
+    with pytest.raises(DataError, match="names its rows: more than 100 different values in 200"):
+        found_in(names)
 
 
 def test_states_that_are_given_are_taken_and_the_rest_is_found():
@@ -460,6 +485,23 @@ def test_inspect_says_of_each_column_what_it_is_and_would_become(raw):
     assert columns["town"]["top"][0] == {"value": top.index[0], "rows": int(top.iloc[0])}
     assert len(columns["pay"]["becomes"]["states"]) == 4
     assert "no states: give them with --states" in said
+
+
+@pytest.mark.parametrize("column", ["number", "word", "moment", "mixed"])
+def test_inspect_counts_the_values_of_columns_with_too_many_to_count(tmp_path, monkeypatch, column):
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 1_000)
+    moments = pd.Timestamp("2001-01-01") + pd.to_timedelta(np.arange(2_000), "h")
+    values = {
+        "number": np.arange(2_000),
+        "word": [f"P{k}" for k in range(2_000)],
+        "moment": moments.astype(str),
+        "mixed": np.where(np.arange(2_000) % 40, np.arange(2_000), "not measured"),
+    }
+    pd.DataFrame({column: values[column], "x": 1}).to_csv(tmp_path / "rows.csv", index=False)
+    told = call("inspect", tmp_path / "rows.csv")
+    assert ">1,000 values" in told
+    found = json.loads(call("inspect", tmp_path / "rows.csv", "--json"))["table"]["columns"][0]
+    assert (found["different_values"], found["is_more"]) == (1_000, True)
 
 
 def test_inspect_shows_what_options_would_make_of_columns(raw):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, read_table
 from robustbn._tables.sources import BLOCK_ROWS
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, RepeatedHeaderWarning
 from tests.tables import (
     DROP,
     KINDS,
@@ -281,6 +281,69 @@ def test_the_reading_tells_what_was_left_out_and_ignored():
     assert "1 column is no node: 'b'." in str(
         read_table({"a": ["x"], "b": [1]}, one_node("x", "y")).reading
     )
+
+
+# --- a header in the middle -----------------------------------------------------------------------
+
+RAINY = [("rain", "wet")]
+
+
+def _with_headers(path, *, mark=""):
+    """Write 90 rows with the header again after 40 and after 70 of them."""
+    lines = ["id,rain,wet", *(f"{k},{'no,dry' if k % 3 else 'yes,wet'}" for k in range(90))]
+    for at in (71, 41):
+        lines.insert(at, mark + lines[0])
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_header_line_in_the_middle_of_a_file_is_no_state(tmp_path, mark):
+    path = _with_headers(tmp_path / "t.csv", mark=mark)
+    with pytest.warns(
+        RepeatedHeaderWarning,
+        match=r"t\.csv: 2 lines repeat the header and are left out: rows 40, 71",
+    ):
+        found = robustbn.states_from(path, RAINY)
+    assert dict(found.states) == {"rain": ("no", "yes"), "wet": ("dry", "wet")}
+    assert found.n_rows == 90
+    assert not any(column.n_missing for column in found.columns)
+
+
+@pytest.mark.filterwarnings("error", "ignore::robustbn.exceptions.RepeatedHeaderWarning")
+@pytest.mark.parametrize(
+    ("place", "settings"),
+    [
+        ("memory", {}),
+        ("memory", {"others": {"rain": "yes"}, "on_missing": "error"}),
+        ("stream", {}),
+        ("memory", {"on_missing": "state"}),
+    ],
+)
+def test_a_header_line_in_the_middle_is_left_out_where_states_are_given(tmp_path, place, settings):
+    path = _with_headers(tmp_path / "t.csv")
+    network = BayesianNetwork(
+        {"rain": [], "wet": ["rain"]}, {"rain": ["no", "yes"], "wet": ["dry", "wet"]}
+    )
+    fit = robustbn.fit(network, path, random_state=0, place=place, **settings)
+    assert (fit.reading_.n_read, fit.reading_.n_rows) == (92, 90)
+    assert not fit.reading_.n_missing
+    assert not fit.reading_.n_unknown
+    assert "92 rows read. 2 of them were left out." in str(fit.reading_)
+    assert np.flatnonzero(np.isnan(fit.row_weights_)).tolist() == [40, 71]
+    assert fit.reading_.why_dropped == "the header is repeated"
+    if place == "memory":
+        assert list(fit.rows()["why"][[40, 71]]) == ["left out: the header is repeated"] * 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("lines", ["rain,snow", "rain"])
+def test_a_row_that_says_what_the_header_says_is_a_row_where_others_say_so_too(tmp_path, lines):
+    one, two = lines.split(","), ["none"] * len(lines.split(","))
+    rows = [one, [one[0], *two[1:]], [two[0], *one[1:]], two] * 3
+    (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in [one, *rows]))
+    network = BayesianNetwork(dict.fromkeys(one, ()), {name: ("none", name) for name in one})
+    assert len(read_table(tmp_path / "t.csv", network)) == 12
 
 
 # --- one call -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ __all__ = [
     "NetworkIsADirectoryError",
     "NetworkPermissionError",
     "NotFittedError",
+    "RepeatedHeaderWarning",
     "RobustBNError",
     "SettingError",
     "SlowBackendWarning",
@@ -251,7 +252,8 @@ class MissingDependencyError(RobustBNError, ImportError):
 class UnseenConfigurationWarning(UserWarning):
     """Some parent configurations never occur in the rows; their tables come from the prior.
 
-    `unseen_configurations_` lists them. Give a `prior`, or more rows.
+    `unseen_configurations_` lists them. Give a `prior`, or more rows. A network file may also have
+    NaN for them; their states are then taken to be equally likely.
     """
 
 
@@ -287,6 +289,13 @@ class ContextWarning(UserWarning):
     """A column beside the network cannot be read; it is left out of where bad rows come from.
 
     Name the columns to look at with `context=[...]`, or none with `context=()`.
+    """
+
+
+class RepeatedHeaderWarning(UserWarning):
+    """Lines of a text file repeat its header; they are left out.
+
+    Look at how the file was made: files may have been joined, and rows lost or doubled.
     """
 
 

@@ -104,7 +104,8 @@ def states_from(
 ) -> FoundStates:
     """Find the states of the nodes of an edge list in a table: one pass, bounded memory.
 
-    Labels become states, in their natural order. More than `most_numbers` different numbers are cut
+    Labels become states: in the order of their categories, of a known scale or of time, where they
+    have one, and by the alphabet otherwise. More than `most_numbers` different numbers are cut
     into intervals of about equally many rows, at readable ends. Dates become years, quarters,
     months or days. Beyond `most_states`, the rarest labels become one state, "other". A column in
     which hardly a value occurs twice is refused. See `docs/tables.md`.

@@ -81,7 +81,7 @@ def _describe(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
     return {
         "name": survey.name,
         "kind": decided.kind if survey.n_present else "empty",
-        "different_values": len(survey.counts) if survey.n_distinct is None else survey.n_distinct,
+        "different_values": survey.n_least,
         "is_more": survey.n_distinct is None,
         "missing": decided.n_missing,
         "share_missing": decided.n_missing / max(survey.n_rows, 1),

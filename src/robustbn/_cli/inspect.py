@@ -64,8 +64,8 @@ def command(
     Of a table, a line a column: what kind of values it has, how many, how many are missing, and
     what they would become as states. With a network, in either order: which columns are there, and
     every value that is no state, each with the option that mends it (exit code 4 if there are any).
-    A .csv or .tsv file alone is a table, unless --states says that it is a list of edges; beside a
-    table, the one with two columns is a list of edges.
+    A .csv, .tsv or .txt file alone is a table, unless --states says that it is a list of edges;
+    beside a table, the one with two columns is a list of edges.
 
     \b
       robustbn inspect rows.csv

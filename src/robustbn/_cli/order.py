@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,6 +10,8 @@ import click
 from robustbn._cli import COMMAND_LINE
 from robustbn._cli.networks import EXAMPLE
 from robustbn._core.elsewhere import plain_path
+
+HEAD_BYTES = 2**16  # of a text file, which tell whether it is a list of edges
 
 
 def refuse_swapped(network: str, table: str) -> None:
@@ -74,19 +75,24 @@ def is_surely_table(text: str) -> bool:
 
 def has_more_columns(first: str, second: str) -> bool:
     """Whether the first of two text files has other than two columns, and the second has two."""
+    return has_other_columns_than_two(first) and _may_be_edges(second) is True
+
+
+def _may_be_edges(text: str) -> bool | None:
+    """Whether the lines at the beginning of a text file are those of edges; None if unreadable."""
+    from robustbn._networks.edges import looks_like_edges
+    from robustbn._tables.here import find_here
+    from robustbn._tables.packed import open_unpacked
     from robustbn.exceptions import DataError
 
     try:
-        counts = _count_columns((first, second))
-    except DataError:
-        return False
-    return counts[0] != 2 and counts[1] == 2
-
-
-def _count_columns(paths: Sequence[str]) -> list[int]:
-    from robustbn._tables.sources import open_table
-
-    return [open_table(path).n_columns for path in paths]
+        file = find_here(text)
+        with open_unpacked(file) as stream:
+            head = stream.read(HEAD_BYTES)
+    except (DataError, OSError):
+        return None
+    lines = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+    return looks_like_edges(lines.decode("utf-8-sig", "replace"), file.name)
 
 
 def refuse_table(text: str) -> None:
@@ -100,12 +106,7 @@ def refuse_table(text: str) -> None:
 
 def has_other_columns_than_two(text: str) -> bool:
     """Whether a text file can be read, and is no list of edges."""
-    from robustbn.exceptions import DataError
-
-    try:
-        return _count_columns([text]) != [2]
-    except DataError:
-        return False
+    return _may_be_edges(text) is False
 
 
 def is_table(text: str, states: str | None) -> bool:

@@ -92,7 +92,8 @@ class Screen:
         for text in dict.fromkeys(
             str(w.message) for w in caught if issubclass(w.category, UserWarning)
         ):
-            self.warn(text)
+            if text not in self.warned:
+                self.warn(text)
 
     @contextmanager
     def steps(self) -> Iterator[Steps]:

@@ -33,6 +33,7 @@ class Column:
     is_missing : which values are missing, besides None and NaN; None if no other is.
     zone : of values that are moments of a time zone, held in UTC; None for all others.
     is_ordered : whether the labels are categories in an order that means something.
+    is_title : which rows repeat the header of a file and are to be left out; None if none does.
     """
 
     values: NDArray[Any]
@@ -40,11 +41,13 @@ class Column:
     is_missing: NDArray[np.bool_] | None = None
     zone: str | None = None
     is_ordered: bool = False
+    is_title: NDArray[np.bool_] | None = None
 
-    def __getitem__(self, rows: slice) -> Column:
-        """Return a stretch of it, without a copy."""
+    def __getitem__(self, rows: slice | NDArray[np.bool_]) -> Column:
+        """Return some of its rows; a stretch of them without a copy."""
         missing = None if self.is_missing is None else self.is_missing[rows]
-        return Column(self.values[rows], self.labels, missing, self.zone, self.is_ordered)
+        title = None if self.is_title is None else self.is_title[rows]
+        return Column(self.values[rows], self.labels, missing, self.zone, self.is_ordered, title)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ FORMATS = {  # suffix -> format; `<format>.py` reads and writes it
     ".uai": "uai",
     ".csv": "edges",
     ".tsv": "edges",
+    ".txt": "edges",
 }
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
 
@@ -48,8 +49,8 @@ def read_network(
     Parameters
     ----------
     path : the file, or its URL (through fsspec). Its suffix says the format: `.json` (ours),
-        `.bif`, `.xmlbif`, `.bifxml` or `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv` or
-        `.tsv` (edges); each also with `.gz` after it.
+        `.bif`, `.xmlbif`, `.bifxml` or `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv`,
+        `.tsv` or `.txt` (edges); each also with `.gz` after it.
     format : "json", "bif", "xmlbif", "net", "xdsl", "uai" or "edges", whatever the suffix.
     states : for edges, the states of each node: a mapping, or a `.json`, `.csv` or `.tsv` file.
         For UAI, which has no names, the names of nodes and states in the order of the file.

@@ -1,18 +1,19 @@
 """Edge lists: a structure as lines `parent,child`, with the states in a file of their own.
 
+Between the names there may also be `->`, a tab, a semicolon or blanks; the first line tells which.
 The states are a JSON object `{node: [labels]}` or lines `node,state`; their order is the order of
 the columns and of the codes. A first line of column titles is passed over in both.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from robustbn._core.edge_lines import COMMA, TAB, LineError, find_separator, split_lines
 from robustbn._core.elsewhere import name_of
+from robustbn._core.nearby import inner_suffix
 from robustbn._networks.files import decode, find_file, read_bytes
 from robustbn._networks.json import check_labels, parse_json
 from robustbn._networks.parts import Labels, NodePart, Parts, refuse, show
@@ -45,7 +46,7 @@ def read_states(states: object) -> dict[str, Labels]:
     if Path(name).suffix.lower() == ".json":
         return _states_of_json(parse_json(text, source), source)
     gathered: dict[str, dict[str, None]] = {}  # a dict of labels: ordered, and quick to look in
-    rows = _pairs(text, source, _separator(name, text), "node,state")
+    rows = _pairs(text, source, name, "node,state")
     for number, (line, node, state) in enumerate(rows):
         if number == 0 and (node.lower(), state.lower()) in _STATE_TITLES:
             continue
@@ -76,7 +77,7 @@ def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[
     source = name_of(file)
     text = decode(read_bytes(file), source)
     known, parents = set(named), dict[str, list[str]]()
-    rows = _pairs(text, source, _separator(file.name, text), "parent,child")
+    rows = _pairs(text, source, file.name, "parent,child")
     for number, (line, parent, child) in enumerate(rows):
         is_title = (parent.lower(), child.lower()) in _EDGE_TITLES
         if number == 0 and is_title and not {parent, child} <= known:
@@ -95,7 +96,7 @@ def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
     text = decode(data, source)
     lines: dict[str, int] = {}
     parents: dict[str, dict[str, None]] = {node: {} for node in states}
-    rows = _pairs(text, source, _separator(source, text), "parent,child")
+    rows = _pairs(text, source, source, "parent,child")
     for number, (line, parent, child) in enumerate(rows):
         is_known = parent in parents and child in parents
         if number == 0 and not is_known and (parent.lower(), child.lower()) in _EDGE_TITLES:
@@ -122,31 +123,34 @@ def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
     return Parts(nodes, int)
 
 
-def _separator(name: str, text: str) -> str:
-    stem = name.lower().removesuffix(".gz")
-    if stem.endswith(".tsv"):
-        return "\t"
-    if stem.endswith(".csv"):
-        return ","
-    return "\t" if "\t" in text.split("\n", 1)[0] else ","
+def looks_like_edges(head: str, name: str) -> bool:
+    """Whether each line of the beginning of a text file has two values, as those of edges have."""
+    try:
+        rows = list(split_lines(head, find_separator(head, _usual(name))))
+    except LineError:
+        return False
+    return bool(rows) and all(len(values) == 2 for _, values in rows)
 
 
-def _pairs(text: str, source: str, separator: str, expected: str) -> list[tuple[int, str, str]]:
+def _usual(name: str) -> str | None:
+    """Return what parts the values in a file with this name, as a rule."""
+    return {".csv": COMMA, ".tsv": TAB}.get(inner_suffix(Path(name)))
+
+
+def _pairs(text: str, source: str, name: str, expected: str) -> list[tuple[int, str, str]]:
     """Return (line, first, second) of every line that is not blank."""
-    reader = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
+    separator = find_separator(text, _usual(name))
     pairs = []
     try:
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != 2:
+        for line, values in split_lines(text, separator):
+            if len(values) != 2:
                 raise refuse(
                     source,
-                    reader.line_num,
+                    line,
                     f"expected two columns, {expected}, with {separator!r} between them; found "
-                    f"{len(row)}: {show(row)}.",
+                    f"{len(values)}: {show(values)}.",
                 )
-            pairs.append((reader.line_num, row[0], row[1]))
-    except csv.Error as error:
-        raise refuse(source, reader.line_num, f"this is not a table of text: {error}.") from None
+            pairs.append((line, values[0], values[1]))
+    except LineError as error:
+        raise refuse(source, error.line, f"this is not a table of text: {error}.") from None
     return pairs

@@ -7,6 +7,7 @@ has been checked, or not at all.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log10, prod
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
-from robustbn.exceptions import NetworkError
+from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
 from robustbn.network import SUM_TOLERANCE, BayesianNetwork
 
+MOST_UNKNOWN_NAMED = 3  # configurations without probabilities that a warning names
 MAX_PARENTS = 31  # a table has an axis for each, and one of its own; NumPy 1 has 32 axes
 SKIP_TABLES = (
     "The tables are not needed to fit: read_network(..., tables=False) reads the structure alone."
@@ -108,6 +110,7 @@ def build_network(
             f"node {bare[0].name!r} has no table, while other nodes have one. {SKIP_TABLES}",
         )
     flat, found = _read_tables(parts, structure)
+    _fill_unknown(structure, flat, source)
     _check_tables(structure, flat, found, source, normalize=normalize)
     try:
         return structure.with_cpts(flat)
@@ -207,6 +210,34 @@ def _read_tables(
         flat[start[i] : start[i + 1]] = table.values
         found.append(table)
     return flat, found
+
+
+def _fill_unknown(structure: BayesianNetwork, flat: NDArray[np.float64], source: str) -> None:
+    """Give equal probabilities, in place, to configurations that have NaN alone, and warn of them.
+
+    That is how bnlearn writes configurations that occur in no row.
+    """
+    layout = structure.layout
+    is_nan = np.isnan(flat)
+    n_states = layout.sum_configurations(np.ones_like(flat))
+    is_unknown = layout.sum_configurations(is_nan) == n_states
+    n = int(np.count_nonzero(is_unknown))
+    if not n:
+        return
+    np.copyto(flat, (1 / n_states)[layout.config_of_cell], where=is_unknown[layout.config_of_cell])
+    named = []
+    for cell in layout.first_cell_of_config[is_unknown][:MOST_UNKNOWN_NAMED].tolist():
+        node, parents, _ = structure.describe_cell(cell)
+        setting = ", ".join(f"{parent} = {label}" for parent, label in parents.items())
+        named.append(f"{node} given {setting}" if setting else node)
+    more = f" and {n - len(named):,} more" if n > len(named) else ""
+    has, their = ("has", "Its") if n == 1 else ("have", "Their")
+    warnings.warn(
+        f"{source}: {n:,} of {len(is_unknown):,} configurations {has} no probabilities (nan): "
+        f"{'; '.join(named)}{more}. {their} states are taken to be equally likely.",
+        UnseenConfigurationWarning,
+        stacklevel=5,
+    )
 
 
 def _check_tables(

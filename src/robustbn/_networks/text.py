@@ -21,7 +21,7 @@ from robustbn.exceptions import NetworkError, StandInWarning
 from robustbn.network import BayesianNetwork
 
 ESCAPES = "robustbn_escapes"
-_ODD_IN_NUMBERS = re.compile(r"[^0-9eE+\-.,\s]", re.ASCII)
+_NUMBERS_ONLY = re.compile(r"(?:[0-9e+\-.,\s]++|nan)*+", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"[^\s,]++", re.ASCII)
 _MUST_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _EDGE_SPACE = re.compile(r"\A\s+|\s+\Z")
@@ -85,8 +85,8 @@ def parse_numbers(words: list[str]) -> NDArray[np.float64] | None:
 
 
 def has_odd_characters(text: str) -> bool:
-    """Whether the text holds anything but numbers, blanks and commas."""
-    return _ODD_IN_NUMBERS.search(text) is not None
+    """Whether the text holds anything but numbers, nan, blanks and commas."""
+    return _NUMBERS_ONLY.fullmatch(text) is None
 
 
 def read_run(

@@ -190,7 +190,7 @@ def summary_columns(fit: FittedEstimator) -> dict[str, Sequence[Any]]:
     top = int(np.argmax(moves.moved))
     lines = [
         ("rows", reading.n_rows, "rows that were read and judged"),
-        ("rows_left_out", reading.n_dropped, "rows with a missing or unknown value"),
+        ("rows_left_out", reading.n_dropped, "rows that were read and not judged"),
         (
             "rows_distrusted",
             report.n_distrusted if report else nan,
@@ -298,11 +298,7 @@ def settings_html(text: str, network: BayesianNetwork | None) -> str:
 
 def say_dropped(reading: Reading) -> dict[str, int]:
     """Return how many rows were left out, by reason."""
-    if not reading.n_dropped:
-        return {}
-    kinds = (("missing", reading.n_missing), ("unknown", reading.n_unknown))
-    found = [word for word, counts in kinds if sum(counts.values())]
-    return {f"a value is {' or '.join(found or ['missing'])}": reading.n_dropped}
+    return {reading.why_dropped: reading.n_dropped} if reading.n_dropped else {}
 
 
 def versions() -> dict[str, str]:

@@ -59,8 +59,18 @@ class Reading:
 
     @property
     def n_dropped(self) -> int:
-        """Rows that were left out because of a missing or unknown value."""
+        """Rows that were left out: they miss a value, have an unknown one, or repeat the header."""
         return self.n_read - self.n_rows
+
+    @property
+    def why_dropped(self) -> str:
+        """Why rows were left out: of their values, or since they repeat the header."""
+        kept_holes = self.config.keeps_holes
+        missing = 0 if kept_holes else sum(self.n_missing.values())
+        is_hole = kept_holes and self.config.on_unknown == "missing"
+        unknown = 0 if is_hole else sum(self.n_unknown.values())
+        found = [word for word, n in (("missing", missing), ("unknown", unknown)) if n]
+        return f"a value is {' or '.join(found)}" if found else "the header is repeated"
 
     def say_missing(self) -> str:
         """Return a sentence on the values that are missing from the rows; empty if none is."""
@@ -80,9 +90,9 @@ class Reading:
         lines = [f"{self.where}: {self.n_read:,} rows read.", self.say_missing()]
         if self.n_dropped:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
+            why = f", with {missing:,} missing and {unknown:,} unknown values"
             lines.append(
-                f"{self.n_dropped:,} of them were left out, with {missing:,} missing and "
-                f"{unknown:,} unknown values."
+                f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
             )
         if self.ignored:
             many = len(self.ignored) > 1

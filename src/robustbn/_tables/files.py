@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from robustbn._tables.ipc import open_ipc, values_of_folders
 from robustbn._tables.json_lines import open_without_changed, require_shallow
 from robustbn._tables.packed import open_unpacked, require_modest_parquet
 from robustbn._tables.sources import Source, UnreadableError
+from robustbn._tables.titles import TitleFinder, name_column
 from robustbn.exceptions import DataError, RobustBNError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -314,13 +316,25 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         n_rows.update(dict.fromkeys(n_rows, 0))
         for file, header in zip(files, headers, strict=True):
-            for batch in _text_batches(file, sep or ",", encoding, header, positions):
-                n_rows[str(file)] += batch.num_rows
-                yield from ([_as_written(c) for c in columns] for columns in columns_of(batch))
+            read_file = partial(_read_text, file, sep or ",", encoding, header)
+            titles = TitleFinder(name_of(file), names, partial(read_file, range(len(names))))
+            for columns in read_file(positions):
+                start = n_rows[str(file)]
+                n_rows[str(file)] += len(columns[0].values)
+                yield titles.mark(columns, positions, start)
 
     file_rows = (lambda: list(n_rows.items())) if len(files) > 1 else None
     source = Source(names, len(names), None, "file", where, read, is_text=True, file_rows=file_rows)
     return naming_file(source)
+
+
+def _read_text(
+    file: Path, sep: str, encoding: str, header: _Header, positions: Sequence[int]
+) -> Iterator[list[Column]]:
+    """Yield the columns of a text file at some positions, in stretches of rows."""
+    for batch in _text_batches(file, sep, encoding, header, positions):
+        for columns in columns_of(batch):
+            yield [_as_written(column) for column in columns]
 
 
 def _as_written(column: Column) -> Column:
@@ -368,7 +382,7 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
             for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
                 if values:
                     "".join(values).encode(encoding)  # refuses what could not be decoded
-                    names = tuple(_name_of_column(name) for name in values)
+                    names = tuple(name_column(name) for name in values)
                     return _Header(names, n_blank, next(lines, None) is None)
         except csv.Error as error:
             raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
@@ -377,10 +391,6 @@ def _read_header(file: Path, sep: str, encoding: str) -> _Header:
                 f"{name_of(file)} has no header: its first {MOST_BLANK:,} lines are blank."
             )
     raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
-
-
-def _name_of_column(cell: str) -> str:
-    return unguard_cell(cell.removeprefix("\ufeff").strip())
 
 
 def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:

@@ -1,10 +1,12 @@
-"""The natural order of labels: numbers, scales of words, then the alphabet."""
+"""The natural order of labels: numbers, scales of words, time, then the alphabet."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
+
+from robustbn._tables.encode.dates import year_first
 
 # One scale a line, lowest first; `/` between words of the same rank, which may not meet.
 _SCALES = """
@@ -51,8 +53,8 @@ WORD_SCALES: tuple[dict[str, int], ...] = tuple(
     {word.strip(): rank for rank, words in enumerate(line.split(",")) for word in words.split("/")}
     for line in _SCALES.strip().splitlines()
 )
-_FIRST = re.compile(r"[<\u2264]|(lt|less than|under|below|up to)\b", re.IGNORECASE)
-_LAST = re.compile(r"[>\u2265]|(gt|more than|over|above)\b|.*\bor (more|over)$", re.IGNORECASE)
+_FIRST = re.compile(r"(lt|less than|under|below|up to)\b", re.IGNORECASE)
+_LAST = re.compile(r"(gt|more than|over|above)\b|.*\bor (more|over)$", re.IGNORECASE)
 _PIECES = re.compile(r"([0-9]{1,15})")
 
 
@@ -60,8 +62,9 @@ def order_labels(labels: Iterable[Hashable]) -> list[Any]:
     """Return labels in their natural order.
 
     Numbers as numbers; words of one scale (low, medium, high; weekdays; months; ...) by that scale,
-    in any case; other text by the alphabet, with the numbers in it as numbers, `<5` first and `>5`
-    last. Numbers come before text.
+    in any case; months and quarters of years by time; other text by the alphabet, which need not be
+    the order that its words mean, with the numbers in it as numbers, `<5` first and `>5` last.
+    Numbers come before text.
 
     >>> order_labels(["high", "low", "medium"]), order_labels(["b10", "b9", "> 2", "< 2"])
     (['low', 'medium', 'high'], ['< 2', 'b9', 'b10', '> 2'])
@@ -97,10 +100,13 @@ def _natural(label: Any) -> tuple[Any, ...]:
     if isinstance(label, bool | int | float):
         return 0, float(label), ""
     text = str(label).strip()
-    end = 0 if _FIRST.match(text) else 2 if _LAST.match(text) else 1
+    has_number = _PIECES.search(text) is not None  # "less than 5", but not "less than high school"
+    is_first = text[:1] in ("<", "\u2264") or (has_number and _FIRST.match(text))
+    is_last = text[:1] in (">", "\u2265") or (has_number and _LAST.match(text))
+    end = 0 if is_first else 2 if is_last else 1
     pieces = [
         (0, int(piece), "") if piece[0] in "0123456789" else (1, 0, piece.casefold())
-        for piece in _PIECES.split(text)
+        for piece in _PIECES.split(year_first(text))
         if piece
     ]
     return 1, end, pieces, text

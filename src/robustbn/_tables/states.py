@@ -341,6 +341,4 @@ def _keep_most(counts: Counter[Any], most: int) -> tuple[list[Any], Any, int]:
 
 
 def _count(survey: ColumnSurvey) -> str:
-    if survey.n_distinct is None:
-        return f"more than {len(survey.counts):,}"
-    return f"{survey.n_distinct:,}"
+    return f"{'more than ' if survey.n_distinct is None else ''}{survey.n_least:,}"

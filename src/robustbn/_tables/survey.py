@@ -95,8 +95,14 @@ class ColumnSurvey:
         """How many different values there are; None if they are too many to count."""
         return len(self.counts) if self.wide is None else None
 
+    @property
+    def n_least(self) -> int:
+        """How many different values there are at the least; more if they are too many to count."""
+        return len(self.counts) if self.wide is None else MOST_COUNTED
+
     def add(self, column: Column) -> None:
         """Take in a stretch of rows."""
+        column = column if column.is_title is None else column[~column.is_title]
         ordered = tuple(column.labels or ()) if column.is_ordered else None
         self.order = ordered if self.order == ordered or not self.n_rows else None
         self.n_rows += len(column.values)

@@ -283,12 +283,15 @@ def code_block(
     Returns which rows to leave out, and the columns in which values are missing from others: there
     the code is one past the last state.
     """
-    is_bad, has_hole, holed = np.zeros(codes.shape[1], bool), np.zeros(codes.shape[1], bool), []
+    has_hole, holed, is_title = np.zeros(codes.shape[1], bool), list[int](), columns[0].is_title
+    is_bad = np.zeros(codes.shape[1], bool) if is_title is None else is_title.copy()
     for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
         column = with_moments(column)
         found = coder.code(column, out)
         if found is None:
             continue
+        if is_title is not None:
+            found[is_title] = 0
         tally.add(coder.node, column, found, start)
         is_hole = np.zeros(len(found), bool)
         if config.keeps_holes:

@@ -109,25 +109,25 @@ class ShownEstimator(TableEstimator):
                 "many rows: call rows(X), or fit with weights_to='...'."
             )
         if X is None:
-            weights, kind = self.row_weights_, self.reading_.kind
+            weights, reading = self.row_weights_, self.reading_
             doubtful, codes, names = self._judged.numbers, self._judged.codes, self._aside.of()
         else:
             table = self._encode(X)
             judged = self._fit.model.weigh(self._load(table))
             is_bad = np.flatnonzero(judged < DOUBT)
-            weights, codes, kind = table.spread(judged), table.codes[is_bad], table.reading.kind
+            weights, codes, reading = table.spread(judged), table.codes[is_bad], table.reading
             doubtful = is_bad if table.kept is None else table.kept[is_bad]
             names = table.aside.of()
         why = np.full(len(weights), "", object)
         why[doubtful] = [reason.text for reason in self.explainer_.explain(codes)]
-        why[np.isnan(weights)] = "left out: a value is missing or unknown"
+        why[np.isnan(weights)] = f"left out: {reading.why_dropped}"
         columns = {
             "row": np.arange(len(weights)),
             "weight": weights,
             "is_suspicious": weights < DOUBT,
             "why": why,
         }
-        return beside(names, columns), kind
+        return beside(names, columns), reading.kind
 
     def _name_kinds(self, codes: Codes) -> list[str]:
         """Return the cause of the kind that each row is most like, to be put before its reason."""

@@ -27,6 +27,9 @@ _DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}}){_TIME}", re.ASCII)
 _SLASHED = re.compile(rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME}", re.ASCII)
 _DAY_MONTH = re.compile(rf"(\d{{1,2}})[ -]([A-Za-z]{{3,9}})\.?,?[ -](\d{{4}}){_TIME}", re.ASCII)
 _MONTH_DAY = re.compile(rf"([A-Za-z]{{3,9}})\.? (\d{{1,2}}),? (\d{{4}}){_TIME}", re.ASCII)
+_BETWEEN = r"[ /,._-]{0,2}"
+_PART_YEAR = re.compile(rf"([A-Za-z]{{3,9}}|Q[1-4]|\d{{1,2}}(?=[/-])){_BETWEEN}(\d{{4}})", re.ASCII)
+_YEAR_PART = re.compile(rf"(\d{{4}}){_BETWEEN}([A-Za-z]{{3,9}}|Q[1-4])", re.ASCII)
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)", re.ASCII)
 LEAST_COMPACT = 5  # so many different numbers that all spell days are no accident
 CALENDAR = range(1800, 2200)  # years of dates that are not marked as such
@@ -76,6 +79,26 @@ def _month(name: str) -> int:
     low = name.lower()
     is_name = low in _MONTHS or low in _NAMES
     return _MONTHS.index(low[:3]) + 1 if is_name else 0
+
+
+def year_first(text: str) -> str:
+    """Return a month or a quarter of a year with the year first; any other text as it is.
+
+    Examples
+    --------
+    >>> [year_first(text) for text in ("Jan-2018", "2018 January", "1/2018", "Q3 2018", "Sun 2018")]
+    ['2018-01', '2018-01', '2018-01', '2018-Q3', 'Sun 2018']
+    """
+    if found := _PART_YEAR.fullmatch(text):
+        part, year = found.groups()
+    elif found := _YEAR_PART.fullmatch(text):
+        year, part = found.groups()
+    else:
+        return text
+    if part[1:].isdigit() and not part.isdigit():
+        return f"{year}-{part}"
+    month = int(part) if part.isdigit() else _month(part)
+    return f"{year}-{month:02d}" if month in range(1, 13) else text
 
 
 def _day(year: str, month: str | int, day: str) -> str | None:
