@@ -21,7 +21,7 @@ from distributed import Client
 
 import robustbn
 from robustbn import RobustEstimator, total_variation
-from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.documents import build, describe
 from robustbn._core.result import Repetition, UnevenCopies, Verdict
 from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import TUNING
@@ -238,7 +238,8 @@ def test_a_checkpoint_keeps_what_was_made_of_copies():
         verdict = Verdict(
             model, np.zeros((ALARM.n_cells, 0)), (), 1.0, 1.1, "", repetition=repetition
         )
-        again = build_verdict(describe_verdict(verdict), ALARM.layout, fingerprint_codes(ALARM))
+        prints = fingerprint_codes(ALARM)
+        again = build(Verdict, describe(verdict), "verdict", ALARM.layout, prints)
         assert again.repetition == repetition
 
 

@@ -182,7 +182,7 @@ def test_paths_are_not_read_from_a_model_file(spelling, document, tree, tmp_path
 
 
 def test_a_file_from_version_1_is_still_read():
-    """Written once by the release that introduced the format; never to be written again."""
+    """Once there is a release of the format, never to be written again."""
     model = RobustEstimator.load(STORED)
     expected = json.loads(STORED.with_suffix(".expected.json").read_text())
     weights = model.weights(np.array(expected["rows"], np.uint8))
@@ -207,24 +207,24 @@ def _changed(document, path, value):
     [
         (["format"], "other", 'must be "robustbn-model"'),
         (["version"], 2, "has version 2; this release reads version 1"),
-        (["fit"], KeyError, '"fit" is missing'),
+        (["fit"], KeyError, "missing required field `fit`"),
         (["estimator"], "os.system", "holds a os.system"),
         (["settings", "shell"], "rm", "unknown setting 'shell'"),
         (["settings", "network"], "x.bif", "unknown setting 'network'"),
         (["settings", "streaming"], {"weights_to": "x"}, "unknown setting 'streaming'"),
         (["settings", "streaming__shell"], "rm", "unknown setting 'streaming__shell'"),
         (["settings", "polish__shell"], "rm", "unknown setting 'polish__shell'"),
-        (["fit", "n_rows"], 0, '"n_rows" must be above 0'),
-        (["fit", "counts"], [1.0], 'damaged: "counts" has shape'),
-        (["fit", "counts", 0], -1.0, "outside"),
-        (["fit", "mixture", "q", 0], 0.0, '"q" has values outside'),
-        (["fit", "mixture", "bad"], [[0.5]], '"bad" has shape'),
-        (["fit", "mixture", "slope"], "steep", "fit.mixture.slope must be a number"),
-        (["fit", "repeats", "codes", 0, 0], 9, "Code 9 at row 0"),
-        (["fit", "repeats", "codes", 0, 0], 900, "damaged"),
+        (["fit", "n_rows"], 0, "fit.n_rows must be a number from 1e-300"),
+        (["fit", "counts"], [1.0], "fit.counts is damaged: it has shape"),
+        (["fit", "counts", 0], -1.0, r"fit.counts\[0\] must be a number from 0"),
+        (["fit", "model", "good", 0], 0.0, "fit.model.good is damaged: it must be above 0"),
+        (["fit", "model", "others"], [[0.5]], "fit.model.others is damaged: it has shape"),
+        (["fit", "model", "slope"], "steep", "fit.model.slope is damaged: Expected `float`"),
+        (["fit", "model", "repeats", "codes", 0, 0], 9, "Code 9 at row 0"),
+        (["fit", "model", "repeats", "codes", 0, 0], 900, "damaged"),
         (["fit", "rounds", 0], {"what": 1}, "damaged"),
         (["reading", "config", "on_unknown"], "explode", "on_unknown is one of"),
-        (["reading", "n_rows"], KeyError, "it lacks 'n_rows'"),
+        (["reading", "n_rows"], KeyError, "missing required field `n_rows`"),
         (["network", "nodes", 0, "states"], [], "states"),
     ],
 )
@@ -280,16 +280,20 @@ def test_no_change_of_a_value_gives_anything_but_a_model_or_our_error(
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["fit", "counts", 3], "1e999", r"fit.counts\[3\] must be a finite number below 1e300"),
-        (["fit", "rounds", 0, "removed"], 2, r"fit.rounds\[0\].removed must be a share; found 2"),
-        (["fit", "rounds", 0, "wall_s"], "x", r"fit.rounds\[0\].wall_s must be seconds; found 'x'"),
-        (["fit", "converged"], "yes", "fit.converged must be true or false; found 'yes'"),
-        (["fit", "mixture", "is_bad"], [1], "fit.mixture.is_bad must be true or false for each"),
-        (["fit", "repetition"], [], r"fit.repetition must be an object or null; found \[\]"),
+        (["fit", "counts", 3], "1e999", r"fit.counts\[3\] must be a number from .* found inf"),
+        (["fit", "rounds", 0, "removed"], 2, r"fit.rounds\[0\].removed must be .* found 2"),
+        (["fit", "rounds", 0, "wall_s"], "x", r"fit.rounds\[0\].wall_s is damaged: Expected"),
+        (["fit", "converged"], "yes", "fit.converged is damaged: Expected `bool`, got `str`"),
+        (["fit", "model", "is_bad"], [1], "fit.model.is_bad.* is damaged: Expected `bool`"),
+        (["fit", "repetition"], [], r"fit.repetition is damaged: Expected `object . null`"),
         (["fit", "repetition"], {"effect": 0.5}, "fit.repetition.effect must be a number from 1"),
-        (["fit", "misfit"], [], r"fit.misfit must be an object or null; found \[\]"),
-        (["reading", "n_missing"], {"a": None}, "reading.n_missing must be a number of rows for"),
-        (["reading", "config", "others"], 0.5, "reading.config.others must be a state for each"),
+        (["fit", "misfit"], [], r"fit.misfit is damaged: Expected `object . null`"),
+        (["reading", "n_missing"], {"a": None}, "reading.n_missing.* is damaged: Expected `int`"),
+        (
+            ["reading", "config", "others"],
+            0.5,
+            "reading.config.others is damaged",
+        ),
         (["settings", "n_threads"], "2", "settings: n_threads is a whole number from 1, or None"),
         (["settings", "polish"], 1, "settings: polish is True or False; found 1, of type int"),
         (["settings", "prior"], "x", "settings: Unknown prior 'x'"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustbn import BayesianNetwork, random_network, sample
-from robustbn._core.documents import build_model, build_verdict, describe_model, describe_verdict
+from robustbn._core.documents import build, describe
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.result import Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Filter, Repeats, RowModel
@@ -175,6 +175,16 @@ def test_a_family_with_a_hole_says_nothing_about_a_row():
     assert [r.nodes for r in reasons] == [(), ("a",), ("a",)]
 
 
+def read(document, network):
+    return build(Verdict, document, "verdict", network.layout, fingerprint_codes(network))
+
+
+def stored(model, network):
+    """The model as it comes back from a file."""
+    verdict = Verdict(model, np.ones((network.n_cells, model.n_kinds)), (), 1.0, 1.0, "")
+    return read(json.loads(json.dumps(describe(verdict))), network).model
+
+
 def test_a_model_knows_repeated_rows_with_holes_again():
     holed = np.array([[2, 1], [0, 1], [1, 3], [1, 3]], np.uint8)
     prints = load_rows(PAIR, holed, "native", holed=(0, 1)).fingerprints()
@@ -187,7 +197,7 @@ def test_a_model_knows_repeated_rows_with_holes_again():
     some = (np.full(3, 0.5), np.arange(3), np.full(3, 9), np.ones(3))
     repeats = Repeats(prints[:3][order], *some, holed[:3][order])
     model = replace(RowModel.of_good_rows(GOOD), repeats=repeats)
-    again = build_model(describe_model(model), PAIR.layout, fingerprint_codes(PAIR), GOOD)
+    again = stored(model, PAIR)
     np.testing.assert_array_equal(again.repeats.fingerprints, repeats.fingerprints)
     rows = load_rows(PAIR, holed[[1, 1, 0]], holed=(0,))
     np.testing.assert_array_equal(again.weigh(rows), [0.5, 0.5, 0.5])
@@ -229,8 +239,7 @@ def test_a_model_survives_a_file_and_a_pickle_to_the_last_bit():
             repeated[order],
         ),
     )
-    text = json.dumps(describe_model(model))
-    again = build_model(json.loads(text), network.layout, prints)
+    again = stored(model, network)
     for other in (again, pickle.loads(pickle.dumps(model))):  # noqa: S301
         np.testing.assert_array_equal(other.weigh(rows), model.weigh(rows))
         np.testing.assert_array_equal(other.log_weigh(rows), model.log_weigh(rows))
@@ -240,16 +249,16 @@ def test_a_model_survives_a_file_and_a_pickle_to_the_last_bit():
 def test_a_verdict_survives_a_file_and_damage_is_named():
     done = Round(0, "looked at the rows", (1.2,), 1.1, 0.0, 0, 0.1, is_accepted=False)
     verdict = Verdict(one_kind(), np.ones((8, 1)), (done,), 1.2, 1.1, "after 20 filters")
-    document = json.loads(json.dumps(describe_verdict(verdict)))
-    again = build_verdict(document, PAIR.layout, fingerprint_codes(PAIR))
+    document = json.loads(json.dumps(describe(verdict)))
+    again = read(document, PAIR)
     assert again.rounds == (done,)
     np.testing.assert_array_equal(again.model.weigh(rows_of()), one_kind().weigh(rows_of()))
-    document["mixture"]["is_bad"] = [True, False, True]
-    with pytest.raises(ModelFileError, match='"is_bad" has shape'):
-        build_verdict(document, PAIR.layout, fingerprint_codes(PAIR))
-    del document["mixture"]
-    with pytest.raises(ModelFileError, match="it lacks 'mixture'"):
-        build_verdict(document, PAIR.layout, fingerprint_codes(PAIR))
+    document["model"]["is_bad"] = [True, False, True]
+    with pytest.raises(ModelFileError, match=r"verdict.model.is_bad is damaged: it has shape"):
+        read(document, PAIR)
+    del document["model"]
+    with pytest.raises(ModelFileError, match="missing required field `model`"):
+        read(document, PAIR)
 
 
 def test_no_repeats_weigh_nothing_down():

@@ -19,7 +19,7 @@ def are_fits(first: str, second: str) -> bool:
     from robustbn.estimator.model_file import read_model
 
     return all(
-        is_model(text) and read_model(text).get("estimator") == RobustEstimator.__name__
+        is_model(text) and read_model(text).estimator == RobustEstimator.__name__
         for text in (first, second)
     )
 

@@ -131,7 +131,7 @@ def load_model(text: str) -> Any:
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
     from robustbn.estimator.model_file import read_model
 
-    is_plain = read_model(text).get("estimator") == MaximumLikelihoodEstimator.__name__
+    is_plain = read_model(text).estimator == MaximumLikelihoodEstimator.__name__
     return (MaximumLikelihoodEstimator if is_plain else RobustEstimator).load(text)
 
 

@@ -1,263 +1,215 @@
-"""What judges rows as plain values, for model files and checkpoints; and back, checked.
+"""What a fit found as plain values, for model files and checkpoints; and back, checked.
 
-Doubles are kept exactly. Fingerprints of repeated rows are not stored: they are made again from the
-codes.
+The values are those of the dataclasses themselves, by msgspec: types are checked, doubles are kept
+exactly, nothing of a file can run. Fingerprints of repeated rows are made again from their codes.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import uniform_tables
-from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, Misfit, Repetition, Round, UnevenCopies, Verdict
-from robustbn._core.row_model import Filter, Repeats, RowModel
-from robustbn.exceptions import ModelFileError, RobustBNError
+from robustbn._core.layout import MOST_CODES, Codes, Layout
+from robustbn._core.result import RobustFit, Verdict
+from robustbn._core.row_model import Repeats, RowModel
+from robustbn.exceptions import ModelFileError
 
+Value = TypeVar("Value")
+Found = TypeVar("Found", RobustFit, Verdict)
 Fingerprint = Callable[[Codes], NDArray[np.uint64]]  # of codes of shape (n, d)
 
-
-def describe_model(model: RowModel) -> dict[str, Any]:
-    """Return a row model as plain values."""
-    mixture = None
-    if model.n_others:
-        mixture = {
-            "q": model.good.tolist(),
-            "bad": model.others.tolist(),
-            "shares": model.shares.tolist(),
-            "intercept": model.intercept,
-            "slope": model.slope,
-        }
-        if not model.is_bad.all():
-            mixture["is_bad"] = model.is_bad.tolist()
-    repeats = _lists(asdict(model.repeats))
-    del repeats["fingerprints"]
-    return {
-        "mixture": mixture,
-        "filters": [_lists(asdict(each)) for each in model.filters],
-        "repeats": repeats,
-    }
+ANY = (-1e300, 1e300)
+FROM_ZERO = (0.0, 1e300)
+ABOVE_ZERO = (1e-300, 1e300)
+WHOLE = (0, 10**15)  # which doubles still hold exactly
+SHARE = (-1e-6, 1 + 1e-6)
+BOUNDS = {  # of the numbers in an entry, by its name
+    **dict.fromkeys(("counts", "plain_counts", "kind_counts", "found_counts"), FROM_ZERO),
+    **dict.fromkeys(("observed_counts", "plain_probabilities", "good", "expected"), FROM_ZERO),
+    **dict.fromkeys(("n_trusted", "n_sampled", "n_impossible", "wall_s"), FROM_ZERO),
+    **dict.fromkeys(("others", "n_rows", "unit"), ABOVE_ZERO),
+    **dict.fromkeys(("n_read", "n_incomplete", "n_missing", "n_unknown", "first", "seen"), WHOLE),
+    **dict.fromkeys(("number", "n_kinds", "n_classes", "n_steps", "divisor"), WHOLE),
+    **dict.fromkeys(("factors", "shares", "missing"), (0.0, 1.0)),
+    **dict.fromkeys(("share", "removed", "confidence"), SHARE),
+    "effect": (1.0, 1e300),
+    "codes": (0, MOST_CODES - 1),
+}
 
 
-def build_model(
-    document: Any, layout: Layout, fingerprint: Fingerprint, good: Vector | None = None
-) -> RowModel:
-    """Return a row model.
+def to_plain(value: Any) -> Any:
+    """Return dataclasses, arrays and numbers of NumPy, and ranges, as values that JSON has."""
+    import msgspec
+
+    return msgspec.to_builtins(value, enc_hook=_plain, builtin_types=())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, range):
+        return list(value)
+    raise TypeError(f"{value!r} is of type {type(value).__name__}, which a file cannot hold")
+
+
+def from_plain(kind: type[Value], document: Any, where: str) -> Value:
+    """Return plain values as a dataclass, or as any other type; refuse what is not of its types.
 
     Parameters
     ----------
-    good : tables of the good rows, for a model that found none of another kind; shape (M,).
+    where : what the values are, for messages: the path of an entry begins with it.
     """
-    m, given = layout.n_cells, document["mixture"]
-    filters, repeats = _build_filters(document, m), _build_repeats(document, layout, fingerprint)
-    if given is None:
-        nothing = uniform_tables(layout) if good is None else good
-        return replace(RowModel.of_good_rows(nothing), filters=filters, repeats=repeats)
-    shares = read_array(given["shares"], (None,), "shares", low=0.0, high=1.0)
-    is_bad = np.array(given.get("is_bad", [True] * len(shares)), bool)
-    if is_bad.shape != shares.shape:
-        raise ValueError(f'"is_bad" has shape {is_bad.shape}; expected {shares.shape}')
-    return RowModel(
-        good=read_array(given["q"], (m,), "q", low=1e-300),
-        others=read_array(given["bad"], (m, len(shares)), "bad", low=1e-300),
-        shares=shares,
-        is_bad=is_bad,
-        intercept=float(given["intercept"]),
-        slope=float(given["slope"]),
-        filters=filters,
-        repeats=repeats,
+    import msgspec
+
+    with _refusing(where):
+        return msgspec.convert(document, kind, dec_hook=_build)
+
+
+@contextmanager
+def _refusing(where: str) -> Iterator[None]:
+    """Turn whatever is wrong with a part of a file into an error that says which entry it is."""
+    from msgspec import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        said, _, place = str(error).partition(" - at `$")
+        place = f"{where}{place.rstrip('`')}".lstrip(".")
+        raise ModelFileError(f"{place or 'the file'} is damaged: {said.rstrip('.')}.") from None
+    except ModelFileError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelFileError(f"{where} is damaged: {error}") from None
+
+
+def _build(kind: Any, value: Any) -> Any:
+    """Return an array of its type, or a label; lists within lists are of one length."""
+    if kind is Hashable:
+        if value is None or isinstance(value, str | int | float):
+            return value
+        raise TypeError(f"{value!r} is no label")
+    import msgspec
+
+    (dtype,) = get_args(get_args(kind)[1])[:1]
+    dtype = dtype if isinstance(dtype, type) else np.uint16  # of codes
+    element = {np.float64: float, np.bool_: bool}.get(dtype, int)
+    is_matrix = isinstance(value, list) and len(value) > 0 and isinstance(value[0], list)
+    try:
+        checked = msgspec.convert(value, list[list[element]] if is_matrix else list[element])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error).replace(" - at `$", " at `")) from None  # gets its path
+    return np.array(checked, dtype)
+
+
+def check_numbers(document: Any, where: str) -> None:
+    """Refuse a number that its entry cannot hold, with its path."""
+    waiting = [(where, "", document)]
+    while waiting:
+        path, name, value = waiting.pop()
+        low, high = BOUNDS.get(name, ANY)
+        if isinstance(value, dict):
+            inner = ((key if name not in BOUNDS else name, key) for key in value)
+            waiting += [(f"{path}.{key}", of, value[key]) for of, key in inner]
+        elif isinstance(value, list):
+            is_plain = set(map(type, value)) <= {float}
+            if is_plain and low <= min(value, default=low) and max(value, default=low) <= high:
+                continue
+            waiting += [(f"{path}[{k}]", name, each) for k, each in enumerate(value)]
+        elif type(value) in (int, float) and not low <= value <= high:
+            raise ModelFileError(
+                f"{path} must be a number from {low:g} to {high:g}; found {str(value)[:40]}."
+            )
+
+
+# --- what judges rows ----------------------------------------------------------------------------
+
+
+def describe(found: RobustFit | Verdict) -> dict[str, Any]:
+    """Return what a fit found, or how rows are to be judged, as plain values."""
+    document: dict[str, Any] = to_plain(found)
+    document["model"]["repeats"]["fingerprints"] = []
+    if found.misfit is not None:  # there is no NaN in JSON: what is not there is NaN
+        document["misfit"] = {k: v for k, v in document["misfit"].items() if v == v}
+    return document
+
+
+def build(
+    kind: type[Found], document: Any, where: str, layout: Layout, fingerprint: Fingerprint
+) -> Found:
+    """Return what a fit found, or how rows are to be judged.
+
+    Parameters
+    ----------
+    kind : `RobustFit`, which comes back without the trust in its rows, or `Verdict`.
+    where : as in `from_plain`.
+    layout, fingerprint : of the rows' cells, and of rows of codes.
+    """
+    check_numbers(document, where)
+    found = from_plain(kind, document, where)
+    require_shapes(where, kind_counts=(found.kind_counts, (layout.n_cells, None)))
+    _check_model(found.model, f"{where}.model", layout)
+    with _refusing(f"{where}.model.repeats"):
+        repeats = _with_fingerprints(found.model.repeats, layout, fingerprint)
+    return replace(found, model=replace(found.model, repeats=repeats))
+
+
+def _check_model(model: RowModel, where: str, layout: Layout) -> None:
+    m, k = layout.n_cells, model.n_others
+    require_shapes(
+        where,
+        good=(model.good, (m,)),
+        shares=(model.shares, (k,)),
+        others=(model.others, (m, k)),
+        is_bad=(model.is_bad, (k,)),
+    )
+    if k and not model.good.min() >= ABOVE_ZERO[0]:  # its logarithm is taken
+        raise ModelFileError(f"{where}.good is damaged: it must be above 0.")
+    for each in model.filters:
+        require_shapes(
+            f"{where}.filters",
+            table=(each.table, (m, None)),
+            edges=(each.edges, (None,)),
+            factors=(each.factors, (len(each.edges) + 1,)),
+        )
+    repeats = model.repeats
+    n = len(repeats.factors)
+    require_shapes(
+        f"{where}.repeats",
+        factors=(repeats.factors, (n,)),
+        first=(repeats.first, (n,)),
+        seen=(repeats.seen, (n,)),
+        expected=(repeats.expected, (n,)),
+        codes=(repeats.codes, (n, layout.n_nodes) if n else (0,)),
     )
 
 
-def _build_filters(document: Any, m: int) -> tuple[Filter, ...]:
-    filters = []
-    for given in document["filters"]:
-        edges = read_array(given["edges"], (None,), "edges")
-        table = read_array(given["table"], (m, None), "table")
-        factors = read_array(given["factors"], (len(edges) + 1,), "factors", low=0.0, high=1.0)
-        filters.append(Filter(table, edges, factors))
-    return tuple(filters)
-
-
-def _build_repeats(document: Any, layout: Layout, fingerprint: Fingerprint) -> Repeats:
-    given = document["repeats"]
-    factors = read_array(given["factors"], (None,), "factors", low=0.0, high=1.0)
-    n = len(factors)
-    codes = np.array(given["codes"], np.uint16).reshape(n, layout.n_nodes)
-    prints = fingerprint(codes) if n else np.empty(0, np.uint64)
+def _with_fingerprints(repeats: Repeats, layout: Layout, fingerprint: Fingerprint) -> Repeats:
+    """Return repeated rows in the order of their fingerprints."""
+    codes = repeats.codes.reshape(-1, layout.n_nodes)
+    prints = fingerprint(codes) if len(codes) else np.empty(0, np.uint64)
     order = np.argsort(prints)
     return Repeats(
         prints[order],
-        factors[order],
-        read_array(given["first"], (n,), "first")[order].astype(np.int64),
-        read_array(given["seen"], (n,), "seen")[order].astype(np.int64),
-        read_array(given["expected"], (n,), "expected")[order],
+        repeats.factors[order],
+        repeats.first[order],
+        repeats.seen[order],
+        repeats.expected[order],
         codes[order],
     )
 
 
-def describe_rounds(rounds: tuple[Round, ...]) -> list[dict[str, Any]]:
-    """Return rounds as plain values."""
-    return [asdict(done) for done in rounds]
-
-
-def build_rounds(document: Any) -> tuple[Round, ...]:
-    """Return rounds."""
-    return tuple(
-        Round(**{**done, "eigenvalues": tuple(map(float, done["eigenvalues"]))})
-        for done in document
-    )
-
-
-def describe_misfit(misfit: Misfit | None) -> dict[str, Any] | None:
-    """Return how well a network fits as plain values."""
-    if misfit is None:
-        return None
-    return {k: None if v != v else v for k, v in asdict(misfit).items()}  # no NaN in JSON
-
-
-def build_misfit(document: Any) -> Misfit | None:
-    """Return how well a network fits; None where nobody asked."""
-    if document is None:
-        return None
-    return Misfit(
-        is_exact=bool(document["is_exact"]),
-        nats=float(document["nats"]),
-        n_classes=int(document["n_classes"]),
-        top=float(document["top"]),
-        limit=float(document["limit"]),
-        bottom=_or_nan(document.get("bottom")),
-        bottom_limit=_or_nan(document.get("bottom_limit")),
-    )
-
-
-def describe_inferred(inferred: Inferred | None) -> dict[str, Any] | None:
-    """Return what was inferred of missing values as plain values."""
-    return None if inferred is None else _lists(asdict(inferred))
-
-
-def build_inferred(document: Any, layout: Layout) -> Inferred | None:
-    """Return what was inferred of missing values; None where nothing was."""
-    if document is None:
-        return None
-    shape = (layout.n_cells,)
-    return Inferred(
-        observed_counts=read_array(document["observed_counts"], shape, "observed_counts", low=0.0),
-        missing=read_array(document["missing"], (layout.n_nodes,), "missing", low=0.0, high=1.0),
-        n_steps=int(document["n_steps"]),
-        is_converged=bool(document["is_converged"]),
-        left=float(document["left"]),
-        n_sampled=float(document["n_sampled"]),
-        n_impossible=float(document["n_impossible"]),
-    )
-
-
-def _or_nan(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def describe_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return how rows are to be judged as plain values."""
-    return {
-        **describe_model(verdict.model),
-        "kind_counts": verdict.kind_counts.tolist(),
-        "rounds": describe_rounds(verdict.rounds),
-        "top": verdict.top,
-        "threshold": verdict.threshold,
-        "stopped": verdict.stopped,
-        "misfit": describe_misfit(verdict.misfit),
-        "repetition": describe_repetition(verdict.repetition),
-    }
-
-
-def build_verdict(document: Any, layout: Layout, fingerprint: Fingerprint) -> Verdict:
-    """Return how rows are to be judged."""
-    with explaining("verdict"):
-        return Verdict(
-            model=build_model(document, layout, fingerprint),
-            kind_counts=read_kind_counts(document, layout),
-            rounds=build_rounds(document["rounds"]),
-            top=float(document["top"]),
-            threshold=float(document["threshold"]),
-            stopped=str(document["stopped"]),
-            misfit=build_misfit(document.get("misfit")),
-            repetition=build_repetition(document.get("repetition")),
+def require_shapes(where: str, **wanted: tuple[NDArray[Any], tuple[int | None, ...]]) -> None:
+    """Refuse arrays of another shape than they should have, where None is any length."""
+    for name, (array, shape) in wanted.items():
+        is_right = array.ndim == len(shape) and all(
+            expected in (None, found) for expected, found in zip(shape, array.shape, strict=True)
         )
-
-
-def describe_repetition(repetition: Repetition | None) -> dict[str, Any] | None:
-    """Return how rows are repeated as plain values."""
-    return None if repetition is None else asdict(repetition)
-
-
-def build_repetition(document: Any) -> Repetition | None:
-    """Return how rows are repeated; None where that changes nothing."""
-    if document is None:
-        return None
-    uneven = document["uneven"]
-    return Repetition(
-        is_design=bool(document["is_design"]),
-        is_counted=bool(document["is_counted"]),
-        share=float(document["share"]),
-        divisor=int(document["divisor"]),
-        effect=float(document["effect"]),
-        uneven=None if uneven is None else UnevenCopies(**uneven),
-    )
-
-
-def read_kind_counts(document: Any, layout: Layout) -> Vector:
-    """Return the weight of each kind on each cell; shape (M, K)."""
-    return read_array(document["kind_counts"], (layout.n_cells, None), "kind_counts", low=0.0)
-
-
-# --- checks ---------------------------------------------------------------------------------------
-
-
-def _lists(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-
-
-def read_array(
-    values: Any,
-    shape: tuple[int | None, ...],
-    name: str,
-    low: float = -1e300,
-    high: float = 1e300,
-) -> Vector:
-    """Return numbers as an array of a shape, where None is any length; within bounds."""
-    array = np.array(values, np.float64)
-    if array.size == 0 and len(shape) == 2 and shape[0] is not None:
-        array = array.reshape(shape[0], 0)
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
-        raise ValueError(f'"{name}" has shape {array.shape}; expected {shape}')
-    if array.size and not (array.min() >= low and array.max() <= high):
-        raise ValueError(f'"{name}" has values outside [{low:g}, {high:g}]')
-    return array
-
-
-class explaining:  # noqa: N801 - reads as a word at the place of use
-    """Turns whatever is wrong with a part into an error that names the part."""
-
-    def __init__(self, part: str) -> None:
-        self._part = part
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        wrong = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-        if isinstance(error, wrong) and not isinstance(error, ModelFileError):
-            what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            if isinstance(error, RobustBNError):
-                what = str(error)
-            raise ModelFileError(f'"{self._part}" of the model file is damaged: {what}.') from None
+        if not is_right:
+            raise ModelFileError(
+                f"{where}.{name} is damaged: it has shape {array.shape}; expected {shape}."
+            )

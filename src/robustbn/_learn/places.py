@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.documents import build_verdict, describe_verdict
+from robustbn._core.documents import build, describe
 from robustbn._core.even import even_weights, is_even
 from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey
-from robustbn._core.result import RobustFit, Round
+from robustbn._core.result import RobustFit, Round, Verdict
 from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit
@@ -333,7 +333,8 @@ def _prepare(
 
     def unpack(document: dict[str, Any]) -> Any:
         try:
-            return build_verdict(document, network.layout, fingerprint_codes(network, kernels))
+            prints = fingerprint_codes(network, kernels)
+            return build(Verdict, document, "verdict", network.layout, prints)
         except ModelFileError as error:
             raise CheckpointError(f"{streaming.checkpoint} is damaged: {error}") from None
 
@@ -346,7 +347,7 @@ def _prepare(
         n_threads=config.n_threads,
         weight_files=weight_files,
         checkpoint=checkpoint,
-        pack=describe_verdict,
+        pack=describe,
         unpack=unpack,
         progress=watch.part,
     )

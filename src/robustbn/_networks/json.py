@@ -31,7 +31,18 @@ NETWORK_VERSION = 1
 
 def to_text(network: BayesianNetwork) -> str:
     """Return the network as JSON, one line a node."""
-    lines = []
+    entries = describe_network(network)["nodes"]
+    lines = ["  " + json.dumps(entry, ensure_ascii=False, allow_nan=False) for entry in entries]
+    return (
+        f'{{\n "format": "{NETWORK_FORMAT}",\n "version": {NETWORK_VERSION},\n "nodes": [\n'
+        + ",\n".join(lines)
+        + "\n ]\n}\n"
+    )
+
+
+def describe_network(network: BayesianNetwork) -> dict[str, Any]:
+    """Return the network as the plain values of the file."""
+    nodes = []
     for node in network.nodes:
         entry: dict[str, Any] = {
             "name": node,
@@ -42,12 +53,8 @@ def to_text(network: BayesianNetwork) -> str:
             entry["reading"] = _describe_reading(network.reading[node], node)
         if network.has_cpts:
             entry["probabilities"] = network.cpts[node].ravel().tolist()
-        lines.append("  " + json.dumps(entry, ensure_ascii=False, allow_nan=False))
-    return (
-        f'{{\n "format": "{NETWORK_FORMAT}",\n "version": {NETWORK_VERSION},\n "nodes": [\n'
-        + ",\n".join(lines)
-        + "\n ]\n}\n"
-    )
+        nodes.append(entry)
+    return {"format": NETWORK_FORMAT, "version": NETWORK_VERSION, "nodes": nodes}
 
 
 def _describe_reading(reading: NodeReading, node: str) -> dict[str, Any]:
@@ -111,9 +118,13 @@ def parse_json(text: str, source: str) -> Any:
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a JSON file; their tables are read later."""
     text = decode(data, source)
-    document = parse_json(text, source)
+    return find_parts(parse_json(text, source), source, text)
+
+
+def find_parts(document: Any, source: str, text: str = "") -> Parts:
+    """Find the nodes of a document; `text` is what it was read from, for the lines in errors."""
     if not isinstance(document, dict) or document.get("format") != NETWORK_FORMAT:
-        raise refuse(source, 1, f'this is not a network file: "format" must be "{NETWORK_FORMAT}".')
+        raise refuse(source, 0, f'this is not a network file: "format" must be "{NETWORK_FORMAT}".')
     version = document.get("version")
     if version != NETWORK_VERSION or isinstance(version, bool):
         raise refuse(

@@ -132,7 +132,7 @@ class TableEstimator(Settings):
         with those rows, and `weights(X)` gives it again. Nor are paths (`cache`, `checkpoint`,
         `weights_to`): they belong to the run, and who sends you a model must not choose them.
         """
-        from robustbn.estimator.model_file import describe_network, describe_reading, write_model
+        from robustbn.estimator.model_file import write_model
 
         network = self._fitted()
         settings = {
@@ -142,14 +142,8 @@ class TableEstimator(Settings):
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
             settings["random_state"] = None  # a generator has moved on
-        document = {
-            "estimator": type(self).__name__,
-            "settings": settings,
-            "network": describe_network(network),
-            "reading": describe_reading(self.reading_),
-            "fit": self._describe_fit(),
-        }
-        write_model(path, document)
+        fit = self._describe_fit()
+        write_model(path, type(self).__name__, settings, network, self.reading_, fit)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -159,19 +153,19 @@ class TableEstimator(Settings):
         """
         from robustbn.estimator.model_file import build_model_network, build_reading, read_model
 
-        document = read_model(path)
-        if document.get("estimator") != cls.__name__:
+        model = read_model(path)
+        if model.estimator != cls.__name__:
             raise ModelFileError(
-                f"{path} holds a {document.get('estimator')}; read it with that class's load()."
+                f"{path} holds a {model.estimator}; read it with that class's load()."
             )
-        network = build_model_network(document["network"], path)
+        network = build_model_network(model.network, path)
         known = {*cls._names(), *cls._EARLIER, *cls._inner_names()} - {"network", *cls._GROUPS}
-        unknown = [name for name in document["settings"] if name not in known]
+        unknown = [name for name in model.settings if name not in known]
         if unknown:
             raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
         settings = {
             name: value
-            for name, value in document["settings"].items()
+            for name, value in model.settings.items()
             if cls._EARLIER.get(name, name) not in PATH_SETTINGS
         }
         self = cls()
@@ -182,9 +176,12 @@ class TableEstimator(Settings):
             load_kernels(self.kernels)
         except SettingError as error:
             raise ModelFileError(f"{path}, settings: {error}") from None
-        self.reading_ = build_reading(document["reading"])
         self.n_features_in_ = network.n_nodes
-        self._restore(network, document["fit"])
+        try:
+            self.reading_ = build_reading(model.reading)
+            self._restore(network, model.fit)
+        except ModelFileError as error:
+            raise ModelFileError(f"{path}: {error}") from None
         return self
 
     def _repr_html_(self) -> str:
@@ -194,16 +191,17 @@ class TableEstimator(Settings):
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
     def _describe_fit(self) -> dict[str, Any]:
-        from robustbn._core.documents import describe_inferred
+        from robustbn._core.documents import to_plain
+        from robustbn.estimator.model_file import Counted
 
-        return {"counts": self.counts_.tolist(), "inferred": describe_inferred(self.inferred_)}
+        document: dict[str, Any] = to_plain(Counted(self.counts_, self.inferred_))
+        return document
 
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn.estimator.model_file import as_cells, read_inferred
+        from robustbn.estimator.model_file import build_counted
 
-        self.network_ = network
-        self.counts_ = as_cells(document.get("counts"), network, "counts")
-        self.inferred_ = read_inferred(document, network)
+        counted = build_counted(document, network)
+        self.network_, self.counts_, self.inferred_ = network, counted.counts, counted.inferred
         self.unseen_configurations_ = find_unseen(network, self.counts_)
 
     def _fitted(self) -> BayesianNetwork:

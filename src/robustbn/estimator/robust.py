@@ -452,12 +452,12 @@ class RobustEstimator(ShownEstimator):
         return describe_fit(self._fit, self.plain_network_.probabilities, self._kinds())
 
     def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn.estimator.model_file import build_fit, build_kinds
+        from robustbn.estimator.model_file import build_fit
 
-        self._fit, plain = build_fit(document, network, self.kernels)
         super()._restore(network, document)
+        self._fit, plain, found = build_fit(document, network, self.kernels)
         self._describe(self._fit, plain)
-        self._found = build_kinds(document, self.network_, self._fit)
+        self._found = found
 
     def _warn_if_unsure(self) -> None:
         self._warn_of_damaged()
