@@ -101,7 +101,7 @@ def check_files(sdist: Path, wheels: Sequence[Path]) -> Iterator[str]:
     for schema, pattern in SCHEMAS.items():
         checker = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
         run([*checker, *sorted(ROOT.glob(pattern))])
-    said = (ROOT / "src/robustbn/_core/version.py").read_text(encoding="utf-8")
+    said = (ROOT / "src/robustbn/_core/__init__.py").read_text(encoding="utf-8")
     (version,) = re.findall(r'__version__ = "(.+)"', said)
     for file in (sdist, *wheels):
         if not re.match(rf"robustbn-{re.escape(version)}(-|\.tar)", file.name):

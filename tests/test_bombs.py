@@ -22,7 +22,7 @@ import pytest
 
 import robustbn
 from robustbn import read_network, read_table
-from robustbn._core import elsewhere
+from robustbn._core import downloads
 from robustbn._core.inflation import RATIO_SETTING
 from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._tables.ipc_sizes import count_unpacked_bytes
@@ -193,10 +193,10 @@ def test_a_small_archive_that_holds_much_is_refused_and_nothing_of_it_is_kept(
     protocol, inner, make = ARCHIVES[name]
     file = tmp_path / f"all.{'tar.gz' if protocol == 'tar' else 'zip'}"
     file.write_bytes(make())
-    monkeypatch.setattr(elsewhere, "TABLE_FLOOR", 2**16)
+    monkeypatch.setattr(downloads, "TABLE_FLOOR", 2**16)
     (tmp_path / "scratch").mkdir()
     make_folder = partial(tempfile.mkdtemp, dir=tmp_path / "scratch")
-    monkeypatch.setattr(elsewhere, "make_scratch", lambda: Path(make_folder()))
+    monkeypatch.setattr(downloads, "make_scratch", lambda: Path(make_folder()))
     url, network = f"{before}{protocol}://{inner}::{file}", one_node("no", "yes")
     with pytest.raises(DataError, match=f"all.*{FAR_MORE}"):
         read_table(url, network)

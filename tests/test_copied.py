@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn import random_network, sample
-from robustbn._core.even import even_weights
 from robustbn._core.layout import take_rows
 from robustbn._core.protocols import CopyFinding
 from robustbn._core.row_model import Repeats
+from robustbn._core.trust import even_weights
 from robustbn._core.tuning import TUNING
 from robustbn._learn.repeats import find_copies
 from robustbn._rows.copied import find_copied, sort_copied

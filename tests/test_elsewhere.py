@@ -26,8 +26,8 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import BayesianNetwork, write_network
-from robustbn._core import elsewhere
-from robustbn._core.elsewhere import plain_path, url_of
+from robustbn._core import downloads
+from robustbn._core.file_names import plain_path, url_of
 from robustbn.cli import main
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from tests.test_cli import as_json, call, start
@@ -364,7 +364,7 @@ def scratch(tmp_path, monkeypatch):
     pytest.importorskip("fsspec")
     made = []
     (tmp_path / "a/b").mkdir(parents=True)
-    monkeypatch.setattr(elsewhere, "_scratch", made)
+    monkeypatch.setattr(downloads, "_scratch", made)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a/b"))
     yield tmp_path / "a/b"
     for folder in made:
@@ -392,8 +392,8 @@ def test_an_archive_is_a_table(kind, tmp_path, scratch):
 
 def test_an_archive_is_unpacked_again_only_once_it_has_changed(tmp_path, scratch):
     url = pack(tmp_path / "rows.zip", [("1.csv", ROWS)]).format("*.csv")
-    first = elsewhere.bring_here(url)
-    assert elsewhere.bring_here(url) == first
+    first = downloads.bring_here(url)
+    assert downloads.bring_here(url) == first
     pack(tmp_path / "rows.zip", [("1.csv", ROWS), ("2.csv", ROWS)])
     assert len(robustbn.read_table(url, NETWORK)) == 4
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from robustbn import RobustEstimator, example_network, sample
-from robustbn._core.even import even_weights, is_even, sum_weights
-from robustbn._core.judged import Trust
 from robustbn._core.row_model import RowModel
+from robustbn._core.trust import Trust, even_weights, is_even, sum_weights
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import RowsInMemory, load_rows
 

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robustbn import BayesianNetwork, read_network, write_network
-from robustbn._core.edge_lines import read_edge, write_edge
-from robustbn._networks.edges import read_parents
+from robustbn._networks.edges import read_edge, read_parents, write_edge
 from robustbn.exceptions import NetworkError, StandInWarning, UnseenConfigurationWarning
 from tests.strategies import networks
 

@@ -59,7 +59,7 @@ def test_the_import_loads_no_numpy_and_no_room_but_one():
     loaded = run_python("import sys, robustbn; print(*sys.modules)").split()
     assert "numpy" not in loaded
     rooms = {name for name in loaded if name.startswith("robustbn.")}
-    assert rooms == {"robustbn._core", "robustbn._core.version"}
+    assert rooms == {"robustbn._core"}
 
 
 def test_a_fit_of_an_array_loads_nothing_that_it_does_not_use():

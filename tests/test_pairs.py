@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustbn import random_network, sample
-from robustbn._core.expansion import Expansion, FollowingExpansion
+from robustbn._core.expansion import (
+    MOST_WRITTEN_CELLS,
+    Contrasts,
+    Expansion,
+    FollowingExpansion,
+    PairMemory,
+    remember_pairs,
+)
 from robustbn._core.layout import Layout
-from robustbn._core.moments import MOST_WRITTEN_CELLS, Contrasts, PairMemory, remember_pairs
 from robustbn._means.que import Past, approximate_scores, begin_epoch, draw_sketch, que
 from robustbn._means.weighting import look_at
 from robustbn._means.written import PassedVectors, WrittenVectors, see

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from robustbn._core.version import __version__
+from robustbn._core import __version__
 
 if TYPE_CHECKING:
     from robustbn import adversary as adversary

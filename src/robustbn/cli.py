@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from robustbn._cli import COMMAND_LINE
-from robustbn._core.version import __version__
+from robustbn._core import __version__
 
 COMMANDS = {
     "fit": "Learn the tables of a network from rows that cannot all be trusted.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustbn._core.nearby import nearest_name
+from robustbn._core.file_names import nearest_name
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
 from robustbn._tables.columns import place_columns

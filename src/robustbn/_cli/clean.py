@@ -18,8 +18,8 @@ import click
 import numpy as np
 
 from robustbn._cli.files import ROWS_TO_WRITE, Outputs, open_packed, write_batches
-from robustbn._core.judged import DOUBT
-from robustbn._core.nearby import inner_suffix
+from robustbn._core.file_names import inner_suffix
+from robustbn._core.trust import DOUBT
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:

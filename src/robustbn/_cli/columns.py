@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._cli.screen import Steps, print_facts
 from robustbn._cli.states import describe_column
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console

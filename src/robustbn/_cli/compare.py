@@ -12,7 +12,7 @@ from robustbn._cli.files import Outputs
 from robustbn._cli.networks import bring_network, load_network, network_options, require_tables
 from robustbn._cli.order import refuse_table
 from robustbn._cli.screen import Screen, print_facts, screen_options
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console

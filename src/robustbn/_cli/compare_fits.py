@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.files import Outputs
 from robustbn._cli.networks import is_model, load_model
 from robustbn._cli.screen import Screen, print_facts
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.exits import CannotWriteError
-from robustbn._core.elsewhere import url_of
+from robustbn._core.file_names import inner_suffix, url_of
 from robustbn._core.formulas import FORMULA, PLAIN_NUMBER, guard_cell
-from robustbn._core.nearby import inner_suffix
 
 if TYPE_CHECKING:
     import pyarrow as pa

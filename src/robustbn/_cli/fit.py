@@ -46,7 +46,7 @@ from robustbn._cli.tables import (
     with_aside,
 )
 from robustbn._cli.wording import say_as_options
-from robustbn._core.elsewhere import name_of, plain_path
+from robustbn._core.file_names import name_of, plain_path
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.files import wants_raw
 from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 from robustbn._core.formulas import guard_cell
 from robustbn._show.fitted import versions
 from robustbn._show.page import Report

@@ -34,8 +34,7 @@ from robustbn._cli.tables import (
     take_options,
 )
 from robustbn._cli.wording import say_as_options
-from robustbn._core.elsewhere import name_of
-from robustbn._core.nearby import nearest_name
+from robustbn._core.file_names import name_of, nearest_name
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.count import Count, Kind
-from robustbn._core.edge_lines import read_edge
-from robustbn._core.elsewhere import plain_path, url_of
-from robustbn._core.nearby import nearest_name
+from robustbn._core.file_names import nearest_name, plain_path, url_of
+from robustbn._networks.edges import read_edge
 
 if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork

@@ -9,7 +9,7 @@ import click
 
 from robustbn._cli import COMMAND_LINE
 from robustbn._cli.networks import EXAMPLE
-from robustbn._core.elsewhere import plain_path
+from robustbn._core.file_names import plain_path
 
 HEAD_BYTES = 2**16  # of a text file, which tell whether it is a list of edges
 
@@ -42,7 +42,7 @@ def _swap(first: str, second: str) -> str:
 
 def network_kind(text: str) -> str | None:
     """Return the format of a network by its name, "edges" for text; None if it is none."""
-    from robustbn._core.nearby import inner_suffix
+    from robustbn._core.file_names import inner_suffix
     from robustbn._networks import FORMATS
 
     return "json" if text.startswith(EXAMPLE) else FORMATS.get(inner_suffix(plain_path(text)))
@@ -65,7 +65,7 @@ def looks_like_network(text: str) -> bool:
 
 def is_surely_table(text: str) -> bool:
     """Whether a name is that of a table and of nothing else."""
-    from robustbn._core.nearby import inner_suffix
+    from robustbn._core.file_names import inner_suffix
     from robustbn._tables.files import TABLE_SUFFIXES
     from robustbn._tables.here import STANDARD_INPUT
 
@@ -116,7 +116,7 @@ def is_table(text: str, states: str | None) -> bool:
     ----------
     states : a file of states, which only a list of edges has.
     """
-    from robustbn._core.nearby import find_near, inner_suffix
+    from robustbn._core.file_names import find_near, inner_suffix
     from robustbn._networks import FORMATS
     from robustbn._tables.files import TABLE_SUFFIXES
 

@@ -35,7 +35,7 @@ from robustbn._cli.tables import (
     table_options,
     take_options,
 )
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,8 +21,7 @@ from robustbn._cli.tables import (
     table_options,
     take_options,
 )
-from robustbn._core.elsewhere import name_of, plain_path
-from robustbn._core.nearby import inner_suffix
+from robustbn._core.file_names import inner_suffix, name_of, plain_path
 
 if TYPE_CHECKING:
     from rich.console import Console

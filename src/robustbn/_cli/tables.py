@@ -14,8 +14,7 @@ import click
 from robustbn._cli.count import Count
 from robustbn._cli.screen import Steps
 from robustbn._core.config import DATE_ORDERS
-from robustbn._core.elsewhere import name_of
-from robustbn._core.nearby import TABLE_FORMATS, nearest_name
+from robustbn._core.file_names import TABLE_FORMATS, name_of, nearest_name
 
 if TYPE_CHECKING:
     from robustbn._core.config import TableConfig

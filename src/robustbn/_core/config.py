@@ -6,7 +6,7 @@ import codecs
 import math
 import os
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from numbers import Integral, Real
@@ -19,6 +19,7 @@ from robustbn._core.tuning import TUNING, Tuning
 from robustbn.exceptions import SettingError
 
 CEILING = 0.45  # more than this cannot be told from a majority
+LARGEST_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,42 @@ def check_contamination(value: float | str) -> None:
             "contamination is the share of bad rows: above 0, below 0.5 (a majority of the rows "
             f"must be good), or 'auto'; found {value!r}.{hint}"
         )
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not _is_truth(value) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    is_whole = isinstance(value, Integral) and not _is_truth(value)
+    return is_whole and 1 <= value <= LARGEST_COUNT
+
+
+KINDS_OF_SETTINGS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {  # by their annotation
+    "bool": ("True or False", _is_truth),
+    "str": ("a word", lambda value: isinstance(value, str)),
+    "str | None": ("a word or None", lambda value: value is None or isinstance(value, str)),
+    "float": ("a finite number", _is_number),
+    "float | str": ("a number or a word", lambda v: isinstance(v, str) or _is_number(v)),
+    "str | float | None": (
+        "a word, a number or None",
+        lambda value: value is None or isinstance(value, str) or _is_number(value),
+    ),
+    "int | None": ("a whole number from 1, or None", lambda v: v is None or _is_count(v)),
+}
+
+
+def check_setting(name: str, annotation: str, value: Any) -> None:
+    """Refuse a setting of another kind than its annotation says, by its name."""
+    if annotation not in KINDS_OF_SETTINGS:
+        return
+    kind, is_right = KINDS_OF_SETTINGS[annotation]
+    if not is_right(value):
+        raise SettingError(f"{name} is {kind}; found {value!r}, of type {type(value).__name__}.")
 
 
 def is_same(value: Any, default: Any) -> bool:

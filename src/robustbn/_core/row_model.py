@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.even import even_weights
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Divided, DividedInTwo, Rows, RowVector, TwoSides, Vector
+from robustbn._core.trust import even_weights
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
 ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.even import even_weights, is_even
 from robustbn._core.expansion import log_probabilities, normalise_counts
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey, Vector
 from robustbn._core.result import Repetition, UnevenCopies
+from robustbn._core.trust import even_weights, is_even
 from robustbn._core.tuning import Tuning
 from robustbn._learn.repeats import share_patterns
 from robustbn._learn.study import Study

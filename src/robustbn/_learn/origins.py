@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT
 from robustbn._core.origins import (
     ContextColumn,
     ContextTally,
@@ -20,6 +19,7 @@ from robustbn._core.origins import (
     row_numbers,
 )
 from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.trust import DOUBT
 from robustbn._core.tuning import TUNING, Tuning
 
 Counts = NDArray[np.int64]

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core import __version__
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build, describe
-from robustbn._core.even import even_weights, is_even
-from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import RobustFit, Round, Verdict
-from robustbn._core.version import __version__
+from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit
 from robustbn._learn.known import Known, override_known

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.even import is_even
 from robustbn._core.expansion import log_probabilities, normalise_counts
 from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import Repeats, locate_prints
+from robustbn._core.trust import is_even
 from robustbn._core.tuning import Tuning
 from robustbn._rows.copied import find_copied
 

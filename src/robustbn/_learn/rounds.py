@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robustbn._core.even import sum_weights
 from robustbn._core.protocols import Rows, RowVector
 from robustbn._core.result import Round
 from robustbn._core.row_model import Filter, RowModel
+from robustbn._core.trust import sum_weights
 from robustbn._core.tuning import Tuning
 from robustbn._learn.density_filter import build_filter
 from robustbn._learn.population import LEAST_DRAWN, Explained

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustbn._core.even import even_weights, sum_weights
 from robustbn._core.expansion import Expansion
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.spectrum import top_eigenpairs
+from robustbn._core.trust import even_weights, sum_weights
 from robustbn._core.tuning import Tuning
 
 

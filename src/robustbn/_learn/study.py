@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import CEILING, RobustConfig
-from robustbn._core.even import even_weights, is_even, sum_weights
 from robustbn._core.expansion import normalise_counts, uniform_tables
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Survey
 from robustbn._core.result import Repetition, Round
 from robustbn._core.row_model import NO_REPEATS, Draw, Repeats
+from robustbn._core.trust import even_weights, is_even, sum_weights
 from robustbn._learn.edges import add_edge, tell_by_edge
 from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies, find_copies, find_repeats, is_no_chance

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts
-from robustbn._core.moments import remember_pairs
+from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts, remember_pairs
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Oracle, OracleResult, Round
 from robustbn._core.tuning import TUNING

@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustbn._core.expansion import Expansion
-from robustbn._core.moments import Contrasts, PairMemory
+from robustbn._core.expansion import Contrasts, Expansion, PairMemory
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.spectrum import top_of_products
 from robustbn._means.weighting import Look, look_at

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustbn._core.allocate import telling_memory
-from robustbn._core.elsewhere import name_of, url_of
+from robustbn._core.file_names import name_of, url_of
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -207,7 +207,7 @@ def choose_format(path: Path, format: str | None = None) -> str:
             raise NetworkError(f"There is no network format {format!r}; there are {names}.")
         return format
     if suffix not in FORMATS:
-        from robustbn._core.nearby import did_you_mean
+        from robustbn._core.file_names import did_you_mean
 
         gone = "" if path.exists() else "there is no such file; "
         hint = did_you_mean(path, FORMATS) if name_of(path) == str(path) else ""

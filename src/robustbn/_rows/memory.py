@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustbn._core.even import is_even, sum_weights
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
+from robustbn._core.trust import is_even, sum_weights
 from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes

@@ -41,7 +41,7 @@ def is_large(table: Any, network: BayesianNetwork) -> bool:
     """Whether the codes of a table in files or a database would take much of the memory."""
     limit = HELD_SHARE * physical_bytes()
     if isinstance(table, str | os.PathLike):
-        from robustbn._core.nearby import COMPRESSIONS
+        from robustbn._core.file_names import COMPRESSIONS
         from robustbn._tables.files import find_files, is_packed, open_file
         from robustbn._tables.here import find_here
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from robustbn._core import __version__
 from robustbn._core.config import is_same
-from robustbn._core.judged import TRUST_EDGES, JudgedRows
 from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
-from robustbn._core.version import __version__
+from robustbn._core.trust import TRUST_EDGES, JudgedRows
 from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.gathered import explain_rows, name_singled
 from robustbn._show.page import MissingEdge, Report, render_markdown, render_page, verdict

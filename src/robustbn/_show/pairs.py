@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import JudgedRows
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
+from robustbn._core.trust import JudgedRows
 from robustbn._show.page.content import MissingEdge
 from robustbn.network import BayesianNetwork
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._core.nearby import nearest_name
+from robustbn._core.file_names import nearest_name
 from robustbn._core.origins import FILE_NAME, ContextColumn
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING

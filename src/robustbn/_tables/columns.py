@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robustbn._core.config import TableConfig
-from robustbn._core.nearby import nearest_name
+from robustbn._core.file_names import nearest_name
 from robustbn._tables.coded import some
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError

@@ -16,9 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from robustbn._core.allocate import out_of_memory
-from robustbn._core.elsewhere import name_of, say_special
+from robustbn._core.file_names import did_you_mean, inner_suffix, name_of, say_special
 from robustbn._core.formulas import unguard_cell
-from robustbn._core.nearby import did_you_mean, inner_suffix
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
 from robustbn._tables.here import EXCEL, find_here, read_workbook

@@ -15,8 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from robustbn._core.elsewhere import bring_here, make_scratch, name_of, remember_name, url_of
-from robustbn._core.nearby import COMPRESSIONS, TABLE_FORMATS, inner_suffix
+from robustbn._core.downloads import bring_here, make_scratch
+from robustbn._core.file_names import (
+    COMPRESSIONS,
+    TABLE_FORMATS,
+    inner_suffix,
+    name_of,
+    remember_name,
+    url_of,
+)
 from robustbn._tables.packed import open_unpacked
 from robustbn.exceptions import DataError, SettingError
 

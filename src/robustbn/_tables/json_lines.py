@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, plain_columns
 from robustbn._tables.packed import open_unpacked

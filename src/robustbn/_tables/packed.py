@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import COMPRESSIONS, name_of
 from robustbn._core.inflation import (
     SHEET_FLOOR,
     SHEET_RATIO,
@@ -17,7 +17,6 @@ from robustbn._core.inflation import (
     most_inflated,
     say_inflated,
 )
-from robustbn._core.nearby import COMPRESSIONS
 from robustbn.exceptions import DataError
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
+from robustbn._core.file_names import nearest_name
 from robustbn._core.layout import MOST_CODES, Codes
-from robustbn._core.nearby import nearest_name
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
 from robustbn._tables.coded import MISSING_STATE, Reading, Table, some

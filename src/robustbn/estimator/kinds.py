@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
-from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.kinds import BadKind, Cause, Example, MovedCell
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import RobustFit
 from robustbn._core.row_model import RowModel
+from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.pairs import Pairs

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core import __version__
 from robustbn._core.documents import (
     build,
     check_numbers,
@@ -25,11 +26,10 @@ from robustbn._core.documents import (
     require_shapes,
     to_plain,
 )
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 from robustbn._core.kinds import Cause
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, RobustFit
-from robustbn._core.version import __version__
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
 from robustbn._networks.json import describe_network, find_parts

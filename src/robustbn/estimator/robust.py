@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.expansion import normalise_counts, standard_errors
-from robustbn._core.judged import DOUBT
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import RobustFit, Shift
+from robustbn._core.trust import DOUBT
 from robustbn._learn.filling import Complete, complete_fit, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
@@ -159,7 +159,7 @@ class RobustEstimator(ShownEstimator):
         n_threads: int | None = None,
         kernels: str | None = None,
         place: str | None = None,
-        verbose: bool = False,
+        verbose: bool | int = False,
     ) -> None:
         self.network = network
         self.contamination = contamination

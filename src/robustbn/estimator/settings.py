@@ -9,8 +9,7 @@ from dataclasses import fields
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
-from robustbn._core.config import is_same
-from robustbn._core.setting_kinds import check_settings
+from robustbn._core.config import check_setting, is_same
 from robustbn.exceptions import NotFittedError, SettingError
 
 Init = TypeVar("Init", bound=Callable[..., None])
@@ -53,7 +52,8 @@ class Settings:
 
     def _check_settings(self) -> None:
         """Refuse settings of the wrong kind, by name."""
-        check_settings(self.get_params(deep=False))
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            check_setting(name, parameter.annotation, getattr(self, name))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name; with `deep`, those inside a group as `group__name` too."""

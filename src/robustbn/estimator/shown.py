@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT, JudgedRows
 from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
+from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.origins import find_origins, name_origins

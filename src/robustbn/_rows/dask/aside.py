@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT
 from robustbn._core.origins import (
     FILE_NAME,
     ROW_NUMBER,
@@ -22,6 +21,7 @@ from robustbn._core.origins import (
     say_row_numbers,
 )
 from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.trust import DOUBT
 from robustbn._rows.dask.partition import Partition, PartitionPiece
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._tables.aside import join_arrow, say_files

@@ -167,7 +167,7 @@ def _plan(
 
 def _split_files(root: str) -> list[FilePart]:
     """Return the files of a path, in order; those of Parquet in parts, where they are large."""
-    from robustbn._core.elsewhere import url_of
+    from robustbn._core.file_names import url_of
     from robustbn._tables.files import find_files, unreadable
     from robustbn._tables.here import STANDARD_INPUT
 

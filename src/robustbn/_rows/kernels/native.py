@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
-from robustbn._core.even import is_even
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Copied,
@@ -23,6 +22,7 @@ from robustbn._core.protocols import (
     TwoSides,
     Vector,
 )
+from robustbn._core.trust import is_even
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT
 from robustbn._core.origins import (
     FILE_NAME,
     ROW_NUMBER,
@@ -22,6 +21,7 @@ from robustbn._core.origins import (
     say_row_numbers,
 )
 from robustbn._core.protocols import Column, Rows, RowVector
+from robustbn._core.trust import DOUBT
 from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.parts import Block

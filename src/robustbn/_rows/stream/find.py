@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
-from robustbn._core.elsewhere import name_of
+from robustbn._core.file_names import name_of
 from robustbn._core.protocols import Column
 from robustbn._rows.stream.parts import Part, open_anew
 from robustbn._tables.coded import Table

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robustbn._core.elsewhere import names_below
+from robustbn._core.file_names import names_below
 from robustbn._core.protocols import RowVector
 from robustbn._tables.context import beside
 from robustbn.exceptions import DataError

@@ -10,9 +10,9 @@ from pathlib import PurePath
 
 import numpy as np
 
-from robustbn._core.edge_lines import write_edge
 from robustbn._core.kinds import BadKind, MovedCell
 from robustbn._core.origins import Origin
+from robustbn._networks.edges import write_edge
 from robustbn._show.page.content import Report, as_text, percent, shorten
 
 MOST_ACTIONS = 3

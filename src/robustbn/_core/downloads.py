@@ -14,12 +14,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
+from robustbn._core.file_names import names_below, plain_path, remember_name, url_of
 from robustbn._core.inflation import (
     TABLE_FLOOR,
     TABLE_RATIO,
@@ -27,63 +27,17 @@ from robustbn._core.inflation import (
     most_inflated,
     say_inflated,
 )
-from robustbn.exceptions import MissingDependencyError, shorten_name
+from robustbn.exceptions import MissingDependencyError
 
 FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
-_URL = re.compile(r"[a-z][a-z0-9+.-]+(://|::)", re.IGNORECASE)
-_MANGLED = re.compile(r"([a-z][a-z0-9+.-]+):/(?=[^/])", re.IGNORECASE)
 _STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", "contentmd5"}
 
 _scratch: list[tempfile.TemporaryDirectory[str]] = []  # one a process, made when it is needed
 _copies: dict[str, tuple[str, Path]] = {}  # URL -> what it was by, where it is
-_names: dict[Path, str] = {}  # copy -> what to call it
 
 
 class InflatedError(OSError):
     """An archive holds more than its size lets expect."""
-
-
-def url_of(path: object) -> str | None:
-    """Return the URL that a name is, also one that went through `Path`; None for a file here."""
-    if not isinstance(path, str | os.PathLike):
-        return None
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        return None
-    if _URL.match(text):
-        return text
-    if isinstance(path, os.PathLike) and _MANGLED.match(text) and not Path(text).exists():
-        return _MANGLED.sub(r"\1://", text, count=1)
-    return None
-
-
-def plain_path(text: str | os.PathLike[str]) -> Path:
-    """Return the part of a name that ends in its suffix: of a URL, the path without its query."""
-    url = url_of(text)
-    if url is None:
-        return Path(text)
-    link = next((link for link in url.split("::") if "://" in link), url)
-    if link == url or link.lower().startswith("http"):  # which may hold :: of its own
-        return Path(unquote(urlsplit(url[url.index(link) :]).path) or "/")
-    return Path("/", link.partition("://")[2])  # of a chain, whose first link is a file in the next
-
-
-def names_below(names: Sequence[str]) -> list[Path]:
-    """Return names as paths below a folder, any folder.
-
-    Raises
-    ------
-    ValueError
-        If one leads out of the folder, or two are the same.
-    """
-    paths = [Path(name) for name in names]
-    for name, path in zip(names, paths, strict=True):
-        if path.anchor or ".." in path.parts or not path.parts or "\0" in name:
-            raise ValueError(f"the name {shorten_name(name)!r} leads out of the folder")
-    often, n = Counter(paths).most_common(1)[0]
-    if n > 1:
-        raise ValueError(f"the name {shorten_name(str(often))!r} is there twice")
-    return paths
 
 
 def make_scratch() -> Path:
@@ -91,29 +45,6 @@ def make_scratch() -> Path:
     if not _scratch:
         _scratch.append(tempfile.TemporaryDirectory(prefix="robustbn-"))
     return Path(tempfile.mkdtemp(dir=_scratch[0].name))
-
-
-def remember_name(copy: Path, name: str) -> Path:
-    """Note what a copy is to be called in messages."""
-    _names[copy] = name
-    return copy
-
-
-def say_special(path: Path) -> str:
-    """Return what a path is that is neither a file nor a folder."""
-    kinds = ((Path.is_fifo, "a pipe"), (Path.is_socket, "a socket"))
-    found = next((what for is_kind, what in kinds if is_kind(path)), "a device")
-    return f"{found}, which does not say where it ends and cannot be read twice"
-
-
-def name_of(path: str | os.PathLike[str]) -> str:
-    """Return what to call a file: the URL that it is a copy of, or its own name."""
-    found = Path(path)
-    for place in (found, *found.parents):
-        if place in _names:
-            inner = "" if place == found else f"/{found.relative_to(place).as_posix()}"
-            return _names[place].rstrip("/" if inner else "") + inner
-    return os.fspath(path)
 
 
 def bring_here(path: str | os.PathLike[str]) -> Path:

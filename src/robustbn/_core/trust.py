@@ -1,4 +1,4 @@
-"""What is known of the rows of a table once they are judged."""
+"""The trust in rows: a weight for each, how it is spread, what is known of rows once judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.even import is_even
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import RowVector, Vector
 
@@ -16,6 +15,21 @@ TRUST_EDGES = np.linspace(0, 1, 21)
 DOUBT = 0.5  # a row with less trust is distrusted
 LOOKED_AT_ONCE = 2**16  # numbers: they stay in the cache
 MOST_DRAWN = 20_000  # rows that are kept, to look for what the network misses
+
+
+def even_weights(n_rows: int) -> RowVector:
+    """Return a weight of 1 for each row; shape (N,), not to be written to. O(1) time and memory."""
+    return np.broadcast_to(np.float32(1), (n_rows,))
+
+
+def is_even(weights: RowVector) -> bool:
+    """Whether weights are those of `even_weights`, or a part of them. O(1): looks at one."""
+    return weights.strides == (0,) and len(weights) > 0 and bool(weights[0] == 1)
+
+
+def sum_weights(weights: RowVector) -> float:
+    """Return the sum, in double; O(1) time if all are 1."""
+    return float(len(weights)) if is_even(weights) else float(weights.sum(dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
