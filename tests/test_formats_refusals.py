@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
         ("0.25, 0.75", "0.25, 0.68", r"line 14: table of node 'b', configuration a='yes': "
          r"\[0.25, 0.68\] does not sum to 1 \(sum 0.93\).*normalize=True.*tables=False"),
         ("0.4, 0.6", "0.4, 0.6, 0.0", "line 10: node 'a' needs 2 probabilities, found 3"),
-        ("(yes) 0.25, 0.75", "(yes) 0.25", "line 14: node 'b' needs 2 .* found 1 on this line"),
+        ("(yes) 0.25, 0.75", "(yes) 0.25", "line 14: node 'b' needs 2 .* found 1"),
         ("0.25, 0.75", "-0.25, 1.25", "line 14: .*negative"),
         ("0.25, 0.75", "1e999, 0", "line 14: .*not finite"),
         ("0.25, 0.75", "nan, 0", r"line 14: table of node 'b', .*\[nan, 0.0\] .*not finite"),
@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
         ("[ 2 ]", "[ 3 ]", "line 4: node 'a' is said to have 3 states, but 2 are listed"),
         ("{ no, yes }", "{ no, no }", "line 3: node 'a' has the same state twice"),
         ("( b | a )", "( b | z )", "line 12: node 'b' has the unknown parent 'z'"),
-        ("( b | a )", "( z | a )", "line 12: a probability is given for 'z'"),
+        ("( b | a )", "( z | a )", "line 12: a probability block is given for 'z'"),
         ("( b | a )", "( a | a )", "line 12: node 'a' has two probability blocks, first on line 9"),
         ("( b | a )", "( b | b )", ": .*cycle: b -> b"),
         ("( b | a )", "( b | a, a )", ": .*'b' lists a parent twice"),

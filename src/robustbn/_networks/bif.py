@@ -11,67 +11,63 @@ comments. Names and labels are words or stand in double quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._networks.files import decode
-from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, show, wrong_count
+from robustbn._networks.parts import (
+    Definition,
+    Family,
+    Parts,
+    ReadTable,
+    join_parts,
+    show,
+)
 from robustbn._networks.text import (
+    CLOSE,
+    CLOSE_ROUND,
     ESCAPES,
+    KEYWORD,
+    OPEN,
+    OPEN_ROUND,
     Scanner,
     all_texts,
+    compile_ascii,
     escape,
     has_odd_characters,
     needs_escape,
     parse_numbers,
-    read_run,
     text_labels,
-    unescape,
     write_numbers,
-    wrong_number,
 )
 from robustbn.network import BayesianNetwork
 
 _COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
-_BLANK = rf"(?:[\s,|]++|{_COMMENT})*+"
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-_REMARK = _compile(_COMMENT)
-_KEYWORD = _compile(r"[A-Za-z]\w*+")
-_WORD = _compile(r'"([^"\n]*+)"|((?:[^\s,|;{}\[\]()"/]++|/(?![/*]))++)')
-_OPEN, _CLOSE, _END = _compile(r"\{"), _compile(r"\}"), _compile(r";")
-_OPEN_ROUND, _CLOSE_ROUND = _compile(r"\("), _compile(r"\)")
-_TYPE = _compile(rf"discrete{_BLANK}\[{_BLANK}(\d{{1,9}}){_BLANK}\]{_BLANK}\{{")
-_PROPERTY = _compile(r'((?:[^;"]++|"[^"]*+")*+);')
-_BODY = _compile(rf'(?:[^{{}}"/]++|"[^"\n]*+"|/(?![/*])|{_COMMENT})*+\}}')
-_PLAIN_LINE = _compile(r'\s*+\(([^()"/;{}]*+)\)([^;()"/{}]*+);')
-_NUMBERS = _compile(rf'((?:[^;"/{{}}()]++|{_COMMENT})*+);')
-_PLAIN_LABEL = _compile(r"(?:[A-Za-z0-9_<>=+.\-]|/(?![/*]))++")
-_KEYWORDS = {
-    "network",
-    "variable",
-    "probability",
-    "property",
-    "type",
-    "discrete",
-    "default",
-    "table",
-}
+_QUOTED_OR_PLAIN = r'"([^"\n]*+)"|((?:[^\s,|;{}\[\]()"/]++|/(?![/*]))++)'
+_BLANKS = rf"(?:[\s,|]++|{_COMMENT})*+"
+_REMARK, _BLANK = compile_ascii(_COMMENT), compile_ascii(_BLANKS)
+_WORD, _END = compile_ascii(_QUOTED_OR_PLAIN), compile_ascii(r";")
+_WORD_OR_REMARK = compile_ascii(rf"{_QUOTED_OR_PLAIN}|{_COMMENT}")
+_TYPE = compile_ascii(rf"discrete{_BLANKS}\[{_BLANKS}(\d{{1,9}}){_BLANKS}\]{_BLANKS}\{{")
+_PROPERTY = compile_ascii(r'((?:[^;"]++|"[^"]*+")*+);')
+_BODY = compile_ascii(rf'(?:[^{{}}"/]++|"[^"\n]*+"|/(?![/*])|{_COMMENT})*+\}}')
+_ENTRY = compile_ascii(  # labels or a keyword, then numbers
+    rf'{_BLANKS}(?:\(((?:[^()\[\]"/;{{}}]++|"[^"\n]*+"|/(?![/*])|{_COMMENT})*+)\)|(default|table)\b)'
+    rf'((?:[^;"/{{}}()]++|{_COMMENT})*+);'
+)
+_PLAIN_LABEL = compile_ascii(r"(?:[A-Za-z0-9_<>=+.\-]|/(?![/*]))++")
+_TOP = ("network", "variable", "probability")
+_KEYWORDS = {*_TOP, "property", "type", "discrete", "default", "table"}
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A probability block: whose it is, and where its body is."""
+    """A probability block: its parents, and where its body is."""
 
     parents: tuple[str, ...]
     at: int
@@ -84,100 +80,67 @@ class _Block:
 
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a BIF file; their tables are read later."""
-    scan = Scanner(decode(data, source), source, _BLANK)
-    states: dict[str, tuple[int, tuple[str, ...]]] = {}
-    blocks: dict[str, _Block] = {}
-    is_escaped = False
+    scan = Scanner(decode(data, source), source, _BLANK, _WORD)
+    states: list[tuple[str, tuple[str, ...], int]] = []
+    definitions: list[Definition] = []
     while scan.skip() < len(scan.text):
-        keyword = scan.expect(_KEYWORD, "network, variable or probability")
-        if keyword[0] == "network":
-            is_escaped = _read_network_block(scan) or is_escaped
-        elif keyword[0] == "variable":
-            _read_variable(scan, states, is_escaped)
-        elif keyword[0] == "probability":
-            _read_probability(scan, blocks, is_escaped)
+        at = scan.at
+        keyword = scan.expect(KEYWORD, "network, variable or probability")[0]
+        if keyword == "network":
+            _read_network_block(scan)
+        elif keyword == "variable":
+            states.append(_read_variable(scan))
+        elif keyword == "probability":
+            definitions.append(_read_probability(scan))
         else:
-            scan.at = keyword.start()
+            scan.at = at
             scan.fail("expected network, variable or probability")
     if not states:
         raise scan.error(0, "the file declares no variable, so it is not a BIF network.")
-    for name, block in blocks.items():
-        if name not in states:
-            raise scan.error(
-                block.at, f"a probability is given for {name!r}, which is no variable."
-            )
-    nodes = []
-    for name, (at, labels) in states.items():
-        if name not in blocks:
-            raise scan.error(at, f"node {name!r} has no probability block. Is the file truncated?")
-        block = blocks[name]
-        has_table = _has_entries(scan, block)
-        reader = partial(_read_table, scan, name, block, is_escaped) if has_table else None
-        nodes.append(NodePart(name, labels, block.parents, at, block.at, reader))
-    return Parts(nodes, scan.line_of)
+    return join_parts(states, definitions, source, scan.line_of, "probability block")
 
 
-def _word(scan: Scanner, what: str, is_escaped: bool) -> str:
-    return _text(scan.expect(_WORD, what), is_escaped)
-
-
-def _text(match: re.Match[str], is_escaped: bool) -> str:
-    quoted: str | None = match[1]
-    if quoted is None:
-        word: str = match[2]
-        return word
-    return unescape(quoted) if is_escaped else quoted
-
-
-def _read_network_block(scan: Scanner) -> bool:
-    """Read `network name { property ...; }`; return whether labels in the file are escaped."""
+def _read_network_block(scan: Scanner) -> None:
+    """Read `network name { property ...; }`, which says whether labels in the file are escaped."""
     opened = scan.at
-    is_escaped = False
     scan.accept(_WORD)
-    scan.expect(_OPEN, "'{' after network")
-    while not scan.accept(_CLOSE):
+    scan.expect(OPEN, "'{' after network")
+    while not scan.accept(CLOSE):
         text = _read_property(scan, opened, "network")
-        is_escaped = is_escaped or text.split()[:1] == [ESCAPES]
-    return is_escaped
+        scan.is_escaped = scan.is_escaped or text.split()[:1] == [ESCAPES]
 
 
 def _read_property(scan: Scanner, opened: int, block: str) -> str:
-    where = f"the {block} block that begins on line"
-    keyword = scan.accept(_KEYWORD)
+    at = scan.skip()
+    keyword = scan.accept(KEYWORD)
     if keyword is None or keyword[0] != "property":
-        scan.at = keyword.start() if keyword else scan.at
-        scan.fail(f"expected property or '}}' in {where} {scan.line_of(opened)}")
+        scan.at = at
+        where = f"the {block} block that begins on line {scan.line_of(opened)}"
+        scan.fail(f"expected property or '}}' in {where}")
     return scan.expect(_PROPERTY, "the end ';' of a property")[1]
 
 
-def _read_variable(
-    scan: Scanner, states: dict[str, tuple[int, tuple[str, ...]]], is_escaped: bool
-) -> None:
+def _read_variable(scan: Scanner) -> tuple[str, tuple[str, ...], int]:
     at = scan.skip()
-    name = _word(scan, "the name of a variable", is_escaped)
-    if name in states:
-        first = scan.line_of(states[name][0])
-        raise scan.error(at, f"node {name!r} appears twice, first on line {first}.")
-    scan.expect(_OPEN, f"'{{' after variable {name}")
+    name = scan.word("the name of a variable")
+    scan.expect(OPEN, f"'{{' after variable {name}")
     labels: tuple[str, ...] | None = None
-    while not scan.accept(_CLOSE):
+    while not scan.accept(CLOSE):
         before = scan.at
-        keyword = scan.accept(_KEYWORD)
+        keyword = scan.accept(KEYWORD)
         if keyword is not None and keyword[0] == "type":
-            labels = _read_type(scan, name, is_escaped)
+            labels = _read_type(scan, name)
         else:
             scan.at = before
             _read_property(scan, at, "variable")
     if labels is None:
         raise scan.error(at, f"node {name!r} has no type, so its states are not known.")
-    states[name] = (at, labels)
+    return name, labels, at
 
 
-def _read_type(scan: Scanner, name: str, is_escaped: bool) -> tuple[str, ...]:
+def _read_type(scan: Scanner, name: str) -> tuple[str, ...]:
     count = scan.expect(_TYPE, f"discrete [ number of states ] {{ for node {name!r}")
-    labels = []
-    while not scan.accept(_CLOSE):
-        labels.append(_word(scan, f"a state of node {name!r} or '}}'", is_escaped))
+    labels = scan.words_until(CLOSE, f"a state of node {name!r} or '}}'")
     if len(labels) != int(count[1]):
         raise scan.error(
             count.start(),
@@ -188,35 +151,30 @@ def _read_type(scan: Scanner, name: str, is_escaped: bool) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _read_probability(scan: Scanner, blocks: dict[str, _Block], is_escaped: bool) -> None:
+def _read_probability(scan: Scanner) -> Definition:
     at = scan.skip()
-    scan.expect(_OPEN_ROUND, "'(' after probability")
-    names = []
-    while not scan.accept(_CLOSE_ROUND):
-        names.append(_word(scan, "the name of a variable or ')'", is_escaped))
+    scan.expect(OPEN_ROUND, "'(' after probability")
+    names = scan.words_until(CLOSE_ROUND, "the name of a variable or ')'")
     if not names:
         raise scan.error(at, "a probability block names no variable.")
-    if names[0] in blocks:
-        first = scan.line_of(blocks[names[0]].at)
-        raise scan.error(
-            at, f"node {names[0]!r} has two probability blocks, first on line {first}."
-        )
-    scan.expect(_OPEN, "'{' after the names of a probability block")
-    start = scan.at
+    name, *parents = names
+    start = scan.expect(OPEN, "'{' after the names of a probability block").end()
     body = _BODY.match(scan.text, start)
     if body is None:
         line = scan.line_of(at)
         scan.at = len(scan.text)
-        scan.fail(f"the probability block of {names[0]!r} that begins on line {line} needs a '}}'")
+        scan.fail(f"the probability block of {name!r} that begins on line {line} needs a '}}'")
+    block = _Block(tuple(parents), at, start, body.end() - 1)
+    reader = partial(_read_table, scan, name, block) if _has_entries(scan, block) else None
     scan.at = body.end()
-    blocks[names[0]] = _Block(tuple(names[1:]), at, start, body.end() - 1)
+    return Definition(name, block.parents, at, reader)
 
 
 def _has_entries(scan: Scanner, block: _Block) -> bool:
     """Whether the body holds a table; properties are none."""
     scan.at = block.start
     while scan.skip() < block.end:
-        keyword = scan.accept(_KEYWORD)
+        keyword = scan.accept(KEYWORD)
         if keyword is None or keyword[0] != "property":
             return True
         scan.expect(_PROPERTY, "the end ';' of a property")
@@ -226,188 +184,127 @@ def _has_entries(scan: Scanner, block: _Block) -> bool:
 # --- the table of one node --------------------------------------------------------------------
 
 
-class _TableReader:
-    """Collect the lines of one probability block, whatever their order."""
+def _read_table(scan: Scanner, node: str, block: _Block, family: Family) -> ReadTable:
+    card, n = len(family[-1]), prod(len(labels) for labels in family[:-1])
+    entries = _find_entries(scan, node, block)
+    whole = [entry for entry in entries if entry[2] == "table"]
+    if len(whole) > 1:
+        raise scan.error(whole[1].start(2), f"node {node!r} has two tables.")
+    if whole and len(entries) > 1:
+        raise scan.error(block.at, f"node {node!r} has a table and other lines.")
+    if whole:
+        table = scan.read_run(_numbers_of(whole[0]), whole[0].start(3), node, n * card, card)
+        values = table.values.reshape(card, -1).T.ravel()  # the node's states come slowest
+        return ReadTable(values, lambda k: scan.line_of(whole[0].start(3)))
+    values = np.empty((n, card))
+    defaults = [entry for entry in entries if entry[2] == "default"]
+    for entry in defaults:
+        values[:] = scan.read_run(_numbers_of(entry), entry.start(3), node, card, card).values
+    lines = _place_lines(scan, node, block, family, [e for e in entries if e[2] is None])
+    if not defaults and len(lines) < n:
+        raise _missing_line(scan, node, block, family, lines)
+    values[list(lines)] = _parse_lines(scan, node, list(lines.values()), card)
+    at = {k: line.start(3) for k, line in lines.items()}
+    return ReadTable(values.ravel(), lambda k: scan.line_of(at.get(k, block.at)))
 
-    def __init__(
-        self, scan: Scanner, node: str, block: _Block, is_escaped: bool, family: Family
-    ) -> None:
-        self.scan, self.node, self.block, self.is_escaped = scan, node, block, is_escaped
-        self.card = len(family[-1])
-        cards = [len(labels) for labels in family[:-1]]
-        self.n_configurations = prod(cards)
-        self.steps: list[dict[Hashable, int]] = [
-            {label: v * prod(cards[k + 1 :]) for v, label in enumerate(labels)}
-            for k, labels in enumerate(family[:-1])
-        ]
-        self.line_at: dict[int, int] = {}  # configuration -> position of its line
-        self.words: list[str] = []
-        self.default: NDArray[np.float64] | None = None
-        self.table: ReadTable | None = None
 
-    def read(self) -> ReadTable:
-        text, end = self.scan.text, self.block.end
-        at = self.block.start
-        match_plain = _PLAIN_LINE.match
-        while True:
-            line = match_plain(text, at, end)
-            if line is None or not self._add_plain(line):
-                self.scan.at = at
-                if self.scan.skip() >= end:
-                    break
-                self._read_entry()
-                at = self.scan.at
-            else:
-                at = line.end()
-        return self._finish()
-
-    def _add_plain(self, line: re.Match[str]) -> bool:
-        """Add a line without quotes and comments; False if it needs a closer look."""
-        labels, numbers = line.groups()
-        parts = labels.split(",")
-        if len(parts) != len(self.steps):
-            return False
-        k = 0
-        try:
-            for part, step in zip(parts, self.steps, strict=True):
-                k += step[part.strip()]
-        except KeyError:
-            return False
-        self._add(k, numbers, line.start(2))
-        return True
-
-    def _add(self, k: int, numbers: str, at: int) -> None:
-        if k in self.line_at:
-            first = self.scan.line_of(self.line_at[k])
-            raise self.scan.error(
-                at, f"this configuration of node {self.node!r} was given before, on line {first}."
-            )
-        n_before = len(self.words)
-        self.words += self._split(numbers, at)
-        if len(self.words) != n_before + self.card:
-            found = len(self.words) - n_before
-            raise self.scan.error(at, wrong_count(self.node, self.card, f"{found} on this line"))
-        self.line_at[k] = at
-
-    def _split(self, numbers: str, at: int) -> list[str]:
-        if has_odd_characters(numbers):
-            raise self._wrong_number(numbers, at)
-        return numbers.replace(",", " ").split()
-
-    def _wrong_number(self, numbers: str, at: int) -> Exception:
-        scan = self.scan
-        return wrong_number(numbers, self.node, scan.source, lambda k: scan.line_of(at + k))
-
-    def _read_entry(self) -> None:
-        """Read one entry of any kind: a line with labels, default, table or property."""
-        scan = self.scan
-        at = scan.at
-        if scan.accept(_OPEN_ROUND):
-            k = self._read_configuration(at)
-            numbers, start = self._read_numbers()
-            self._add(k, numbers, start)
-            return
-        keyword = scan.accept(_KEYWORD)
-        if keyword is not None and keyword[0] == "property":
-            scan.expect(_PROPERTY, "the end ';' of a property")
-        elif keyword is not None and keyword[0] == "default":
-            numbers, start = self._read_numbers()
-            self.default = self._read_some(numbers, start, self.card).values
-        elif keyword is not None and keyword[0] == "table":
-            self._read_whole_table()
-        else:
+def _find_entries(scan: Scanner, node: str, block: _Block) -> list[re.Match[str]]:
+    """Return the entries of a block: labels or a keyword, and numbers; properties are left out."""
+    entries, at = [], block.start
+    while True:
+        entry = _ENTRY.match(scan.text, at, block.end)
+        if entry is not None:
+            entries.append(entry)
+            at = entry.end()
+            continue
+        scan.at = at
+        at = scan.skip()
+        if at >= block.end:
+            return entries
+        keyword = scan.accept(KEYWORD)
+        if keyword is None or keyword[0] != "property":
             scan.at = at
-            scan.fail(f"expected '(', table or default in the table of node {self.node!r}")
-
-    def _read_configuration(self, at: int) -> int:
-        labels = []
-        while not self.scan.accept(_CLOSE_ROUND):
-            labels.append(_word(self.scan, "a state of a parent or ')'", self.is_escaped))
-        if len(labels) != len(self.steps):
-            raise self.scan.error(
-                at,
-                f"node {self.node!r} has {len(self.steps)} parents, but this line names "
-                f"{len(labels)} states: {show(labels, 200)}.",
+            scan.fail(
+                f"expected '(', table or default, numbers and ';' in the table of node {node!r}"
             )
-        k = 0
-        for parent, label, step in zip(self.block.parents, labels, self.steps, strict=True):
-            if label not in step:
-                raise self.scan.error(
-                    at,
-                    f"table of node {self.node!r}: parent {parent!r} has no state {label!r}; its "
-                    f"states are {show(list(step), 200)}.",
-                )
-            k += step[label]
-        return k
+        at = scan.expect(_PROPERTY, "the end ';' of a property").end()
 
-    def _read_numbers(self) -> tuple[str, int]:
-        match = self.scan.expect(_NUMBERS, f"numbers and ';' in the table of node {self.node!r}")
-        if "/" not in match[1]:
-            return match[1], match.start(1)
-        return _REMARK.sub(_keep_lines, match[1]), match.start(1)
 
-    def _read_some(self, numbers: str, at: int, expected: int) -> ReadTable:
-        scan = self.scan
-        return read_run(
-            numbers, self.node, expected, self.card, scan.source, lambda k: scan.line_of(at + k)
+def _numbers_of(entry: re.Match[str]) -> str:
+    """Return the numbers of an entry without comments, but with their lines."""
+    numbers: str = entry[3]
+    if "/" not in numbers:
+        return numbers
+    return _REMARK.sub(lambda remark: " " + "\n" * remark[0].count("\n"), numbers)
+
+
+def _place_lines(
+    scan: Scanner, node: str, block: _Block, family: Family, lines: list[re.Match[str]]
+) -> dict[int, re.Match[str]]:
+    """Return the line of each configuration that has one."""
+    cards = [len(labels) for labels in family[:-1]]
+    steps = [
+        {label: v * prod(cards[k + 1 :]) for v, label in enumerate(labels)}
+        for k, labels in enumerate(family[:-1])
+    ]
+    placed: dict[int, re.Match[str]] = {}
+    for line in lines:
+        found = _WORD_OR_REMARK.finditer(line[1])
+        labels = [scan.text_of(each) for each in found if each.lastindex]
+        if len(labels) != len(steps):
+            raise scan.error(
+                line.start(3),
+                f"node {node!r} has {len(steps)} parents, but this line names {len(labels)} "
+                f"states: {show(labels, 200)}.",
+            )
+        try:
+            k = sum(step[label] for step, label in zip(steps, labels, strict=True))
+        except KeyError:
+            i = next(i for i, label in enumerate(labels) if label not in steps[i])
+            raise scan.error(
+                line.start(3),
+                f"table of node {node!r}: parent {block.parents[i]!r} has no state {labels[i]!r}; "
+                f"its states are {show(list(steps[i]), 200)}.",
+            ) from None
+        first = placed.setdefault(k, line)
+        if first is not line:
+            raise scan.error(
+                line.start(3),
+                f"this configuration of node {node!r} was given before, on line "
+                f"{scan.line_of(first.start(3))}.",
+            )
+    return placed
+
+
+def _parse_lines(
+    scan: Scanner, node: str, lines: list[re.Match[str]], card: int
+) -> NDArray[np.float64]:
+    """Return the numbers of each line; shape (number of lines, card)."""
+    texts = [_numbers_of(line) for line in lines]
+    rows = [text.replace(",", " ").split() for text in texts]
+    values = parse_numbers(list(chain.from_iterable(rows)))
+    is_wrong = values is None or has_odd_characters(" ".join(texts))
+    if values is None or is_wrong or any(len(row) != card for row in rows):
+        each = (  # one of them raises, and says what is wrong in its line
+            scan.read_run(text, line.start(3), node, card, card).values
+            for line, text in zip(lines, texts, strict=True)
         )
-
-    def _read_whole_table(self) -> None:
-        numbers, at = self._read_numbers()
-        if self.table is not None:
-            raise self.scan.error(at, f"node {self.node!r} has two tables.")
-        table = self._read_some(numbers, at, self.n_configurations * self.card)
-        values = table.values.reshape(self.card, -1).T.ravel()  # the node's states come slowest
-        line = self.scan.line_of
-        self.table = ReadTable(values, lambda k: line(at))
-
-    def _finish(self) -> ReadTable:
-        scan, block, n = self.scan, self.block, self.n_configurations
-        if self.table is not None:
-            if self.line_at or self.default is not None:
-                raise scan.error(block.at, f"node {self.node!r} has a table and other lines.")
-            return self.table
-        if self.default is None and len(self.line_at) < n:
-            raise self._missing_line()
-        given = parse_numbers(self.words)
-        if given is None:
-            raise self._first_wrong_number()
-        values = np.empty((n, self.card))
-        if self.default is not None:
-            values[:] = self.default
-        if self.line_at:
-            values[list(self.line_at)] = given.reshape(-1, self.card)
-        line_at, fallback = self.line_at, block.at
-        return ReadTable(values.ravel(), lambda k: scan.line_of(line_at.get(k, fallback)))
-
-    def _first_wrong_number(self) -> Exception:
-        card = self.card
-        rows = [self.words[n * card : (n + 1) * card] for n in range(len(self.line_at))]
-        wrong = [n for n, row in enumerate(rows) if parse_numbers(row) is None]
-        return self._wrong_number(" ".join(rows[wrong[0]]), list(self.line_at.values())[wrong[0]])
-
-    def _missing_line(self) -> Exception:
-        k = next(k for k in range(self.n_configurations) if k not in self.line_at)
-        labels = []
-        for step in self.steps:
-            stride = next(iter(list(step.values())[1:]), 1)
-            labels.append(list(step)[k // stride % len(step)])
-        return self.scan.error(
-            self.block.at,
-            f"the table of node {self.node!r} has {len(self.line_at):,} lines for "
-            f"{self.n_configurations:,} configurations and no default; the first without a line "
-            f"is {show(labels, 200)}.",
-        )
+        values = np.concatenate(list(each))
+    return values.reshape(-1, card)
 
 
-def _read_table(
-    scan: Scanner, node: str, block: _Block, is_escaped: bool, family: Family
-) -> ReadTable:
-    return _TableReader(scan, node, block, is_escaped, family).read()
-
-
-def _keep_lines(match: re.Match[str]) -> str:
-    return " " + "\n" * match[0].count("\n")
+def _missing_line(
+    scan: Scanner, node: str, block: _Block, family: Family, lines: dict[int, re.Match[str]]
+) -> Exception:
+    cards = [len(labels) for labels in family[:-1]]
+    first = next(k for k in range(prod(cards)) if k not in lines)
+    codes = np.unravel_index(first, cards) if cards else ()
+    labels = [of[int(v)] for of, v in zip(family[:-1], codes, strict=True)]
+    return scan.error(
+        block.at,
+        f"the table of node {node!r} has {len(lines):,} lines for {prod(cards):,} configurations "
+        f"and no default; the first without a line is {show(labels, 200)}.",
+    )
 
 
 # --- writing ----------------------------------------------------------------------------------

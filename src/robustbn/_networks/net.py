@@ -9,62 +9,60 @@ stand-in.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
 from robustbn._networks.files import decode
 from robustbn._networks.parts import (
+    Definition,
     Family,
-    NodePart,
     Parts,
     ReadTable,
+    join_parts,
     show,
     unknown_parent,
     wrong_count,
 )
 from robustbn._networks.text import (
+    CLOSE,
+    CLOSE_ROUND,
     ESCAPES,
+    KEYWORD,
+    OPEN,
+    OPEN_ROUND,
     Scanner,
     all_texts,
     choose_identifiers,
+    compile_ascii,
     escape,
     needs_escape,
-    read_run,
     text_labels,
-    unescape,
     warn_of_stand_ins,
     write_numbers,
 )
 from robustbn.network import BayesianNetwork
 
 TRUE_NAME = "robustbn_name"
-_BLANK = r"(?:\s++|%[^\n]*+)*+"
+_BLANKS = r"(?:\s++|%[^\n]*+)*+"
 _RESERVED = frozenset(
     {"net", "class", "node", "potential", "discrete", "continuous", "utility", "decision"}
     | {"function", "states", "data"}
 )
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.ASCII)
-
-
-_KEYWORD = _compile(r"[A-Za-z_]\w*+")
-_WORD = _compile(r'"([^"\n]*+)"|([^\s;{}()="|%]++)')
-_OPEN, _CLOSE, _BAR = _compile(r"\{"), _compile(r"\}"), _compile(r"\|")
-_OPEN_ROUND, _CLOSE_ROUND = _compile(r"\("), _compile(r"\)")
-_ATTRIBUTE = _compile(rf'([A-Za-z_]\w*+){_BLANK}={_BLANK}((?:[^";{{}}%]++|"[^"]*+"|%[^\n]*+)*+);')
-_COMMENT = _compile(r"%[^\n]*+")
-_BRACKETS = _compile(r"[()]")
+_BLANK, _BAR = compile_ascii(_BLANKS), compile_ascii(r"\|")
+_WORD = compile_ascii(r'"([^"\n]*+)"|([^\s;{}()="|%]++)')
+_ATTRIBUTE = compile_ascii(
+    rf'([A-Za-z_]\w*+){_BLANKS}={_BLANKS}((?:[^";{{}}%]++|"[^"]*+"|%[^\n]*+)*+);'
+)
+_COMMENT = compile_ascii(r"%[^\n]*+")
+_BRACKETS = compile_ascii(r"[()]")
 
 Attributes = dict[str, tuple[int, str]]  # name -> where its value begins, and the value
 
 
 @dataclass(frozen=True)
-class _Potential:
-    parents: tuple[str, ...]
+class _Node:
+    name: str
     at: int
     attributes: Attributes
 
@@ -74,21 +72,21 @@ class _Potential:
 
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a NET file; their tables are read later."""
-    scan = Scanner(decode(data, source), source, _BLANK)
-    nodes: dict[str, tuple[int, Attributes]] = {}
-    potentials: dict[str, _Potential] = {}
-    is_escaped = False
+    scan = Scanner(decode(data, source), source, _BLANK, _WORD)
+    nodes: list[_Node] = []
+    definitions: list[Definition] = []
     while scan.skip() < len(scan.text):
         at = scan.at
-        keyword = scan.expect(_KEYWORD, "net, node or potential")[0]
+        keyword = scan.expect(KEYWORD, "net, node or potential")[0]
         if keyword == "discrete":
-            keyword = scan.expect(_KEYWORD, "node after discrete")[0]
+            keyword = scan.expect(KEYWORD, "node after discrete")[0]
         if keyword == "net":
-            is_escaped = ESCAPES in _read_attributes(scan, "net", at)
+            scan.is_escaped = ESCAPES in _read_attributes(scan, "net", at)
         elif keyword == "node":
-            _read_node(scan, at, nodes)
+            name = scan.word("the name of a node")
+            nodes.append(_Node(name, at, _read_attributes(scan, f"node {name}", at)))
         elif keyword == "potential":
-            _read_potential(scan, at, potentials)
+            definitions.append(_read_potential(scan, at))
         else:
             raise scan.error(
                 at,
@@ -97,67 +95,46 @@ def read_parts(data: bytes, source: str) -> Parts:
             )
     if not nodes:
         raise scan.error(0, "the file declares no node, so it is not a NET network.")
-    for name, potential in potentials.items():
-        if name not in nodes:
-            raise scan.error(potential.at, f"a potential is given for {name!r}, which is no node.")
-    return Parts(_join(scan, nodes, potentials, is_escaped), scan.line_of)
+    return _join(scan, nodes, definitions)
 
 
-def _join(
-    scan: Scanner,
-    nodes: dict[str, tuple[int, Attributes]],
-    potentials: dict[str, _Potential],
-    is_escaped: bool,
-) -> list[NodePart]:
+def _join(scan: Scanner, nodes: list[_Node], definitions: list[Definition]) -> Parts:
     """Bring each node together with its potential, under its true name."""
-    true = {name: _true_name(scan, name, a, is_escaped) for name, (_, a) in nodes.items()}
-    joined = []
-    for name, (at, attributes) in nodes.items():
-        if name not in potentials:
-            raise scan.error(at, f"node {name!r} has no potential. Is the file truncated?")
-        potential = potentials[name]
-        labels = _read_states(scan, name, at, attributes, is_escaped)
-        for p in potential.parents:
+    true = {node.name: _true_name(scan, node) for node in nodes}
+    named = []
+    for each in definitions:
+        for p in each.parents:
             if p not in true:
-                raise scan.error(potential.at, unknown_parent(name, p, nodes))
-        parents = tuple(true[p] for p in potential.parents)
-        data = potential.attributes.get("data")
-        reader = partial(_read_table, scan, true[name], *data) if data else None
-        joined.append(NodePart(true[name], labels, parents, at, potential.at, reader))
-    return joined
+                raise scan.error(each.at, unknown_parent(each.name, p, true))
+        parents = tuple(true[p] for p in each.parents)
+        named.append(replace(each, name=true.get(each.name, each.name), parents=parents))
+    states = [(true[node.name], _read_states(scan, node), node.at) for node in nodes]
+    return join_parts(states, named, scan.source, scan.line_of, "potential")
 
 
-def _read_node(scan: Scanner, at: int, nodes: dict[str, tuple[int, Attributes]]) -> None:
-    name = _text(scan.expect(_WORD, "the name of a node"), False)
-    if name in nodes:
-        first = scan.line_of(nodes[name][0])
-        raise scan.error(at, f"node {name!r} appears twice, first on line {first}.")
-    nodes[name] = (at, _read_attributes(scan, f"node {name}", at))
-
-
-def _read_potential(scan: Scanner, at: int, potentials: dict[str, _Potential]) -> None:
-    scan.expect(_OPEN_ROUND, "'(' after potential")
+def _read_potential(scan: Scanner, at: int) -> Definition:
+    scan.expect(OPEN_ROUND, "'(' after potential")
     heads: list[str] = []
     parents: list[str] = []
     names = heads
-    while not scan.accept(_CLOSE_ROUND):
+    while not scan.accept(CLOSE_ROUND):
         if names is heads and scan.accept(_BAR):
             names = parents
         else:
-            names.append(_text(scan.expect(_WORD, "the name of a node or ')'"), False))
+            names.append(scan.word("the name of a node or ')'"))
     if len(heads) != 1:
         raise scan.error(at, f"a potential must be of one node given its parents; found {heads}.")
-    if heads[0] in potentials:
-        first = scan.line_of(potentials[heads[0]].at)
-        raise scan.error(at, f"node {heads[0]!r} has two potentials, first on line {first}.")
-    attributes = _read_attributes(scan, f"potential of {heads[0]}", at)
-    potentials[heads[0]] = _Potential(tuple(parents), at, attributes)
+    (name,) = heads
+    data = _read_attributes(scan, f"potential of {name}", at).get("data")
+    return Definition(
+        name, tuple(parents), at, partial(_read_table, scan, name, *data) if data else None
+    )
 
 
 def _read_attributes(scan: Scanner, block: str, opened: int) -> Attributes:
-    scan.expect(_OPEN, f"'{{' after {block}")
+    scan.expect(OPEN, f"'{{' after {block}")
     attributes: Attributes = {}
-    while not scan.accept(_CLOSE):
+    while not scan.accept(CLOSE):
         found = scan.accept(_ATTRIBUTE)
         if found is None:
             line = scan.line_of(opened)
@@ -170,43 +147,33 @@ def _read_attributes(scan: Scanner, block: str, opened: int) -> Attributes:
     return attributes
 
 
-def _text(match: re.Match[str], is_escaped: bool) -> str:
-    quoted: str | None = match[1]
-    if quoted is None:
-        word: str = match[2]
-        return word
-    return unescape(quoted) if is_escaped else quoted
-
-
-def _true_name(scan: Scanner, name: str, attributes: Attributes, is_escaped: bool) -> str:
-    if TRUE_NAME not in attributes:
-        return name
-    at, value = attributes[TRUE_NAME]
+def _true_name(scan: Scanner, node: _Node) -> str:
+    if TRUE_NAME not in node.attributes:
+        return node.name
+    at, value = node.attributes[TRUE_NAME]
     match = _WORD.match(value)
     if match is None:
-        raise scan.error(at, f"{TRUE_NAME} of node {name!r} must be a text in quotes.")
-    return _text(match, is_escaped)
+        raise scan.error(at, f"{TRUE_NAME} of node {node.name!r} must be a text in quotes.")
+    return scan.text_of(match)
 
 
-def _read_states(
-    scan: Scanner, name: str, at: int, attributes: Attributes, is_escaped: bool
-) -> tuple[str, ...]:
-    if "states" not in attributes:
+def _read_states(scan: Scanner, node: _Node) -> tuple[str, ...]:
+    if "states" not in node.attributes:
         raise scan.error(
-            at, f"node {name!r} has no `states = (...)`; only discrete nodes are read."
+            node.at, f"node {node.name!r} has no `states = (...)`; only discrete nodes are read."
         )
-    start, value = attributes["states"]
-    inner = Scanner(value, scan.source, _BLANK)
+    start, value = node.attributes["states"]
+    inner = Scanner(value, scan.source, _BLANK, _WORD)
     labels = []
-    match = inner.accept(_OPEN_ROUND)
-    while match is not None and not inner.accept(_CLOSE_ROUND):
+    match = inner.accept(OPEN_ROUND)
+    while match is not None and not inner.accept(CLOSE_ROUND):
         match = inner.accept(_WORD)
         if match is not None:
-            labels.append(_text(match, is_escaped))
+            labels.append(scan.text_of(match))
     if match is None or inner.skip() < len(value):
         raise scan.error(
             start + inner.at,
-            f"the states of node {name!r} must be in brackets; found {show(value)}.",
+            f"the states of node {node.name!r} must be in brackets; found {show(value)}.",
         )
     return tuple(labels)
 
@@ -223,14 +190,7 @@ def _read_table(scan: Scanner, node: str, at: int, value: str, family: Family) -
             f"{tuple(shape)}: the parents' states from the outside inwards, the node's own "
             "innermost.",
         )
-    table = read_run(
-        _BRACKETS.sub(" ", text),
-        node,
-        prod(shape),
-        shape[-1],
-        scan.source,
-        lambda k: scan.line_of(at + k),
-    )
+    table = scan.read_run(_BRACKETS.sub(" ", text), at, node, prod(shape), shape[-1])
     if found != "()" and any(
         len(row.split()) not in (0, shape[-1]) for row in _BRACKETS.split(text)
     ):

@@ -74,6 +74,73 @@ class Parts:
     line_of: Callable[[int], int]
 
 
+@dataclass(frozen=True)
+class Definition:
+    """What a file says of a node's parents and table, where its states are declared elsewhere.
+
+    Parameters
+    ----------
+    name, parents : of the node.
+    at : where the definition is.
+    read_table : as in `NodePart`.
+    """
+
+    name: str
+    parents: tuple[str, ...]
+    at: int
+    read_table: Callable[[Family], ReadTable] | None
+
+
+def join_parts(
+    states: Sequence[tuple[str, Labels, int]],
+    definitions: Sequence[Definition],
+    source: str,
+    line_of: Callable[[int], int],
+    what: str,
+) -> Parts:
+    """Bring the states of each node together with its definition.
+
+    Parameters
+    ----------
+    states : name and states of each node, and where they are declared.
+    what : what the format calls a definition.
+    """
+    require_once([(name, at) for name, _, at in states], source, line_of)
+    require_once(
+        [(each.name, each.at) for each in definitions], source, line_of, f"has two {what}s"
+    )
+    found = {each.name: each for each in definitions}
+    known = {name for name, _, _ in states}
+    for each in definitions:
+        if each.name not in known:
+            message = f"a {what} is given for {each.name!r}, which is no node."
+            raise refuse(source, line_of(each.at), message)
+    nodes = []
+    for name, labels, at in states:
+        if name not in found:
+            message = f"node {name!r} has no {what}. Is the file truncated?"
+            raise refuse(source, line_of(at), message)
+        of = found[name]
+        nodes.append(NodePart(name, labels, of.parents, at, of.at, of.read_table))
+    return Parts(nodes, line_of)
+
+
+def require_once(
+    names: Iterable[tuple[str, int]],
+    source: str,
+    line_of: Callable[[int], int],
+    twice: str = "appears twice",
+) -> None:
+    """Refuse a name that is there twice; names come with their places."""
+    places: dict[str, int] = {}
+    for name, at in names:
+        if name in places:
+            line = line_of(places[name])
+            where = f", first on line {line}" if line else ""
+            raise refuse(source, line_of(at), f"node {name!r} {twice}{where}.")
+        places[name] = at
+
+
 def refuse(source: str, line: int, message: str) -> NetworkError:
     """Return the error that names the file and, if known, the line."""
     return NetworkError(f"{source}, line {line}: {message}" if line else f"{source}: {message}")
@@ -89,7 +156,8 @@ def build_network(
     parts: Parts, source: str, *, tables: bool, normalize: bool, max_cells: int
 ) -> BayesianNetwork:
     """Build the network from its parts, with file and line in every error."""
-    _require_unique_names(parts, source)
+    require_once([(part.name, part.at) for part in parts.nodes], source, parts.line_of)
+    _require_states(parts, source)
     _require_known_parents(parts, source)
     _require_size(parts, source, max_cells)
     try:
@@ -118,16 +186,8 @@ def build_network(
         raise NetworkError(f"{source}: {error}") from None
 
 
-def _require_unique_names(parts: Parts, source: str) -> None:
-    first: dict[str, NodePart] = {}
+def _require_states(parts: Parts, source: str) -> None:
     for part in parts.nodes:
-        if part.name in first:
-            line = parts.line_of(first[part.name].at)
-            where = f", first on line {line}" if line else ""
-            raise refuse(
-                source, parts.line_of(part.at), f"node {part.name!r} appears twice{where}."
-            )
-        first[part.name] = part
         n = len(part.states)
         if not 1 <= n <= MAX_STATES or len(set(part.states)) < n:
             what = "the same state twice" if 1 <= n <= MAX_STATES else f"{n:,} states"
@@ -158,34 +218,33 @@ def unknown_parent(node: str, parent: str, known: Iterable[str]) -> str:
 
 def _require_size(parts: Parts, source: str, max_cells: int) -> None:
     """Refuse tables that are too large, before anything is allocated for them."""
-    magnitude = {part.name: log10(len(part.states)) for part in parts.nodes}
-    logs = [sum(magnitude[p] for p in part.parents) + magnitude[part.name] for part in parts.nodes]
-    worst = max(range(len(logs)), key=logs.__getitem__, default=0)
-    if not logs or (logs[worst] < 18 and sum(10**x for x in logs) <= max_cells * (1 - 1e-9)):
-        _require_few_parents(parts, source)
-        return
-    part = parts.nodes[worst]
-    cards = {p.name: len(p.states) for p in parts.nodes}
-    if logs[worst] < 18:
-        sizes = [prod([cards[p] for p in q.parents], start=cards[q.name]) for q in parts.nodes]
-        if sum(sizes) <= max_cells:
-            _require_few_parents(parts, source)
-            return
-        largest = f"{sizes[worst]:,} entries, {sizes[worst] * 8:,} bytes"
-        total = f"{sum(sizes):,} entries"
-    else:
-        largest = f"10^{logs[worst]:.1f} entries, 10^{logs[worst] + log10(8):.1f} bytes"
-        total = "more still"
-    raise refuse(
-        source,
-        parts.line_of(part.parents_at),
-        f"the tables are too large. That of node {part.name!r} with {len(part.parents)} parents "
-        f"has {largest}; all together {total}; at most {max_cells:,} entries are read. Give that "
-        f"node fewer parents, or allow more with max_cells=.",
+    cards = {part.name: len(part.states) for part in parts.nodes}
+    logs = [
+        log10(cards[part.name]) + sum(log10(cards[p]) for p in part.parents) for part in parts.nodes
+    ]
+    worst = max(range(len(logs)), key=logs.__getitem__, default=-1)
+    if worst < 0:
+        return  # there is no node, which is told where the network is built
+    part, is_huge = parts.nodes[worst], logs[worst] >= 18
+    sizes = (
+        [0]
+        if is_huge
+        else [prod([cards[p] for p in q.parents], start=cards[q.name]) for q in parts.nodes]
     )
-
-
-def _require_few_parents(parts: Parts, source: str) -> None:
+    if is_huge or sum(sizes) > max_cells:
+        if is_huge:
+            largest = f"10^{logs[worst]:.1f} entries, 10^{logs[worst] + log10(8):.1f} bytes"
+            total = "more still"
+        else:
+            largest = f"{sizes[worst]:,} entries, {sizes[worst] * 8:,} bytes"
+            total = f"{sum(sizes):,} entries"
+        raise refuse(
+            source,
+            parts.line_of(part.parents_at),
+            f"the tables are too large. That of node {part.name!r} with {len(part.parents)} "
+            f"parents has {largest}; all together {total}; at most {max_cells:,} entries are read. "
+            "Give that node fewer parents, or allow more with max_cells=.",
+        )
     for part in parts.nodes:
         if len(part.parents) > MAX_PARENTS:
             raise refuse(

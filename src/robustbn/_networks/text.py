@@ -32,12 +32,32 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*+")
 # --- scanning ---------------------------------------------------------------------------------
 
 
-class Scanner:
-    """A position in a text, moved on by patterns; each match is tried once, from left to right."""
+def compile_ascii(pattern: str) -> re.Pattern[str]:
+    """Return a pattern whose classes of characters are those of ASCII."""
+    return re.compile(pattern, re.ASCII)
 
-    def __init__(self, text: str, source: str, blank: str) -> None:
+
+KEYWORD = compile_ascii(r"[A-Za-z_]\w*+")
+OPEN, CLOSE = compile_ascii(r"\{"), compile_ascii(r"\}")
+OPEN_ROUND, CLOSE_ROUND = compile_ascii(r"\("), compile_ascii(r"\)")
+
+
+class Scanner:
+    """A position in a text, moved on by patterns; each match is tried once, from left to right.
+
+    Parameters
+    ----------
+    text, source : what is scanned, and the name of its file.
+    blank : what stands between words, comments included; always matches.
+    word : a name or label; its first group is one in quotes, its second one without.
+    """
+
+    def __init__(
+        self, text: str, source: str, blank: re.Pattern[str], word: re.Pattern[str]
+    ) -> None:
         self.text, self.source, self.at = text, source, 0
-        self._blank = re.compile(blank, re.ASCII)
+        self.is_escaped = False  # whether backslashes in quotes are ours
+        self._blank, self._word = blank, word
 
     def line_of(self, at: int) -> int:
         """Return the line number of a position."""
@@ -61,6 +81,24 @@ class Scanner:
         """Return the match of a pattern here, or say what was expected and what was found."""
         return self.accept(pattern) or self.fail(f"expected {what}")
 
+    def word(self, what: str) -> str:
+        """Return the name or label that is here."""
+        return self.text_of(self.expect(self._word, what))
+
+    def words_until(self, end: re.Pattern[str], what: str) -> list[str]:
+        """Return the names or labels up to what ends them."""
+        words = []
+        while not self.accept(end):
+            words.append(self.word(what))
+        return words
+
+    def text_of(self, match: re.Match[str]) -> str:
+        """Return the name or label that was matched."""
+        quoted: str | None = match[1]
+        if quoted is None:
+            return str(match[2])
+        return unescape(quoted) if self.is_escaped else quoted
+
     def fail(self, what: str) -> NoReturn:
         """Raise the error that says what is wrong here."""
         if self.at >= len(self.text):
@@ -71,6 +109,10 @@ class Scanner:
     def error(self, at: int, message: str) -> NetworkError:
         """Return the error for a position."""
         return refuse(self.source, self.line_of(at), message)
+
+    def read_run(self, text: str, at: int, node: str, expected: int, card: int) -> ReadTable:
+        """Read a table that begins at a position, as `read_run` does."""
+        return read_run(text, node, expected, card, self.source, lambda k: self.line_of(at + k))
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -103,7 +145,7 @@ def read_run(
     words = text.replace(",", " ").split() if text.isascii() else _NUMBER.findall(text)
     values = None if has_odd_characters(text) else parse_numbers(words)
     if values is None:
-        raise wrong_number(text, node, source, line_at)
+        raise _wrong_number(text, node, source, line_at)
     if len(values) != expected:
         raise refuse(source, line_at(0), wrong_count(node, expected, len(values)))
 
@@ -116,7 +158,7 @@ def read_run(
     return ReadTable(values, line_of)
 
 
-def wrong_number(text: str, node: str, source: str, line_at: Callable[[int], int]) -> NetworkError:
+def _wrong_number(text: str, node: str, source: str, line_at: Callable[[int], int]) -> NetworkError:
     """Return the error that shows the first word that is not a number."""
     for match in _NUMBER.finditer(text):
         if has_odd_characters(match[0]) or parse_numbers([match[0]]) is None:

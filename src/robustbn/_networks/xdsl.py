@@ -24,6 +24,7 @@ from robustbn._networks.parts import (
     Parts,
     ReadTable,
     refuse,
+    require_once,
     show,
     unknown_parent,
     wrong_count,
@@ -35,8 +36,7 @@ from robustbn._networks.text import (
     warn_of_stand_ins,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml
-from robustbn._networks.xmlbif import read_xml_table
+from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 PROPERTY = "robustbn"
@@ -55,12 +55,10 @@ def read_parts(data: bytes, source: str) -> Parts:
     elements: dict[str, Element] = {}
     for element in sections[0].children:
         _require_chance_node(element, source)
-        name = element.attributes["id"]
-        if name in elements:
-            message = f"node {name!r} appears twice, first on line {elements[name].line}."
-            raise refuse(source, element.line, message)
-        elements[name] = element
-        remarks[name] = _read_remark(element, source)
+        elements[element.attributes["id"]] = element
+        remarks[element.attributes["id"]] = _read_remark(element, source)
+    named = [(element.attributes["id"], element.line) for element in sections[0].children]
+    require_once(named, source, int)
     if not elements:
         raise refuse(source, sections[0].line, "the network has no nodes.")
     true = {name: remarks[name].get("name", name) for name in elements}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-from robustbn._networks.parts import refuse, show
+from robustbn._networks.parts import Family, ReadTable, refuse, show
+from robustbn._networks.text import read_run
 from robustbn.exceptions import MissingDependencyError, NetworkError
 
 MAX_DEPTH = 64
@@ -131,3 +133,12 @@ def escape_xml(text: str) -> str:
     """Return the text with the characters that mean something to XML replaced."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace('"', "&quot;")
+
+
+def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:
+    """Read the numbers of a tag as a table in C order."""
+    shape = [len(labels) for labels in family]
+    text, first = element.lined_text()
+    return read_run(
+        text, node, prod(shape), shape[-1], source, lambda k: first + text.count("\n", 0, k)
+    )

@@ -8,20 +8,18 @@ own states fastest, then the last parent.
 from __future__ import annotations
 
 from functools import partial
-from math import prod
 
-from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, refuse
+from robustbn._networks.parts import Definition, Parts, join_parts, refuse
 from robustbn._networks.text import (
     ESCAPES,
     all_texts,
     escape,
     needs_escape,
-    read_run,
     text_labels,
     unescape,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml
+from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 
@@ -33,52 +31,32 @@ def read_parts(data: bytes, source: str) -> Parts:
         raise refuse(source, root.line, f"expected one <NETWORK>, found {len(networks)}.")
     network = networks[0]
     is_escaped = any(p.text.split("=")[0].strip() == ESCAPES for p in network.all("PROPERTY"))
-    definitions: dict[str, Element] = {}
-    for element in network.all("DEFINITION"):
-        name = _label(_only(element, "FOR", source), is_escaped)
-        if name in definitions:
-            first = definitions[name].line
-            message = f"node {name!r} has two definitions, first on line {first}."
-            raise refuse(source, element.line, message)
-        definitions[name] = element
-    nodes = [_read_node(e, definitions, source, is_escaped) for e in network.all("VARIABLE")]
-    if not nodes:
+    definitions = [_read_definition(e, source, is_escaped) for e in network.all("DEFINITION")]
+    states = [_read_variable(e, source, is_escaped) for e in network.all("VARIABLE")]
+    if not states:
         raise refuse(source, network.line, "the network has no <VARIABLE>.")
-    known = {node.name for node in nodes}
-    for name, element in definitions.items():
-        if name not in known:
-            message = f"a definition is given for {name!r}, which is no variable."
-            raise refuse(source, element.line, message)
-    return Parts(nodes, int)
+    return join_parts(states, definitions, source, int, "definition")
 
 
-def _read_node(
-    variable: Element, definitions: dict[str, Element], source: str, is_escaped: bool
-) -> NodePart:
+def _read_variable(
+    variable: Element, source: str, is_escaped: bool
+) -> tuple[str, tuple[str, ...], int]:
     kind = variable.attributes.get("TYPE", "nature")
     name = _label(_only(variable, "NAME", source), is_escaped)
     if kind != "nature":
         message = f"node {name!r} is of type {kind!r}; a Bayesian network has nature nodes alone."
         raise refuse(source, variable.line, message)
-    if name not in definitions:
-        message = f"node {name!r} has no <DEFINITION>, so its parents are not known."
-        raise refuse(source, variable.line, message)
-    definition = definitions[name]
-    states = tuple(_label(outcome, is_escaped) for outcome in variable.all("OUTCOME"))
-    parents = tuple(_label(given, is_escaped) for given in definition.all("GIVEN"))
+    labels = tuple(_label(outcome, is_escaped) for outcome in variable.all("OUTCOME"))
+    return name, labels, variable.line
+
+
+def _read_definition(element: Element, source: str, is_escaped: bool) -> Definition:
+    name = _label(_only(element, "FOR", source), is_escaped)
+    parents = tuple(_label(given, is_escaped) for given in element.all("GIVEN"))
     reader = None
-    if definition.all("TABLE"):
-        reader = partial(read_xml_table, _only(definition, "TABLE", source), name, source)
-    return NodePart(name, states, parents, variable.line, definition.line, reader)
-
-
-def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:
-    """Read the numbers of a tag as a table in C order."""
-    shape = [len(labels) for labels in family]
-    text, first = element.lined_text()
-    return read_run(
-        text, node, prod(shape), shape[-1], source, lambda k: first + text.count("\n", 0, k)
-    )
+    if element.all("TABLE"):
+        reader = partial(read_xml_table, _only(element, "TABLE", source), name, source)
+    return Definition(name, parents, element.line, reader)
 
 
 def _only(element: Element, tag: str, source: str) -> Element:

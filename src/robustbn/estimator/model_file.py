@@ -64,7 +64,7 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class BesideFit:
     """What the file of a robust fit holds beside the fit: tables by counting, kinds of bad rows."""
 
     plain_probabilities: Vector
@@ -163,7 +163,10 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
     found : the kinds of bad rows; their causes are stored, single rows are not.
     """
     causes = tuple(kind.cause for kind in found.kinds)
-    return {**describe(replace(fit, weights=None)), **to_plain(Beside(plain, found.counts, causes))}
+    return {
+        **describe(replace(fit, weights=None)),
+        **to_plain(BesideFit(plain, found.counts, causes)),
+    }
 
 
 def build_fit(
@@ -172,7 +175,7 @@ def build_fit(
     """Return a robust fit, without the trust in its rows; tables by counting; kinds of bad rows."""
     layout = network.layout
     fit = build(RobustFit, document, "fit", layout, fingerprint_codes(network, kernels))
-    beside, m = from_plain(Beside, document, "fit"), network.n_cells
+    beside, m = from_plain(BesideFit, document, "fit"), network.n_cells
     require_shapes(
         "fit",
         plain_counts=(fit.plain_counts, (m,)),
