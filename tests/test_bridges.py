@@ -244,7 +244,9 @@ def test_a_network_made_by_pyagrum_is_read_right():
 
 def test_a_plain_graph_needs_states_and_keeps_the_order_of_its_edges():
     graph = nx.DiGraph([("z", "y"), ("a", "y")])
-    with pytest.raises(NetworkError, match="3 of 3 nodes have no states; the first is 'z'"):
+    with pytest.raises(
+        NetworkError, match="3 of 3 nodes of the graph have no states; the first is 'z'"
+    ):
         from_networkx(graph)
     states = {n: ["no", "yes"] for n in "ayz"}
     assert from_networkx(graph, states).parents["y"] == ("z", "a")

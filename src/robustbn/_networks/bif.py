@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product
 from math import prod
+from operator import getitem
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,8 +250,7 @@ def _place_lines(
     ]
     placed: dict[int, re.Match[str]] = {}
     for line in lines:
-        found = _WORD_OR_REMARK.finditer(line[1])
-        labels = [scan.text_of(each) for each in found if each.lastindex]
+        labels = _split_labels(scan, line[1])
         if len(labels) != len(steps):
             raise scan.error(
                 line.start(3),
@@ -258,7 +258,7 @@ def _place_lines(
                 f"states: {show(labels, 200)}.",
             )
         try:
-            k = sum(step[label] for step, label in zip(steps, labels, strict=True))
+            k = sum(map(getitem, steps, labels))
         except KeyError:
             i = next(i for i, label in enumerate(labels) if label not in steps[i])
             raise scan.error(
@@ -274,6 +274,13 @@ def _place_lines(
                 f"{scan.line_of(first.start(3))}.",
             )
     return placed
+
+
+def _split_labels(scan: Scanner, text: str) -> list[str]:
+    if '"' in text or "/" in text:
+        found = _WORD_OR_REMARK.finditer(text)
+        return [scan.text_of(each) for each in found if each.lastindex]
+    return text.replace(",", " ").replace("|", " ").split()
 
 
 def _parse_lines(

@@ -8,7 +8,7 @@ the columns and of the codes. A first line of column titles is passed over in bo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +86,10 @@ def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[
     file = find_file(path)
     source = name_of(file)
     text = decode(read_bytes(file), source)
-    known, parents = set(named), dict[str, list[str]]()
-    rows = _pairs(text, source, file.name, "parent,child")
-    for number, (line, parent, child) in enumerate(rows):
-        is_title = (parent.lower(), child.lower()) in _EDGE_TITLES
-        if number == 0 and is_title and not {parent, child} <= known:
-            continue
+    parents: dict[str, list[str]] = {}
+    for _, parent, child in _read_edges(text, source, file.name, set(named)):
         parents.setdefault(parent, [])
-        if parent in parents.setdefault(child, []):
-            raise refuse(source, line, f"the edge {parent!r} -> {child!r} is given twice.")
-        parents[child].append(parent)
+        parents.setdefault(child, []).append(parent)
     if not parents:
         raise refuse(source, 0, "there is no edge in it.")
     return parents
@@ -103,16 +97,11 @@ def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[
 
 def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
     """Read the lines `parent,child`; each node keeps the order of its edges."""
-    text = decode(data, source)
     lines: dict[str, int] = {}
-    parents: dict[str, dict[str, None]] = {node: {} for node in states}
-    rows = _pairs(text, source, source, "parent,child")
-    for number, (line, parent, child) in enumerate(rows):
-        is_known = parent in parents and child in parents
-        if number == 0 and not is_known and (parent.lower(), child.lower()) in _EDGE_TITLES:
-            continue
-        if not is_known:
-            unknown = child if parent in parents else parent
+    parents: dict[str, list[str]] = {node: [] for node in states}
+    for line, parent, child in _read_edges(decode(data, source), source, source, states.keys()):
+        unknown = next((end for end in (parent, child) if end not in parents), None)
+        if unknown is not None:
             hint = ""
             if unknown.strip() in parents:
                 hint = f" Did you mean {unknown.strip()!r}, without the blanks?"
@@ -122,15 +111,28 @@ def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
                 f"the edge {parent!r} -> {child!r} names {unknown!r}, which has no states.{hint} "
                 f"Nodes with states: {show(list(parents), 200)}.",
             )
-        if parent in parents[child]:
-            raise refuse(source, line, f"the edge {parent!r} -> {child!r} is given twice.")
-        parents[child][parent] = None
+        parents[child].append(parent)
         lines[child] = line
     nodes = [
         NodePart(node, labels, tuple(parents[node]), lines.get(node, 0), lines.get(node, 0), None)
         for node, labels in states.items()
     ]
     return Parts(nodes, int)
+
+
+def _read_edges(
+    text: str, source: str, name: str, named: Set[str]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield line, parent and child; titles are none, unless both are `named`, and none is twice."""
+    seen: set[tuple[str, str]] = set()
+    for number, (line, parent, child) in enumerate(_pairs(text, source, name, "parent,child")):
+        is_title = (parent.lower(), child.lower()) in _EDGE_TITLES
+        if number == 0 and is_title and not {parent, child} <= named:
+            continue
+        if (parent, child) in seen:
+            raise refuse(source, line, f"the edge {parent!r} -> {child!r} is given twice.")
+        seen.add((parent, child))
+        yield line, parent, child
 
 
 def looks_like_edges(head: str, name: str) -> bool:

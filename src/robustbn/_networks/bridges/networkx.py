@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn._networks.bridges import States, complete_states, import_library
+from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
 
@@ -22,7 +22,7 @@ def to_networkx(network: BayesianNetwork) -> Any:
     >>> graph.number_of_edges(), graph.nodes["LVFAILURE"]["states"]
     (46, ('TRUE', 'FALSE'))
     """
-    graph = _import_networkx("to_networkx").DiGraph()
+    graph = import_library("to_networkx", "networkx", "networkx").DiGraph()
     for node in network.nodes:
         extra = {"cpt": network.cpts[node]} if network.has_cpts else {}
         graph.add_node(node, states=network.states[node], parents=network.parents[node], **extra)
@@ -30,9 +30,7 @@ def to_networkx(network: BayesianNetwork) -> Any:
     return graph
 
 
-def from_networkx(
-    graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
-) -> BayesianNetwork:
+def from_networkx(graph: Any, states: States | None = None) -> BayesianNetwork:
     """Return the network that a directed graph describes.
 
     Reads the node attributes `states`, `parents` and `cpt` that `to_networkx` writes. The order of
@@ -54,14 +52,15 @@ def from_networkx(
     >>> from_networkx(graph, states).parents["wet"]
     ('rain', 'sprinkler')
     """
-    nx = _import_networkx("from_networkx")
+    nx = import_library("from_networkx", "networkx", "networkx")
     if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
         raise NetworkError(
             "from_networkx() takes a networkx.DiGraph with at most one edge between two nodes; "
             f"found {type(graph).__name__}."
         )
     parents = {node: _order_parents(graph, node) for node in graph}
-    known = _collect_states(graph, states or {})
+    carried = {node: data["states"] for node, data in graph.nodes(data=True) if "states" in data}
+    known = complete_states(carried, states, list(graph), "graph")
     tables = {node: data["cpt"] for node, data in graph.nodes(data=True) if "cpt" in data}
     if tables and len(tables) < len(parents):
         without = [node for node in graph if node not in tables]
@@ -83,33 +82,3 @@ def _order_parents(graph: Any, node: str) -> tuple[str, ...]:
             "edges, or remove both."
         )
     return ordered
-
-
-def _collect_states(
-    graph: Any, states: Mapping[str, Sequence[Hashable]]
-) -> dict[str, Sequence[Hashable]]:
-    unknown = [node for node in states if node not in graph]
-    if unknown:
-        raise NetworkError(
-            f"`states` names {unknown[0]!r}, which is not a node of the graph "
-            f"({len(unknown)} such names)."
-        )
-    known = {node: data["states"] for node, data in graph.nodes(data=True) if "states" in data}
-    known.update(states)
-    missing = [node for node in graph if node not in known]
-    if missing:
-        raise NetworkError(
-            f"{len(missing)} of {len(graph)} nodes have no states; the first is {missing[0]!r}. "
-            "Give states={node: [labels], ...}, or set the node attribute 'states'."
-        )
-    return known
-
-
-def _import_networkx(caller: str) -> Any:
-    try:
-        import networkx
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller}() needs networkx: pip install 'robustbn[networkx]'"
-        ) from error
-    return networkx

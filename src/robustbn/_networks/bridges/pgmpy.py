@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn._core.structure import some_of
+from robustbn._networks.bridges import States, complete_states, import_library
+from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
 Probabilities = NDArray[np.float64]
@@ -29,8 +31,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     >>> to_pgmpy(coin).get_cpds("coin").values
     array([0.75, 0.25])
     """
-    models = _import_models("to_pgmpy")
-    model = models.DiscreteBayesianNetwork()
+    model = import_library("to_pgmpy", "pgmpy", "pgmpy.models").DiscreteBayesianNetwork()
     for node in network.nodes:
         model.add_node(node)
         model.nodes[node]["states"] = network.states[node]
@@ -43,7 +44,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
 
 def to_tabular_cpds(network: BayesianNetwork) -> list[Any]:
     """Return one `pgmpy.factors.discrete.TabularCPD` a node, in the order of the nodes."""
-    _import_models("to_pgmpy")
+    import_library("to_pgmpy", "pgmpy", "pgmpy.models")
     from pgmpy.factors.discrete import TabularCPD
 
     cpds = []
@@ -62,9 +63,7 @@ def to_tabular_cpds(network: BayesianNetwork) -> list[Any]:
     return cpds
 
 
-def from_pgmpy(
-    model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
-) -> BayesianNetwork:
+def from_pgmpy(model: Any, states: States | None = None) -> BayesianNetwork:
     """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`.
 
     The order of parents is that of the node's table, or of the edges if there is none. A node's
@@ -93,20 +92,12 @@ def from_pgmpy(
             f"{len(cpds)} of {len(nodes)} nodes of the pgmpy model have a table; {without[0]!r} "
             "has none. Add the missing ones with add_cpds(), or remove all."
         )
-    known = known_states(model)
-    if not cpds:
-        known.update(_check_given_states(nodes, states or {}))
-    elif states is not None:
+    if cpds and states is not None:
         raise NetworkError(
             "The pgmpy model has tables, and they name its states; `states=` is for a model "
             "without tables."
         )
-    missing = [n for n in nodes if n not in known]
-    if missing:
-        raise NetworkError(
-            f"{len(missing)} of {len(nodes)} nodes of the pgmpy model have no states; the first is "
-            f"{missing[0]!r}. pgmpy keeps states in tables only: give states={{node: [labels]}}."
-        )
+    known = complete_states(known_states(model), states, nodes, "pgmpy model")
     if not cpds:
         return BayesianNetwork({n: list(model.predecessors(n)) for n in nodes}, known)
     return BayesianNetwork(
@@ -118,7 +109,7 @@ def from_pgmpy(
 
 def collect_cpds(model: Any) -> dict[Any, Any]:
     """Return the table of each node that has one; refuse what is not a discrete model."""
-    _import_models("from_pgmpy")
+    import_library("from_pgmpy", "pgmpy", "pgmpy.models")
     from pgmpy.base import DAG
     from pgmpy.factors.discrete import TabularCPD
 
@@ -166,34 +157,8 @@ def _table(cpd: Any, states: Mapping[Any, Sequence[Hashable]]) -> Probabilities:
         if len(here) != len(wanted) or set(here) != set(wanted):
             raise NetworkError(
                 f"The tables of {name!r} and of its child {cpd.variable!r} name different states "
-                f"of {name!r}: {_some(wanted)} and {_some(here)}. Use the same state_names in both."
+                f"of {name!r}: {some_of(wanted)} and {some_of(here)}. Use the same state_names in "
+                "both."
             )
         table = np.take(table, [here.index(label) for label in wanted], axis=axis)
     return np.moveaxis(table, 0, -1)
-
-
-def _check_given_states(
-    nodes: Sequence[Any], states: Mapping[str, Sequence[Hashable]]
-) -> Mapping[str, Sequence[Hashable]]:
-    unknown = [n for n in states if n not in nodes]
-    if unknown:
-        raise NetworkError(
-            f"`states` names {unknown[0]!r}, which is not a node of the pgmpy model; its nodes are "
-            f"{_some(nodes)}."
-        )
-    return states
-
-
-def _some(names: Iterable[object], limit: int = 8) -> str:
-    listed = list(names)
-    return f"[{', '.join(map(repr, listed[:limit]))}{', ...' if len(listed) > limit else ''}]"
-
-
-def _import_models(caller: str) -> Any:
-    try:
-        import pgmpy.models
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller}() needs pgmpy: pip install 'robustbn[pgmpy]'"
-        ) from error
-    return pgmpy.models

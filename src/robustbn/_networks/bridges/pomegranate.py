@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn.exceptions import MissingDependencyError, NetworkError, SettingError
+from robustbn._networks.bridges import States, import_library
+from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
 DTYPES = ("float32", "float64")
@@ -50,7 +52,7 @@ def to_pomegranate(network: BayesianNetwork, dtype: str = "float32") -> Any:
 def from_pomegranate(
     model: Any,
     nodes: Sequence[str] | None = None,
-    states: Mapping[str, Sequence[Hashable]] | None = None,
+    states: States | None = None,
 ) -> BayesianNetwork:
     """Return the network of a `pomegranate.bayesian_network.BayesianNetwork`.
 
@@ -84,7 +86,7 @@ def from_pomegranate(
 
 
 def _from_structure(
-    model: Any, nodes: Sequence[str] | None, states: Mapping[str, Sequence[Hashable]] | None
+    model: Any, nodes: Sequence[str] | None, states: States | None
 ) -> BayesianNetwork:
     if model.structure is None:
         raise NetworkError("The pomegranate model is empty: no distributions and no structure.")
@@ -121,12 +123,6 @@ def _table(name: str, distribution: Any) -> NDArray[np.float64]:
 
 
 def _import_pomegranate(caller: str) -> tuple[Any, Any]:
-    try:
-        import pomegranate.bayesian_network
-        import pomegranate.distributions
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller}() needs pomegranate: pip install 'robustbn[pomegranate]'"
-        ) from error
-    return torch, pomegranate
+    modules = ("torch", "pomegranate", "pomegranate.bayesian_network", "pomegranate.distributions")
+    torch = import_library(caller, "pomegranate", *modules)
+    return torch, import_module("pomegranate")

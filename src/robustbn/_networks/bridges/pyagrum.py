@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn.exceptions import MissingDependencyError, NetworkError
+from robustbn._networks.bridges import States, import_library
+from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
 
@@ -45,9 +46,7 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
     return bn
 
 
-def from_pyagrum(
-    bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
-) -> BayesianNetwork:
+def from_pyagrum(bn: Any, states: States | None = None) -> BayesianNetwork:
     """Return the network of a `pyagrum.BayesNet`.
 
     The order of nodes is that of their ids, the order of parents that in which their arcs were
@@ -123,13 +122,7 @@ def _check_text(text: str, what: str) -> None:
 
 
 def _import_pyagrum(caller: str) -> Any:
-    try:
-        with warnings.catch_warnings():
-            # Its C++ part crashes the interpreter if a warning of the import is made an error.
-            warnings.simplefilter("ignore")
-            import pyagrum
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{caller}() needs pyAgrum: pip install 'robustbn[pyagrum]'"
-        ) from error
-    return pyagrum
+    with warnings.catch_warnings():
+        # Its C++ part crashes the interpreter if a warning of the import is made an error.
+        warnings.simplefilter("ignore")
+        return import_library(caller, "pyagrum", "pyagrum")
