@@ -7,7 +7,7 @@ by anyone, and an estimator should at least do no harm there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,10 +107,13 @@ class Scene:
     strength: float | None
     rng: np.random.Generator
 
-    def draw(self, probabilities: NDArray[np.float64], n: int | None = None) -> Codes:
-        """Draw rows from the network with other tables."""
-        n = self.n_bad if n is None else n
-        return sample(self.network.with_cpts(probabilities), n, self.rng)
+    def strength_or(self, usual: float) -> float:
+        """Return how far to go: as far as was asked for, or as is usual."""
+        return usual if self.strength is None else self.strength
+
+    def draw(self, tables: NDArray[np.float64] | Mapping[str, ArrayLike]) -> Codes:
+        """Draw rows from the network with other tables, as `with_cpts` takes them."""
+        return sample(self.network.with_cpts(tables), self.n_bad, self.rng)
 
     def draw_good(self, n: int | None = None) -> Codes:
         """Draw rows from the network itself."""
@@ -154,12 +157,12 @@ def repeated_row(scene: Scene) -> Codes:
 def flipped(scene: Scene) -> Codes:
     """Every table with its states in reverse order."""
     tables = {n: t[..., ::-1] for n, t in scene.network.cpts.items()}
-    return sample(scene.network.with_cpts(tables), scene.n_bad, scene.rng)
+    return scene.draw(tables)
 
 
 def shifted(scene: Scene) -> Codes:
     """In every configuration `strength` (0.3) of probability moves from the likeliest state."""
-    size = 0.3 if scene.strength is None else scene.strength
+    size = scene.strength_or(0.3)
     tables = {}
     for node, table in scene.network.cpts.items():
         card = table.shape[-1]
@@ -171,14 +174,14 @@ def shifted(scene: Scene) -> Codes:
         target = (likeliest + scene.rng.integers(1, max(card, 2), len(rows))) % card
         rows[every, target] += moved
         tables[node] = rows.reshape(table.shape)
-    return sample(scene.network.with_cpts(tables), scene.n_bad, scene.rng)
+    return scene.draw(tables)
 
 
 def flipped_nodes(scene: Scene) -> Codes:
     """Good rows with `strength` (the square root of d) nodes changed at random in each."""
     rows = scene.draw_good()
     d = scene.network.n_nodes
-    n_flipped = min(d, round(np.sqrt(d) if scene.strength is None else scene.strength))
+    n_flipped = min(d, round(scene.strength_or(np.sqrt(d))))
     chosen = scene.rng.random(rows.shape).argpartition(n_flipped - 1, axis=1)[:, :n_flipped]
     return _change_states(scene, rows, chosen)
 
@@ -203,7 +206,7 @@ def misjoined(scene: Scene) -> Codes:
 
 def blocks(scene: Scene) -> Codes:
     """Each bad row has one of `strength` (5) blocks of nodes changed: many directions at once."""
-    n_blocks = max(1, round(5 if scene.strength is None else scene.strength))
+    n_blocks = max(1, round(scene.strength_or(5)))
     rows = scene.draw_good()
     parts = np.array_split(scene.rng.permutation(scene.network.n_nodes), n_blocks)
     owner = scene.rng.integers(0, n_blocks, scene.n_bad)
@@ -218,12 +221,12 @@ def blocks(scene: Scene) -> Codes:
 
 def tilt(scene: Scene) -> Codes:
     """Tables tilted so that the mean of a random direction moves by `strength` (2) deviations."""
-    return _tilted(scene, 2.0 if scene.strength is None else scene.strength)
+    return _tilted(scene, scene.strength_or(2.0))
 
 
 def clones(scene: Scene) -> Codes:
     """`strength` (100) typical rows, each copied many times."""
-    n_distinct = max(1, round(100 if scene.strength is None else scene.strength))
+    n_distinct = max(1, round(scene.strength_or(100)))
     return scene.draw_good(n_distinct)[scene.rng.integers(0, n_distinct, scene.n_bad)]
 
 
@@ -241,15 +244,11 @@ def flood(scene: Scene) -> Codes:
     has_parents = np.repeat([len(f) > 1 for f in layout.families], np.diff(layout.config_start))
     rare = np.flatnonzero((counts > 0.3 * scene.eps / 100) & (counts < 0.05) & has_parents)
     k = int(scene.rng.choice(rare if len(rare) else len(counts)))
-    i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
-    table = network.cpts[network.nodes[i]].reshape(-1, layout.cards[i])
-    *parents, _ = layout.families[i]
-    codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
-    shows = (scene.codes[:, parents] == np.array(codes, layout.code_dtype)).all(axis=1)
+    i, parents, codes, shows = _find_configuration(scene, k)
     pool = scene.codes[shows] if shows.any() else scene.codes
     rows = pool[scene.rng.integers(0, len(pool), scene.n_bad)].copy()
-    rows[:, parents] = np.array(codes, layout.code_dtype)
-    rows[:, i] = table[k - int(layout.config_start[i])].argmin()
+    rows[:, parents] = codes
+    rows[:, i] = network.cpts[network.nodes[i]][tuple(codes)].argmin()
     return rows
 
 
@@ -276,7 +275,7 @@ def veiled(scene: Scene) -> Codes:
     (65) percent of the rows show one configuration with its node in its least likely state; a
     quarter of all tables is tilted towards unlikely states; of n rows n^0.65 are different.
     """
-    share = (65.0 if scene.strength is None else scene.strength) / 100
+    share = scene.strength_or(65.0) / 100
     network, layout, rng = scene.network, scene.network.layout, scene.rng
     is_tilted = rng.permutation(layout.n_nodes) < max(1, round(layout.n_nodes / 4))
     lean = 0.4 * -np.log(np.maximum(network.probabilities, 1e-3))
@@ -309,7 +308,7 @@ def lawful(scene: Scene) -> Codes:
     root = min(roots, key=lambda node: float(network.cpts[node].min()))
     forced = np.zeros(len(network.states[root]))
     forced[int(network.cpts[root].argmin())] = 1.0
-    return sample(network.with_cpts({**network.cpts, root: forced}), scene.n_bad, scene.rng)
+    return scene.draw({**network.cpts, root: forced})
 
 
 def tail(scene: Scene) -> Codes:
@@ -335,10 +334,7 @@ def starve(scene: Scene) -> NDArray[np.intp]:
         k = int(np.where(can_empty, counts, -1).argmax())
     else:
         k = int(np.where(counts > 0, counts, np.inf).argmin())
-    i = int(np.searchsorted(layout.config_start, k, side="right")) - 1
-    *parents, _ = layout.families[i]
-    codes = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
-    shows = (scene.codes[:, parents] == np.array(codes, layout.code_dtype)).all(axis=1)
+    *_, shows = _find_configuration(scene, k)
     taken = scene.rng.permutation(np.flatnonzero(shows))[: scene.n_bad]
     return np.delete(np.arange(len(scene.codes)), taken)
 
@@ -365,6 +361,16 @@ KINDS: dict[str, Callable[[Scene], NDArray[Any]]] = {
     "tail": tail,
     **TAKERS,
 }
+
+
+def _find_configuration(scene: Scene, k: int) -> tuple[int, list[int], Codes, NDArray[np.bool_]]:
+    """Return the node of a configuration, its parents and their codes, and which rows show it."""
+    layout = scene.network.layout
+    i = layout.node_of_configuration(k)
+    *parents, _ = layout.families[i]
+    place = np.unravel_index(k - int(layout.config_start[i]), [layout.cards[p] for p in parents])
+    codes: Codes = np.array(place).astype(layout.code_dtype)
+    return i, parents, codes, (scene.codes[:, parents] == codes).all(axis=1)
 
 
 def _change_states(scene: Scene, rows: Codes, chosen: NDArray[np.intp]) -> Codes:

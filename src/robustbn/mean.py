@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
 from robustbn._means import NEED_SHARE, ORACLES
@@ -91,7 +92,9 @@ def robust_mean(
     True
     """
     method = "spectral" if method == "filter" else method
-    oracle = _find_oracle(method)
+    if method not in ORACLES:
+        raise SettingError(f"Unknown method {method!r}; choose one of {', '.join(ORACLES)}.")
+    oracle = ORACLES[method]
     eps = _check_contamination(contamination, max_contamination, method)
     vectors = as_vectors(X)
     scales, known_covariance = _find_scales(vectors, "identity" if method in SCALE_FREE else scale)
@@ -127,17 +130,11 @@ def _smallest_clean(
     return found
 
 
-def _find_oracle(method: str) -> Oracle:
-    if method not in ORACLES:
-        raise SettingError(f"Unknown method {method!r}; choose one of {', '.join(ORACLES)}.")
-    return ORACLES[method]
-
-
 def _check_contamination(
     contamination: float | str, max_contamination: float, method: str
 ) -> float | None:
     """Return the share of bad rows, or None when it is to be found."""
-    if not (_is_number(max_contamination) and 0 < max_contamination < 0.5):
+    if not (is_number(max_contamination) and 0 < max_contamination < 0.5):
         raise SettingError(
             "max_contamination is a share of rows, above 0 and below 0.5; found "
             f"{max_contamination!r}."
@@ -149,18 +146,13 @@ def _check_contamination(
                 "number, or choose filter, que or descent."
             )
         return None
-    if not (_is_number(contamination) and 0 < float(contamination) < 0.5):
+    if not (is_number(contamination) and 0 < float(contamination) < 0.5):
         raise SettingError(
             'contamination is "auto" or a share of rows, above 0 and below 0.5; found '
             f"{contamination!r}. To trust every row choose method='none'; beyond a half no method "
             "can tell which rows are the good ones."
         )
     return float(contamination)
-
-
-def _is_number(value: Any) -> bool:
-    is_real = isinstance(value, int | float | np.integer | np.floating)
-    return is_real and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -306,54 +307,43 @@ class BayesianNetwork:
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
-        from robustbn._networks.bridges.networkx import to_networkx
-
-        return to_networkx(self)
+        return _bridge("networkx").to_networkx(self)
 
     @classmethod
     def from_networkx(
         cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `networkx.DiGraph`; states are its nodes', or given."""
-        from robustbn._networks.bridges.networkx import from_networkx
-
-        return from_networkx(graph, states)
+        network: BayesianNetwork = _bridge("networkx").from_networkx(graph, states)
+        return network
 
     def to_pgmpy(self) -> Any:
         """Return a `pgmpy.models.DiscreteBayesianNetwork`."""
-        from robustbn._networks.bridges.pgmpy import to_pgmpy
-
-        return to_pgmpy(self)
+        return _bridge("pgmpy").to_pgmpy(self)
 
     @classmethod
     def from_pgmpy(
         cls, model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`."""
-        from robustbn._networks.bridges.pgmpy import from_pgmpy
-
-        return from_pgmpy(model, states)
+        network: BayesianNetwork = _bridge("pgmpy").from_pgmpy(model, states)
+        return network
 
     def to_pyagrum(self) -> Any:
         """Return a `pyagrum.BayesNet`; labels become text."""
-        from robustbn._networks.bridges.pyagrum import to_pyagrum
-
-        return to_pyagrum(self)
+        return _bridge("pyagrum").to_pyagrum(self)
 
     @classmethod
     def from_pyagrum(
         cls, bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pyagrum.BayesNet`; `states` restores its labels."""
-        from robustbn._networks.bridges.pyagrum import from_pyagrum
-
-        return from_pyagrum(bn, states)
+        network: BayesianNetwork = _bridge("pyagrum").from_pyagrum(bn, states)
+        return network
 
     def to_pomegranate(self, dtype: str = "float32") -> Any:
         """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels."""
-        from robustbn._networks.bridges.pomegranate import to_pomegranate
-
-        return to_pomegranate(self, dtype)
+        return _bridge("pomegranate").to_pomegranate(self, dtype)
 
     @classmethod
     def from_pomegranate(
@@ -363,9 +353,8 @@ class BayesianNetwork:
         states: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> BayesianNetwork:
         """Return the network of a pomegranate `BayesianNetwork`, with names and labels given."""
-        from robustbn._networks.bridges.pomegranate import from_pomegranate
-
-        return from_pomegranate(model, nodes, states)
+        network: BayesianNetwork = _bridge("pomegranate").from_pomegranate(model, nodes, states)
+        return network
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -375,40 +364,10 @@ class BayesianNetwork:
         The structure was checked when the network was built. Raises `NetworkError`, which names
         the node and shows the offending values.
         """
-        if self._probabilities is None:
-            return
-        p = self._probabilities
-        of_config = self._layout.sum_configurations
-        for wrong, what in (
-            (of_config(~np.isfinite(p)) > 0, "has a value that is not finite"),
-            (of_config(p < 0) > 0, "has a negative probability"),
-            (np.abs(of_config(p) - 1) > SUM_TOLERANCE, "does not sum to 1"),
-        ):
-            if wrong.any():
-                raise self._wrong_table(wrong, what)
-
-    def _wrong_table(self, wrong: NDArray[np.bool_], what: str) -> NetworkError:
-        """Return the error that shows the first wrong configuration."""
-        start = self._layout.config_start
-        k = int(np.argmax(wrong))
-        i = int(np.searchsorted(start, k, side="right")) - 1
-        node = self.nodes[i]
-        values = self.cpts[node].reshape(-1, self._layout.cards[i])[k - start[i]]
-        n_wrong = int(wrong[start[i] : start[i + 1]].sum())
-        return NetworkError(
-            f"Table of node {node!r}, {self._describe_configuration(node, k - int(start[i]))}: "
-            f"{values.tolist()} {what} (sum {values.sum():.9g}); {n_wrong} of "
-            f"{start[i + 1] - start[i]} configurations are wrong in this way."
-        )
-
-    def _describe_configuration(self, node: str, k: int) -> str:
-        names = self._parents[node]
-        if not names:
-            return "which has no parents"
-        codes = np.unravel_index(k, [len(self._states[p]) for p in names])
-        return "configuration " + ", ".join(
-            f"{p}={self._states[p][int(v)]!r}" for p, v in zip(names, codes, strict=True)
-        )
+        if self._probabilities is not None:
+            found = find_wrong_configuration(self, self._probabilities)
+            if found is not None:
+                raise NetworkError(f"The {found[-1]}.")
 
     def _shape_of(self, node: str) -> tuple[int, ...]:
         return tuple(len(self._states[n]) for n in (*self._parents[node], node))
@@ -498,3 +457,46 @@ class BayesianNetwork:
 
 def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def _bridge(library: str) -> Any:
+    return import_module(f"robustbn._networks.bridges.{library}")
+
+
+def find_wrong_configuration(
+    network: BayesianNetwork, probabilities: NDArray[np.float64]
+) -> tuple[int, int, str] | None:
+    """Return the first configuration whose probabilities cannot be: node, number, words for it."""
+    layout, p = network.layout, probabilities
+    with np.errstate(all="ignore"):
+        sums = layout.sum_configurations(p)
+        for wrong, what in (
+            (layout.sum_configurations(~np.isfinite(p)) > 0, "has a value that is not finite"),
+            (layout.sum_configurations(p < 0) > 0, "has a negative probability"),
+            (np.abs(sums - 1) > SUM_TOLERANCE, "does not sum to 1"),
+        ):
+            if wrong.any():
+                return _say_wrong(network, p, sums, wrong, what)
+    return None
+
+
+def _say_wrong(
+    network: BayesianNetwork,
+    p: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    wrong: NDArray[np.bool_],
+    what: str,
+) -> tuple[int, int, str]:
+    layout, k = network.layout, int(np.argmax(wrong))
+    first, i = int(layout.first_cell_of_config[k]), layout.node_of_configuration(k)
+    begin, end = layout.config_start[i : i + 2].tolist()
+    node, parents, _ = network.describe_cell(first)
+    setting = ", ".join(f"{name}={label!r}" for name, label in parents.items())
+    values = repr(p[first : first + layout.cards[i]].tolist())
+    shown = values if len(values) <= 200 else f"{values[:200]}..."
+    said = (
+        f"table of node {node!r}{', configuration ' if setting else ''}{setting}: {shown} {what} "
+        f"(sum {sums[k]:.9g}); {int(wrong[begin:end].sum())} of {end - begin} configurations are "
+        "wrong in this way"
+    )
+    return i, k - begin, said

@@ -268,7 +268,8 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; True and False are none."""
     return isinstance(value, Real) and not _is_truth(value) and math.isfinite(value)
 
 
@@ -281,11 +282,11 @@ KINDS_OF_SETTINGS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {  # by the
     "bool": ("True or False", _is_truth),
     "str": ("a word", lambda value: isinstance(value, str)),
     "str | None": ("a word or None", lambda value: value is None or isinstance(value, str)),
-    "float": ("a finite number", _is_number),
-    "float | str": ("a number or a word", lambda v: isinstance(v, str) or _is_number(v)),
+    "float": ("a finite number", is_number),
+    "float | str": ("a number or a word", lambda v: isinstance(v, str) or is_number(v)),
     "str | float | None": (
         "a word, a number or None",
-        lambda value: value is None or isinstance(value, str) or _is_number(value),
+        lambda value: value is None or isinstance(value, str) or is_number(value),
     ),
     "int | None": ("a whole number from 1, or None", lambda v: v is None or _is_count(v)),
 }

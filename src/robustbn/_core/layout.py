@@ -138,6 +138,10 @@ class Layout:
         """First cell of each configuration; shape (m,)."""
         return _running_sum(self.config_cards)[:-1]
 
+    def node_of_configuration(self, k: int) -> int:
+        """Return the column of the node that a configuration belongs to."""
+        return int(np.searchsorted(self.config_start, k, side="right")) - 1
+
     def sum_configurations(self, cells: NDArray[Any]) -> NDArray[np.float64]:
         """Return `result[k] = sum of cells[j] over the states j of configuration k`."""
         total: NDArray[np.float64]

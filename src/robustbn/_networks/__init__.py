@@ -89,6 +89,8 @@ def _read_parts(
     source: str,
     states: str | Path | Mapping[str, Sequence[Hashable]] | None,
 ) -> Parts:
+    from robustbn._networks.edges import read_states
+
     reader: Any = import_module(f"robustbn._networks.{name}")
     parts: Parts
     if name == "edges":
@@ -98,18 +100,15 @@ def _read_parts(
                 'read_network("edges.csv", states="states.json"). A table can give them, too: '
                 'robustbn.states_from("rows.csv", "edges.csv").'
             )
-        from robustbn._networks.edges import read_states
-
         parts = reader.read_parts(data, source, read_states(states))
-        return parts
-    parts = reader.read_parts(data, source)
-    if states is None:
-        return parts
-    if name != "uai":
-        raise NetworkError(f"{source} names its states; `states=` is for edge lists and UAI files.")
-    from robustbn._networks.edges import read_states
-
-    parts = reader.rename(parts, read_states(states), source)
+    else:
+        parts = reader.read_parts(data, source)
+        if states is not None and name != "uai":
+            raise NetworkError(
+                f"{source} names its states; `states=` is for edge lists and UAI files."
+            )
+        if states is not None:
+            parts = reader.rename(parts, read_states(states), source)
     return parts
 
 

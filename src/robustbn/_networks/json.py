@@ -58,14 +58,12 @@ def describe_network(network: BayesianNetwork) -> dict[str, Any]:
 
 
 def _describe_reading(reading: NodeReading, node: str) -> dict[str, Any]:
-    said: dict[str, Any] = {}
-    if reading.edges is not None:
-        said["edges"] = list(reading.edges)
-    if reading.others is not None:
-        said["others"] = _plain(reading.others, node)
-    if reading.period is not None:
-        said["period"] = reading.period
-    return said
+    said = {
+        "edges": None if reading.edges is None else list(reading.edges),
+        "others": None if reading.others is None else _plain(reading.others, node),
+        "period": reading.period,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _read_reading(said: Any, node: str, refuse_here: Callable[[str], NetworkError]) -> NodeReading:

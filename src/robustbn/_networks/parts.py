@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
-from robustbn.network import SUM_TOLERANCE, BayesianNetwork
+from robustbn.network import SUM_TOLERANCE, BayesianNetwork, find_wrong_configuration
 
 MOST_UNKNOWN_NAMED = 3  # configurations without probabilities that a warning names
 MAX_PARENTS = 31  # a table has an axis for each, and one of its own; NumPy 1 has 32 axes
@@ -312,52 +312,20 @@ def _check_tables(
     Values whose sum is within `SUM_TOLERANCE` of 1 are kept as they are, bit by bit.
     """
     layout = structure.layout
-    with np.errstate(all="ignore"):
-        sums = layout.sum_configurations(flat)
-        is_off = ~(np.abs(sums - 1) <= SUM_TOLERANCE)
-        if normalize:
-            usable = is_off & np.isfinite(sums) & (sums > 0)
-            flat /= np.where(usable, sums, 1.0)[layout.config_of_cell]
+    if normalize:
+        with np.errstate(all="ignore"):
             sums = layout.sum_configurations(flat)
-            is_off = ~(np.abs(sums - 1) <= SUM_TOLERANCE)
-    for wrong, what, hint in (
-        (~np.isfinite(flat), "has a value that is not finite", ""),
-        (flat < 0, "has a negative probability", ""),
-        (
-            is_off[layout.config_of_cell],
-            "does not sum to 1",
-            "" if normalize else "Correct it, or rescale with read_network(..., normalize=True). ",
-        ),
-    ):
-        if wrong.any():
-            cell = int(np.argmax(wrong))
-            raise _wrong_configuration(structure, flat, found, source, cell, what, hint)
-
-
-def _wrong_configuration(
-    structure: BayesianNetwork,
-    flat: NDArray[np.float64],
-    found: Sequence[ReadTable],
-    source: str,
-    cell: int,
-    what: str,
-    hint: str,
-) -> NetworkError:
-    layout = structure.layout
-    i = int(np.searchsorted(layout.cell_start, cell, side="right")) - 1
-    card = layout.cards[i]
-    k = (cell - int(layout.cell_start[i])) // card
-    first = int(layout.cell_start[i]) + k * card
-    values = flat[first : first + card]
-    node, parents, _ = structure.describe_cell(first)
-    setting = ", ".join(f"{p}={label!r}" for p, label in parents.items())
-    with np.errstate(all="ignore"):
-        total = values.sum()
-    return refuse(
+            usable = (np.abs(sums - 1) > SUM_TOLERANCE) & np.isfinite(sums) & (sums > 0)
+            flat /= np.where(usable, sums, 1.0)[layout.config_of_cell]
+    wrong = find_wrong_configuration(structure, flat)
+    if wrong is None:
+        return
+    i, k, said = wrong
+    hint = "Correct it, or rescale with read_network(..., normalize=True). "
+    raise refuse(
         source,
         found[i].line_of(k),
-        f"table of node {node!r}{', configuration ' if setting else ''}{setting}: "
-        f"{show(values.tolist(), 200)} {what} (sum {total:.9g}). {hint}{SKIP_TABLES}",
+        f"{said}. {hint if 'sum to' in said and not normalize else ''}{SKIP_TABLES}",
     )
 
 

@@ -27,7 +27,7 @@ from robustbn._networks.parts import (
     show,
     wrong_count,
 )
-from robustbn._networks.text import has_odd_characters, parse_numbers, write_numbers
+from robustbn._networks.text import read_run, write_numbers
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
@@ -118,17 +118,12 @@ def _read_table(words: _Words, at: int, size: int, node: int, family: Family) ->
     expected, card = prod(len(labels) for labels in family), len(family[-1])
     if size != expected:
         raise words.error(at, wrong_count(str(node), expected, size))
-    numbers = words.words[at + 1 : at + 1 + size]
-    values = parse_numbers(numbers)
-    if values is None or has_odd_characters(" ".join(numbers)):
-        k = next(
-            k
-            for k, word in enumerate(numbers)
-            if has_odd_characters(word) or parse_numbers([word]) is None
-        )
-        message = f"table of node {str(node)!r}: {show(numbers[k])} is not a number."
-        raise words.error(at + 1 + k, message)
-    return ReadTable(values, lambda k: words.line_of(at + 1 + k * card))
+    text = " ".join(words.words[at + 1 : at + 1 + size])
+
+    def line_at(k: int) -> int:
+        return words.line_of(at + 1 + text.count(" ", 0, k))
+
+    return read_run(text, str(node), expected, card, words.source, line_at)
 
 
 def rename(parts: Parts, states: dict[str, Labels], source: str) -> Parts:
