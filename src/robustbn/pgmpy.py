@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -48,7 +48,25 @@ __all__ = ["MaximumLikelihoodEstimator", "RobustEstimator", "from_pgmpy", "to_pg
 States = Mapping[str, Sequence[Hashable]]
 
 
-class MaximumLikelihoodEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
+class _Estimator(DiscreteParameterEstimator):  # type: ignore[misc]
+    """What both estimators do with a model of pgmpy."""
+
+    _learner: ClassVar[type[Any]]
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
+
+    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from the rows of a pandas frame with a column for every node of the model."""
+        network = _structure(model, data, self.state_names)
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k != "state_names"}
+        learn = self._learner(network, **settings)
+        self.estimator_ = learn.fit(data, sample_weight=sample_weight)
+        self.network_ = self.estimator_.network_
+        self.parameters_ = to_tabular_cpds(self.network_)
+        self.state_names_ = {node: list(of) for node, of in self.network_.states.items()}
+        return self
+
+
+class MaximumLikelihoodEstimator(_Estimator):
     """Learn the tables of a pgmpy model by counting. Every row is trusted.
 
     Parameters
@@ -77,7 +95,7 @@ kernels : as in `robustbn.MaximumLikelihoodEstimator`.
     array([0.5, 0.5])
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
+    _learner = _estimator.MaximumLikelihoodEstimator
 
     def __init__(
         self,
@@ -102,16 +120,8 @@ kernels : as in `robustbn.MaximumLikelihoodEstimator`.
         self.kernels = kernels
         super().__init__(state_names=state_names)
 
-    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the rows of a pandas frame with a column for every node of the model."""
-        network = _structure(model, data, self.state_names)
-        fitted = _estimator.MaximumLikelihoodEstimator(network, **_settings(self))
-        self.estimator_ = fitted.fit(data, sample_weight=sample_weight)
-        _store(self, fitted.network_)
-        return self
 
-
-class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
+class RobustEstimator(_Estimator):
     """Learn the tables of a pgmpy model as if the bad rows were not there.
 
     Parameters
@@ -147,7 +157,7 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
     0.1
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
+    _learner = _estimator.RobustEstimator
 
     def __init__(
         self,
@@ -202,25 +212,10 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the rows of a pandas frame with a column for every node of the model."""
-        network = _structure(model, data, self.state_names)
-        fitted = _estimator.RobustEstimator(network, **_settings(self))
-        self.estimator_ = fitted.fit(data, sample_weight=sample_weight)
-        self.row_weights_: RowVector = fitted.row_weights_
-        self.contamination_: float = fitted.contamination_
-        _store(self, fitted.network_)
+        super().fit(model, data, sample_weight)
+        self.row_weights_: RowVector = self.estimator_.row_weights_
+        self.contamination_: float = self.estimator_.contamination_
         return self
-
-
-def _settings(estimator: Any) -> dict[str, Any]:
-    """Return the settings that the robustbn estimator of the same name takes."""
-    return {k: v for k, v in estimator.get_params(deep=False).items() if k != "state_names"}
-
-
-def _store(estimator: Any, network: BayesianNetwork) -> None:
-    """Store the tables where pgmpy looks for them."""
-    estimator.network_ = network
-    estimator.parameters_ = to_tabular_cpds(network)
-    estimator.state_names_ = {node: list(labels) for node, labels in network.states.items()}
 
 
 def _structure(model: Any, data: pd.DataFrame, state_names: States | None) -> BayesianNetwork:

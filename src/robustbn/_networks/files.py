@@ -29,12 +29,7 @@ def find_file(path: str | Path) -> Path:
     try:
         return bring_here(path)
     except OSError as error:
-        kind = NetworkFileError
-        if isinstance(error, FileNotFoundError):
-            kind = NetworkFileNotFoundError
-        elif isinstance(error, PermissionError):
-            kind = NetworkPermissionError
-        raise kind(str(error)) from None
+        raise _kind_of(error)(str(error)) from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -148,19 +143,25 @@ def _refusal(error: OSError, path: Path, done: str) -> NetworkFileError:
     """Return the error that says, in a sentence, why the file cannot be read or written."""
     from robustbn._networks import FORMATS
 
-    kind: type[NetworkFileError]
-    hint = ""
+    kind, hint = _kind_of(error), ""
     if isinstance(error, IsADirectoryError) or path.is_dir():
         kind, why = NetworkIsADirectoryError, "it is a folder. Give the name of a file"
-    elif isinstance(error, FileNotFoundError) and done == "written":
-        kind, why = NetworkFileNotFoundError, f"there is no folder {path.parent}"
-    elif isinstance(error, FileNotFoundError):
-        kind, why = NetworkFileNotFoundError, f"there is no such file (looked in {Path.cwd()})"
+    elif kind is NetworkFileNotFoundError and done == "written":
+        why = f"there is no folder {path.parent}"
+    elif kind is NetworkFileNotFoundError:
+        why = f"there is no such file (looked in {Path.cwd()})"
         hint = did_you_mean(path, FORMATS)
-    elif isinstance(error, PermissionError):
-        kind, why = NetworkPermissionError, "permission is denied"
+    elif kind is NetworkPermissionError:
+        why = "permission is denied"
     else:
-        kind, why = NetworkFileError, error.strerror or str(error)
+        why = error.strerror or str(error)
     refusal = kind(f"{path} cannot be {done}: {why}.{hint}")
     refusal.errno = error.errno
     return refusal
+
+
+def _kind_of(error: OSError) -> type[NetworkFileError]:
+    """Return our error that is also Python's."""
+    if isinstance(error, FileNotFoundError):
+        return NetworkFileNotFoundError
+    return NetworkPermissionError if isinstance(error, PermissionError) else NetworkFileError

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -42,6 +43,15 @@ from robustbn.network import BayesianNetwork
 PROPERTY = "robustbn"
 
 
+@dataclass(frozen=True)
+class _Remark:
+    """What is noted in a node: its true name and labels, and its column, where they differ."""
+
+    name: str | None = None
+    states: tuple[str, ...] | None = None
+    column: int = 0
+
+
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of an XDSL file; their tables are read later."""
     root = parse_xml(data, source, "smile", "an XDSL network")
@@ -51,7 +61,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     if root.all("dynamic"):
         line = root.all("dynamic")[0].line
         raise refuse(source, line, "this is a dynamic network; only static ones are read.")
-    remarks: dict[str, dict[str, Any]] = {}
+    remarks: dict[str, _Remark] = {}
     elements: dict[str, Element] = {}
     for element in sections[0].children:
         _require_chance_node(element, source)
@@ -61,8 +71,8 @@ def read_parts(data: bytes, source: str) -> Parts:
     require_once(named, source, int)
     if not elements:
         raise refuse(source, sections[0].line, "the network has no nodes.")
-    true = {name: remarks[name].get("name", name) for name in elements}
-    order = sorted(elements, key=lambda name: remarks[name].get("column", 0))  # keeps ties in order
+    true = {name: name if of.name is None else of.name for name, of in remarks.items()}
+    order = sorted(elements, key=lambda name: remarks[name].column)  # keeps ties in order
     nodes = [_read_node(elements[name], remarks[name], true, source) for name in order]
     return Parts(nodes, int)
 
@@ -79,33 +89,26 @@ def _require_chance_node(element: Element, source: str) -> None:
         raise refuse(source, element.line, f"<{element.tag}> has no id.")
 
 
-def _read_remark(element: Element, source: str) -> dict[str, Any]:
-    """Return what we noted when we wrote the file: true name, true labels, column."""
+def _read_remark(element: Element, source: str) -> _Remark:
+    """Return what we noted when we wrote the file."""
+    import msgspec
+
     for noted in element.all("property"):
         if noted.attributes.get("id") != PROPERTY:
             continue
         try:
-            remark = json.loads(noted.text)
-        except (ValueError, RecursionError):
-            remark = None
-        n_states = len(element.all("state"))
-        if isinstance(remark, dict):
-            labels = remark.get("states", [""] * n_states)
-            if (
-                isinstance(remark.get("name", ""), str)
-                and isinstance(remark.get("column", 0), int)
-                and isinstance(labels, list)
-                and len(labels) == n_states
-                and all(isinstance(label, str) for label in labels)
-            ):
-                return remark
-        raise refuse(source, noted.line, f"the {PROPERTY} property is damaged: {show(noted.text)}.")
-    return {}
+            remark = msgspec.convert(json.loads(noted.text), _Remark)
+            is_whole = remark.states is None or len(remark.states) == len(element.all("state"))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            is_whole = False
+        if not is_whole:
+            message = f"the {PROPERTY} property is damaged: {show(noted.text)}."
+            raise refuse(source, noted.line, message)
+        return remark
+    return _Remark()
 
 
-def _read_node(
-    element: Element, remark: dict[str, Any], true: dict[str, str], source: str
-) -> NodePart:
+def _read_node(element: Element, remark: _Remark, true: dict[str, str], source: str) -> NodePart:
     name = true[element.attributes["id"]]
     ids = []
     for state in element.all("state"):
@@ -120,7 +123,7 @@ def _read_node(
             if p not in true:
                 raise refuse(source, line, unknown_parent(name, p, true))
         parents = tuple(true[p] for p in found.text.split())
-    states = tuple(remark.get("states", ids))
+    states = tuple(ids) if remark.states is None else remark.states
     reader: Callable[[Family], ReadTable] | None = None
     if element.tag == "cpt" and element.all("probabilities"):
         reader = partial(read_xml_table, element.all("probabilities")[0], name, source)
