@@ -25,6 +25,9 @@ import robustbn
 from robustbn import RobustEstimator, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
+from robustbn._tables.files import find_files, make_dataset
+from robustbn._tables.row_groups import scan
+from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
 from robustbn.exceptions import CheckpointError, DataError
 
@@ -133,6 +136,38 @@ def test_more_rows_than_are_drawn_give_the_same_tables_too(
 ):
     write_folder(tmp_path / "rows", n_files=n_files)
     assert_same(stream(tmp_path / "rows"), in_memory(CODES))
+
+
+def test_a_large_row_group_takes_the_memory_of_a_stretch(tmp_path, monkeypatch):
+    monkeypatch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", 2**18)
+    file, values = tmp_path / "rows.parquet", np.random.default_rng(0).integers(0, 9, 10**6)
+    pq.write_table(pa.table({"a": values}), file, row_group_size=len(values))
+    held, n_read, before = 0, 0, pa.total_allocated_bytes()
+    for (column,) in open_table(file).read([0]):
+        held = max(held, pa.total_allocated_bytes() - before)
+        np.testing.assert_array_equal(column.values, values[n_read : n_read + len(column.values)])
+        n_read += len(column.values)
+    assert n_read == len(values)
+    assert held < values.nbytes / 2
+
+
+def test_rows_of_a_large_row_group_are_the_same(tmp_path, monkeypatch):
+    words = pa.array(["x", "y", None] * 1_000)
+    first = pa.table({"a.b": words, "n": pa.array([1, 2, 3] * 1_000, pa.int32()), "k": words})
+    second = pa.table({"n": pa.array([5, None, 3] * 1_000), "a.b": words.dictionary_encode()})
+    for year, table, size in ((2024, first, 2_500), (2025, second, 900)):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(table, tmp_path / f"year={year}/rows.parquet", row_group_size=size)
+    dataset = make_dataset(find_files(tmp_path), str(tmp_path), "rows")
+    assert dataset.schema.names == ["a.b", "n", "k", "year"]
+    for columns in (dataset.schema.names, ["year"], ["k", "n"]):
+        whole = list(scan(dataset, columns, 1_024))
+        for largest in (1_000, 100):
+            with monkeypatch.context() as patch:
+                patch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", largest)
+                parts = list(scan(dataset, columns, 1_024))
+            assert [b.num_rows for b in parts] == [b.num_rows for b in whole]
+            assert [b.to_pydict() for b in parts] == [b.to_pydict() for b in whole]
 
 
 def test_row_groups_of_a_large_file_are_read_one_by_one(tmp_path, monkeypatch, held, no_memory):
@@ -592,6 +627,9 @@ import os, resource, signal, sys
 import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
 from robustbn._learn.places import Watch
+from robustbn._tables.files import find_files, make_dataset
+from robustbn._tables.row_groups import scan
+from robustbn._tables.sources import open_table
 from robustbn import read_network
 robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0

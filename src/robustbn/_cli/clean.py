@@ -226,10 +226,11 @@ def _open_batches(files: list[Path], root: str) -> tuple[pa.Schema, Iterator[pa.
     """Return the columns of Parquet or Arrow files, and their rows, all of which may be used."""
     from robustbn._tables.files import find_folders, make_dataset, sound_batches
     from robustbn._tables.ipc import place_columns, read_batches, read_schema
+    from robustbn._tables.row_groups import scan
 
     if inner_suffix(files[0]) in (".parquet", ".pq"):
         dataset = make_dataset(files, root, root, by_words=False)
-        found = dataset.to_batches(batch_size=ROWS_TO_WRITE)
+        found = scan(dataset, dataset.schema.names, ROWS_TO_WRITE)
         return dataset.schema, sound_batches(found, root)
     folders = find_folders(files, root)
     schema = read_schema(files[0], folders[0])
