@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ import robustbn
 from robustbn import RobustEstimator, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
+from robustbn._rows.stream.ahead import make_ahead
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
@@ -627,6 +630,7 @@ import os, resource, signal, sys
 import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
 from robustbn._learn.places import Watch
+from robustbn._rows.stream.ahead import make_ahead
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
@@ -736,6 +740,56 @@ def test_without_a_seed_a_run_goes_on_with_the_seed_it_had(tmp_path, often, smal
         stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
     assert (tmp_path / "run/verdict.json").read_bytes() == verdict
     stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
+
+
+def test_a_function_is_run_by_the_thread_that_fits():
+    callers = set()
+
+    def batches():
+        callers.add(threading.get_ident())
+        yield as_table(CODES[:2_000])
+        callers.add(threading.get_ident())
+        yield as_table(CODES[2_000:4_000])
+
+    stream(batches)
+    assert callers == {threading.get_ident()}
+
+
+def test_ctrl_c_on_a_function_that_is_stuck_ends_it_there():
+    ended, its, own = [], *os.pipe()
+
+    def batches():
+        yield as_table(CODES[:2_000])
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        try:
+            os.read(its, 1)
+        except KeyboardInterrupt:
+            ended.append("there")
+            raise
+
+    main = threading.main_thread().ident
+    with pytest.raises(KeyboardInterrupt):
+        stream(batches)
+    assert ended == ["there"]
+    os.close(its)
+    os.close(own)
+
+
+def test_a_source_that_is_stuck_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("robustbn._rows.stream.ahead.GRACE_S", 0.05)
+    goes_on = threading.Event()
+
+    def items():
+        yield 1
+        goes_on.wait(60)
+
+    with closing(make_ahead(items(), 2)) as made:
+        assert next(made) == 1
+        (reader,) = [t for t in threading.enumerate() if t.name == "robustbn-reader"]
+    assert reader.is_alive()
+    goes_on.set()
+    reader.join(60)
+    assert not reader.is_alive()
 
 
 def begin(folder, checkpoint, **settings):
