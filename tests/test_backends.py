@@ -246,7 +246,7 @@ def calls_to_fuse(d, shape, n_states, is_holed):
 @pytest.mark.parametrize(("n_states", "is_holed"), [(1, False), (2, False), (2, True), (20, True)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_time_to_fuse_families_grows_as_their_number(monkeypatch, shape, n_states, is_holed):
-    monkeypatch.setattr(clusters, "MOST_COMPARED", 16)  # more share a column in very large networks
+    monkeypatch.setattr(clusters, "MOST_SHARING", 16)  # more share a column in very large networks
     few, many = (calls_to_fuse(d, shape, n_states, is_holed) for d in (250, 1000))
     assert many < 5 * few
 

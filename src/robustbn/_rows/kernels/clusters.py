@@ -28,7 +28,7 @@ from robustbn._core.layout import Layout
 BYTE_STATES = 256
 MOST_FOLDED = 2**16  # joint states: a table of them is looked up when rows are packed
 MOST_TRIED = 8  # families for the next place in a cluster, if there are holes in them
-MOST_COMPARED = 512  # of what shares a column, one with another; and columns of one cluster
+MOST_SHARING = 512  # of what shares a column, one with another; and columns of one cluster
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def fuse_families(layout: Layout) -> list[Cluster]:
     Greedy: the largest family that is left opens a cluster, which takes in the neighbouring
     families that make it grow least while its codes fit into a byte (a family too large for a byte
     takes in only what costs nothing). Then clusters that fit together are put together.
-    O(d * neighbours) time, of which at most `MOST_COMPARED` are looked at.
+    O(d * neighbours) time, of which at most `MOST_SHARING` are looked at.
     """
     clusters = _merge(layout, _grow_all(layout))
     clusters.sort(key=lambda c: (c.code_bytes, c.n_states))
@@ -183,7 +183,7 @@ def _join(layout: Layout, cluster: Cluster, families: Sequence[int]) -> Cluster 
     """Return a cluster with more families, if its codes fit into a byte or are no more than now."""
     limit = max(BYTE_STATES, cluster.n_states)
     columns = sorted(set(cluster.columns).union(*(layout.families[i] for i in families)))
-    if len(columns) > MOST_COMPARED or prod(layout.cards[c] for c in columns) > limit:
+    if len(columns) > MOST_SHARING or prod(layout.cards[c] for c in columns) > limit:
         return None
     if _has_holes(layout, columns) and _joint_states(layout, columns) > MOST_FOLDED:
         return None
@@ -234,9 +234,9 @@ class _Loose:
         near: set[int] = set()
         for c in self.families[i]:
             users = self._users[c]
-            if len(users) > MOST_COMPARED:
-                first = bisect_left(users, i) // MOST_COMPARED * MOST_COMPARED
-                users = users[first : first + MOST_COMPARED]
+            if len(users) > MOST_SHARING:
+                first = bisect_left(users, i) // MOST_SHARING * MOST_SHARING
+                users = users[first : first + MOST_SHARING]
             near.update(users)
         near.discard(i)
         return near
@@ -333,9 +333,9 @@ def _merge(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
     for cluster in sorted(clusters, key=lambda c: -c.n_states):
         n_codes = _count_codes(layout, cluster.nodes)
         fresh = prod(layout.cards[c] for c in cluster.columns if not holders[c])
-        near = {k for c in cluster.columns for k in holders[c][-MOST_COMPARED:]}
+        near = {k for c in cluster.columns for k in holders[c][-MOST_SHARING:]}
         sharing = sorted(k for k in near if growths[k] >= fresh)
-        roomy = islice(rooms.with_room(n_codes), MOST_COMPARED)  # in vain only if too many holes
+        roomy = islice(rooms.with_room(n_codes), MOST_SHARING)  # in vain only if too many holes
         for place, _ in groupby(heapq.merge(sharing, roomy)):
             joined = _join(layout, merged[place], cluster.nodes)
             if joined is not None:
@@ -349,6 +349,6 @@ def _merge(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
         merged[place] = joined
         limit = max(BYTE_STATES, joined.n_states)
         growths[place] = limit // prod(layout.cards[c] for c in joined.columns)
-        is_full = len(joined.columns) >= MOST_COMPARED
+        is_full = len(joined.columns) >= MOST_SHARING
         rooms[place] = 0 if is_full else limit // _count_codes(layout, joined.nodes)
     return merged
