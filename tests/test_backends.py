@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import zlib
 from dataclasses import astuple
 
 import joblib
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import TwoSides
-from robustbn._rows.kernels import _native, has_native, load_kernels
+from robustbn._rows.kernels import _native, clusters, has_native, load_kernels
 from robustbn._rows.kernels.clusters import cells_of_states, fuse_families
 from robustbn.exceptions import InsufficientMemoryError
 from tests.strategies import networks, networks_with_rows
@@ -205,14 +207,56 @@ def test_backends_draw_the_same_rows(network, n, key):
 @given(networks(max_nodes=12))
 def test_clusters_hold_every_family_once(network):
     layout = network.layout
-    clusters = fuse_families(layout)
-    assert sorted(i for c in clusters for i in c.nodes) == list(range(layout.n_nodes))
-    for cluster in clusters:
+    fused = fuse_families(layout)
+    assert sorted(i for c in fused for i in c.nodes) == list(range(layout.n_nodes))
+    for cluster in fused:
         assert cluster.n_states == np.prod([layout.cards[c] for c in cluster.columns])
         for i, cells in zip(cluster.nodes, cells_of_states(layout, cluster), strict=True):
             assert set(layout.families[i]) <= set(cluster.columns)
             assert set(cells) == set(range(layout.cell_start[i], layout.cell_start[i + 1]))
-    assert max(c.n_states for c in clusters) <= max(256, *layout.cells_per_node, 0)
+    assert max(c.n_states for c in fused) <= max(256, *layout.cells_per_node, 0)
+
+
+SHAPES = {  # the family of node i
+    "chain": lambda i: (i - 1, i) if i else (0,),
+    "star": lambda i: (0, i) if i else (0,),
+    "no edges": lambda i: (i,),
+}
+
+
+def calls_to_fuse(d, shape, n_states, is_holed):
+    """Return how many functions are called to fuse the families of d nodes."""
+    families = tuple(SHAPES[shape](i) for i in range(d))
+    layout = Layout((n_states,) * d, families, tuple(range(d)) if is_holed else ())
+    n_calls = 0
+
+    def count(*_):
+        nonlocal n_calls
+        n_calls += 1
+
+    sys.setprofile(count)
+    try:
+        for cluster in fuse_families(layout):
+            cells_of_states(layout, cluster)
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@pytest.mark.parametrize(("n_states", "is_holed"), [(1, False), (2, False), (2, True), (20, True)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_time_to_fuse_families_grows_as_their_number(monkeypatch, shape, n_states, is_holed):
+    monkeypatch.setattr(clusters, "MOST_SHARING", 16)  # more share a column in very large networks
+    few, many = (calls_to_fuse(d, shape, n_states, is_holed) for d in (250, 1000))
+    assert many < 5 * few
+
+
+def test_networks_keep_the_clusters_that_their_results_were_computed_with():
+    kinds = (("graph", 50, 500), ("tree", 250, None), ("graph", 20, 120))
+    layouts = [random_network(*kind, (2, 5), random_state=3).layout for kind in kinds]
+    layouts += [layout.with_holes(range(0, layout.n_nodes, 3)) for layout in layouts]
+    found = [(c.columns, c.nodes, c.n_states) for each in layouts for c in fuse_families(each)]
+    assert zlib.crc32(repr(found).encode()) == 1_511_238_662
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +107,7 @@ def test_help_lists_every_command_and_every_exit_code():
     for name, text in COMMANDS.items():
         assert name in said
         assert text in said
-    assert "130 stopped by Ctrl-C, 141 nobody reads on" in said
+    assert "130 stopped by Ctrl-C, 141 nobody reads on (a closed pipe), 143 ended by" in said
 
 
 def test_what_the_options_offer_is_what_there_is():
@@ -703,7 +705,7 @@ def test_the_page_on_the_command_line_names_every_command_and_option():
     text = (ROOT / "docs" / "cli.md").read_text()
     for name in COMMANDS:
         assert f"robustbn {name}" in text
-    for code in (0, 1, 2, 3, 4, 5, 6, 70, 130):
+    for code in (0, 1, 2, 3, 4, 5, 6, 70, 130, 143):
         assert f"\n| {code} | " in text
     options = set(re.findall(r"`(--[a-z-]+)", text))
     known = {
@@ -773,20 +775,40 @@ main(["fit", {str(work / "alarm.bif")!r}, {str(work / "dirty.parquet")!r}, "--fo
     assert (tmp_path / "f.bif").read_text() == "as it was"
 
 
-def test_a_full_disk_leaves_no_file_and_says_why(work, tmp_path):
-    code = f"""
-import robustbn._cli.fit_files as files
-from robustbn.cli import main
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_a_command_leaves_no_temporary_file(work, tmp_path, name):
+    process = subprocess.Popen(
+        [COMMAND, "fit", work / "alarm.bif", "-"], env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while not list(tmp_path.rglob("standard-input")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + getattr(signal, name), said
+    assert b"No output was left half-written" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def fill(*_):
     raise OSError(28, "No space left on device")
-files.write_cpts = fill
-main(["fit", {str(work / "alarm.bif")!r}, {str(work / "dirty.parquet")!r},
-      "--output-dir", {str(tmp_path / "all")!r}])
-"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.returncode == 6
-    assert "No space left on device" in ran.stderr
+
+
+def test_a_full_disk_leaves_no_file_and_says_which_has_no_room(work, tmp_path, monkeypatch):
+    monkeypatch.setattr("robustbn._cli.fit_files.write_cpts", fill)
+    network, table = work / "alarm.bif", work / "dirty.parquet"
+    said = call("fit", network, table, "--output-dir", tmp_path / "all", code=6).stderr
+    written = tmp_path / "all" / "cpts.csv"
+    assert f"{written} cannot be written: No space left on device." in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_for_standard_input_says_which_folder_has_no_room(work, monkeypatch):
+    monkeypatch.setattr("robustbn._tables.here.shutil.copyfileobj", fill)
+    said = call("fit", work / "alarm.bif", "-", code=6).stderr
+    assert "Standard input is kept in " in said
+    assert f"{tempfile.gettempdir()}/robustbn-" in said
+    assert "where it has no room: No space left on device. TMPDIR names another folder." in said
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_a_notebook_shows_it(fits):
 def hostile():
     """A comparison whose every label is an attack, or at least a nuisance."""
     names = [f"{label} {i}" for i, label in enumerate(HOSTILE[:4])]
-    states = {n: [*HOSTILE[4:6], HOSTILE[0]] for n in names}
+    states = {n: [*HOSTILE[5:7], HOSTILE[0]] for n in names}
     network = BayesianNetwork({n: names[:1] if k else [] for k, n in enumerate(names)}, states)
     rng = np.random.default_rng(0)
     found = []
@@ -212,6 +212,12 @@ def hostile():
         codes = rng.integers(0, 2 + shift, (2000, 4)).astype(np.uint8)
         found.append(fit(network, codes))
     return compare(*found, names=(HOSTILE[0], HOSTILE[1]))
+
+
+def test_labels_cannot_turn_the_text_around(hostile):
+    page = hostile.report()
+    assert "\ufffd" in page
+    assert "\u202e" not in page + hostile._repr_html_()
 
 
 @pytest.mark.xdist_group("browser")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import RobustEstimator
+from robustbn._cli.clean import _records
 from robustbn._show.fitted import build_report
 from robustbn._show.page.payload import page_data
 from robustbn.cli import main
@@ -230,6 +232,20 @@ def test_quotes_line_breaks_and_endings_are_kept(on_disk, named):
     same = pd.read_csv(on_disk / "odd.csv", sep=";", dtype=str, keep_default_na=False)
     pd.testing.assert_frame_equal(back.drop(columns="robustbn_trust"), same)
     np.testing.assert_allclose(back["robustbn_trust"].astype(float), weights, rtol=1e-5)
+
+
+def test_a_value_of_many_lines_takes_as_long_as_as_many_records(tmp_path):
+    n_lines, took = 10_000, {}
+    for name, line in (("records", '"a","b"\n'), ("value", 'a,""b""\n')):
+        file = tmp_path / f"{name}.csv"
+        quote = '"' if name == "value" else ""
+        file.write_text("h,i\n" + quote + line * n_lines + quote + "\n")
+        start = time.process_time()
+        found = list(_records(file, ",", "utf-8"))
+        took[name] = time.process_time() - start
+        assert len(found) == (2 if quote else n_lines + 2)
+        assert "".join(found) == file.read_text()
+    assert took["value"] < 20 * took["records"]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])

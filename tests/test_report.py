@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, random_network, sample
 from robustbn._core.expansion import normalise_counts
+from robustbn._core.kinds import UnusualCell
+from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.page import (
     ExplainedRow,
     Report,
@@ -33,9 +35,17 @@ from robustbn._show.page.content import interval
 from robustbn._show.page.drawing import INK_ON_SCALE, NODE_HEIGHT, SCALE, lay_out, nice_top
 from robustbn._show.page.figures import plot_network, plot_rounds, plot_rows, plot_table
 from robustbn._show.page.layering import layer_graph
+from robustbn._show.page.markdown import render_markdown
 from robustbn._show.page.payload import MAX_CONFIGURATIONS, page_data, to_script_json
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
-from tests.reports import fit_corrupted, hostile_report, quick_report, report_of, star
+from tests.reports import (
+    fit_corrupted,
+    hostile_kind,
+    hostile_report,
+    quick_report,
+    report_of,
+    star,
+)
 from tests.strategies import networks
 
 
@@ -278,7 +288,7 @@ def test_hostile_labels_are_text_everywhere():
     assert not any(name.startswith("on") for name, _ in read.attributes)
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     assert [n["name"] for n in data["nodes"]] == [
-        n.replace("\x00", "�") for n in report.network.nodes
+        n.replace("\u202e", "�") for n in report.network.nodes
     ]
     for piece in (
         network_html(report.network),
@@ -289,6 +299,41 @@ def test_hostile_labels_are_text_everywhere():
         assert not {"script", "img"} & set(read.tags)
         assert not any(name.startswith("on") for name, _ in read.attributes)
         piece.encode()
+
+
+def texts_in(data):
+    """Yield every text in what JSON holds."""
+    if isinstance(data, str):
+        yield data
+    for each in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from texts_in(each)
+
+
+UNSEEN = "\u202e\u2066\x00\x1b\x7f\x9b"  # turn text around, or steer what shows it
+
+
+def test_what_turns_text_around_and_control_characters_are_shown_as_such():
+    names = [f"a{UNSEEN}", f"b{UNSEEN}"]
+    network = BayesianNetwork({names[0]: [], names[1]: names[:1]}, dict.fromkeys(names, names))
+    network = network.with_cpts(np.tile([0.9, 0.1], 3))
+    cell = UnusualCell(names[1], {names[0]: names[0]}, names[1], 0.9, 0.1, 0.5)
+    everywhere = dict.fromkeys(("title", "status", "command", "diagnosis", "missing"), UNSEEN)
+    report = quick_report(
+        network,
+        kinds=[hostile_kind(cell, names, UNSEEN)],
+        repeats=[RepeatedRow(7, dict.fromkeys(names, names[0]), 50, 0.25)],
+        rounds=[Round(0, UNSEEN, (3.0, 1.0), 1.1, 0.0, 0, 0.1)],
+        settings={UNSEEN: UNSEEN},
+        dropped={UNSEEN: 3},
+        row_names=(UNSEEN,),
+        **everywhere,
+    )
+    page = render_page(report)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    shown = [page, *texts_in(data), network_html(network), estimator_html(report)]
+    shown += [draw_network(network), render_markdown(report)]
+    assert [text for text in shown if set(text) & set(UNSEEN)] == []
+    assert "a\ufffd" in data["nodes"][0]["name"]
 
 
 @given(st.text())

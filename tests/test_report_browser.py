@@ -12,7 +12,7 @@ import pytest
 from robustbn import random_network
 from robustbn._core.origins import Origin
 from robustbn._show.page import render_page, verdict
-from robustbn._show.page.content import interval, percent
+from robustbn._show.page.content import as_text, interval, percent
 from tests.reports import HOSTILE, fit_corrupted, hostile_report, quick_report, report_of, star
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -237,9 +237,10 @@ def test_hostile_labels_do_nothing_but_show(clean, tmp_path):
     assert clean.run("return document.querySelectorAll('img').length") == 0
     for button in range(report.network.n_nodes):
         clean.run("document.querySelectorAll('.rank')[arguments[0]].click()", button)
-        assert clean.text("#table-name") == report.moved_tables[button].node.strip()
+        assert clean.text("#table-name") == as_text(report.moved_tables[button].node).strip()
     clean.run("document.querySelectorAll('.open').forEach(e => e.click())")
-    assert clean.texts(".states dt")[: report.network.n_nodes] == list(report.network.nodes)
+    names = [as_text(node) for node in report.network.nodes]
+    assert clean.texts(".states dt")[: len(names)] == names
     assert clean.text(".eyebrow") == HOSTILE[0]
     assert clean.text("#command") == HOSTILE[1].strip()
     assert clean.run("return document.documentElement.scrollWidth <= innerWidth")

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +29,10 @@ import robustbn
 from robustbn import RobustEstimator, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
+from robustbn._rows.stream.ahead import make_ahead
+from robustbn._tables.files import find_files, make_dataset
+from robustbn._tables.row_groups import scan
+from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
 from robustbn.exceptions import CheckpointError, DataError
 
@@ -135,6 +141,38 @@ def test_more_rows_than_are_drawn_give_the_same_tables_too(
 ):
     write_folder(tmp_path / "rows", n_files=n_files)
     assert_same(stream(tmp_path / "rows"), in_memory(CODES))
+
+
+def test_a_large_row_group_takes_the_memory_of_a_stretch(tmp_path, monkeypatch):
+    monkeypatch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", 2**18)
+    file, values = tmp_path / "rows.parquet", np.random.default_rng(0).integers(0, 9, 10**6)
+    pq.write_table(pa.table({"a": values}), file, row_group_size=len(values))
+    held, n_read, before = 0, 0, pa.total_allocated_bytes()
+    for (column,) in open_table(file).read([0]):
+        held = max(held, pa.total_allocated_bytes() - before)
+        np.testing.assert_array_equal(column.values, values[n_read : n_read + len(column.values)])
+        n_read += len(column.values)
+    assert n_read == len(values)
+    assert held < values.nbytes / 2
+
+
+def test_rows_of_a_large_row_group_are_the_same(tmp_path, monkeypatch):
+    words = pa.array(["x", "y", None] * 1_000)
+    first = pa.table({"a.b": words, "n": pa.array([1, 2, 3] * 1_000, pa.int32()), "k": words})
+    second = pa.table({"n": pa.array([5, None, 3] * 1_000), "a.b": words.dictionary_encode()})
+    for year, table, size in ((2024, first, 2_500), (2025, second, 900)):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(table, tmp_path / f"year={year}/rows.parquet", row_group_size=size)
+    dataset = make_dataset(find_files(tmp_path), str(tmp_path), "rows")
+    assert dataset.schema.names == ["a.b", "n", "k", "year"]
+    for columns in (dataset.schema.names, ["year"], ["k", "n"]):
+        whole = list(scan(dataset, columns, 1_024))
+        for largest in (1_000, 100):
+            with monkeypatch.context() as patch:
+                patch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", largest)
+                parts = list(scan(dataset, columns, 1_024))
+            assert [b.num_rows for b in parts] == [b.num_rows for b in whole]
+            assert [b.to_pydict() for b in parts] == [b.to_pydict() for b in whole]
 
 
 def test_row_groups_of_a_large_file_are_read_one_by_one(tmp_path, monkeypatch, held, no_memory):
@@ -616,6 +654,10 @@ import os, resource, signal, sys
 import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
 from robustbn._learn.places import Watch
+from robustbn._rows.stream.ahead import make_ahead
+from robustbn._tables.files import find_files, make_dataset
+from robustbn._tables.row_groups import scan
+from robustbn._tables.sources import open_table
 from robustbn import read_network
 robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0
@@ -722,6 +764,56 @@ def test_without_a_seed_a_run_goes_on_with_the_seed_it_had(tmp_path, often, smal
         stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
     assert (tmp_path / "run/verdict.json").read_bytes() == verdict
     stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
+
+
+def test_a_function_is_run_by_the_thread_that_fits():
+    callers = set()
+
+    def batches():
+        callers.add(threading.get_ident())
+        yield as_table(CODES[:2_000])
+        callers.add(threading.get_ident())
+        yield as_table(CODES[2_000:4_000])
+
+    stream(batches)
+    assert callers == {threading.get_ident()}
+
+
+def test_ctrl_c_on_a_function_that_is_stuck_ends_it_there():
+    ended, its, own = [], *os.pipe()
+
+    def batches():
+        yield as_table(CODES[:2_000])
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        try:
+            os.read(its, 1)
+        except KeyboardInterrupt:
+            ended.append("there")
+            raise
+
+    main = threading.main_thread().ident
+    with pytest.raises(KeyboardInterrupt):
+        stream(batches)
+    assert ended == ["there"]
+    os.close(its)
+    os.close(own)
+
+
+def test_a_source_that_is_stuck_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("robustbn._rows.stream.ahead.GRACE_S", 0.05)
+    goes_on = threading.Event()
+
+    def items():
+        yield 1
+        goes_on.wait(60)
+
+    with closing(make_ahead(items(), 2)) as made:
+        assert next(made) == 1
+        (reader,) = [t for t in threading.enumerate() if t.name == "robustbn-reader"]
+    assert reader.is_alive()
+    goes_on.set()
+    reader.join(60)
+    assert not reader.is_alive()
 
 
 def begin(folder, checkpoint, **settings):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,23 +104,49 @@ def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:
     """
     import pyarrow as pa
 
-    start = rf"(^\ufeff?|{re.escape(sep)})"
-    quoted, opened = re.compile(rf'{start}"(?:[^"]|"")*"'), re.compile(rf'{start}"')
     with (
         pa.input_stream(str(file), compression="detect") as stream,
         io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
     ):
-        held, is_first = "", True
+        held: list[str] = []
+        is_open, is_first = False, True
         for line in text:
-            held += line
-            if '"' in held and opened.search(quoted.sub(r"\1", held)):
+            is_open = _ends_quoted(line, sep, is_open if held else None)
+            held.append(line)
+            if is_open:
                 continue
-            if held.strip("\r\n") or not is_first:  # blank lines may come before the header
-                yield held
+            if line.strip("\r\n") or not is_first:  # blank lines may come before the header
+                yield "".join(held)
                 is_first = False
-            held = ""
+            held.clear()
         if held:
-            yield held
+            yield "".join(held)
+
+
+def _ends_quoted(line: str, sep: str, is_open: bool | None) -> bool:
+    """Whether the end of a line is inside of a quoted value.
+
+    Parameters
+    ----------
+    is_open : whether its start is; None where a record starts.
+    """
+    at = 0
+    if is_open is None:
+        at = line.startswith("\ufeff")
+        is_open = line.startswith('"', at)
+        at += is_open
+    while True:
+        if is_open:
+            at = line.find('"', at) + 1
+            if not at:
+                return True
+            is_open = line.startswith('"', at)  # two quotes stand for one
+            at += is_open
+        else:
+            at = line.find(f'{sep}"', at) + 2
+            if at == 1:
+                return False
+            is_open = True
 
 
 def _with_value(record: str, sep: str, value: str) -> str:
@@ -201,10 +226,11 @@ def _open_batches(files: list[Path], root: str) -> tuple[pa.Schema, Iterator[pa.
     """Return the columns of Parquet or Arrow files, and their rows, all of which may be used."""
     from robustbn._tables.files import find_folders, make_dataset, sound_batches
     from robustbn._tables.ipc import place_columns, read_batches, read_schema
+    from robustbn._tables.row_groups import scan
 
     if inner_suffix(files[0]) in (".parquet", ".pq"):
         dataset = make_dataset(files, root, root, by_words=False)
-        found = dataset.to_batches(batch_size=ROWS_TO_WRITE)
+        found = scan(dataset, dataset.schema.names, ROWS_TO_WRITE)
         return dataset.schema, sound_batches(found, root)
     folders = find_folders(files, root)
     schema = read_schema(files[0], folders[0])

@@ -49,7 +49,7 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
     if is_relation(table):
         return [Part("The relation", partial(_open_relation, table))], {}
     if callable(table):
-        return [Part("The stream", partial(_open_made, table))], {}
+        return [Part("The stream", partial(_open_made, table), is_made=True)], {}
     source = open_table(table)
     if source.is_once:
         raise DataError(

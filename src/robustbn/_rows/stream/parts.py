@@ -40,6 +40,8 @@ class Part:
     first_row : number of its first row in the file.
     stamp : size and time of its file, by which another state of it is known; empty if it has none.
     n_rows : how many it has, if that is known before it is opened.
+    is_made : whether a function of the caller makes it. That is run in the caller's thread: Ctrl-C
+        reaches it there, and what it holds may belong to that thread.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Part:
     first_row: int = 0
     stamp: str = ""
     n_rows: int | None = None
+    is_made: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +123,10 @@ class CodeStream:
     def file_numbers(self) -> dict[str, int]:
         """Where each file stands among all."""
         return {name: k for k, name in enumerate(self.files)}
+
+    def may_be_ahead(self, n_items: int) -> int:
+        """Return how many items may be read ahead, by a thread: none if the caller makes them."""
+        return 0 if any(part.is_made for part in self.parts) else n_items
 
     def read(
         self, part: int, tally: Tally, beside: Sequence[str] = ()

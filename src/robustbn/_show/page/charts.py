@@ -10,7 +10,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from robustbn._core.result import Round
-from robustbn._show.page.content import Report, percent
+from robustbn._show.page.content import Report, as_text, percent
 
 WIDTH, HEIGHT = 440.0, 230.0
 FEW_ROUNDS = 5  # so many shares have room beside each other on a phone
@@ -126,8 +126,8 @@ def draw_rounds(rounds: Sequence[Round]) -> str:
         kind = "before" if r.eigenvalues[0] > r.threshold else "after"
         parts.append(
             f'<circle class="{kind}" cx="{middle:.1f}" cy="{scale.y(r.eigenvalues[0]):.1f}" '
-            f'r="5"><title>round {r.number}: {escape(r.action)}; {r.eigenvalues[0]:.3f}, good rows '
-            f"up to {r.threshold:.3f}</title></circle>"
+            f'r="5"><title>round {r.number}: {escape(as_text(r.action))}; '
+            f"{r.eigenvalues[0]:.3f}, good rows up to {r.threshold:.3f}</title></circle>"
         )
         height = 30 * r.removed / most
         parts.append(

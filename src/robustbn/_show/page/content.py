@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,10 @@ UNMOVED = 0.001  # a cell or configuration that moved by no more is folded away
 LONGEST_LABEL = 22  # in a drawing
 Z_95 = 1.959964  # two-sided 95 %
 Z_95_ONE_SIDED = 1.644854
+_UNSHOWN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tabs and line ends
+    r"\u202a-\u202e\u2066-\u2069\ud800-\udfff]"  # of direction; halves of characters
+)
 
 
 @dataclass(frozen=True)
@@ -339,12 +344,12 @@ def percent(share: float) -> str:
 
 
 def as_text(label: object) -> str:
-    """Return a label as text a page can hold: what is not a character becomes U+FFFD."""
-    text = str(label)
-    return "".join(
-        "\ufffd" if (ord(c) < 32 and c not in "\t\n") or 0xD800 <= ord(c) < 0xE000 else c
-        for c in text
-    )
+    """Return a label as text that a page can hold and that turns nothing around.
+
+    U+FFFD takes the place of control characters, of those that change the direction of the text
+    after them, and of what is not a character.
+    """
+    return _UNSHOWN.sub("\ufffd", str(label))
 
 
 def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
