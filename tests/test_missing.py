@@ -261,6 +261,38 @@ def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
         RobustEstimator(alarm, missing_is_evidence=True, place="stream").fit(holed)
 
 
+@pytest.fixture(scope="module")
+def vanishing():
+    """A state, and a pair of states, that only bad rows have; some of all values are missing."""
+    network = random_network("graph", 14, 40, random_state=3)
+    pair = [network.nodes.index(node) for node in network.parents["X9"]]
+    rows = sample(network, 5_000, 1)
+    rows[(rows[:, pair] == 0).all(axis=1), pair[0]] = 1
+    rows[:, 0] = 1
+    rows[:400] = sample(random_network("graph", 14, 40, random_state=9), 400, 2)
+    rows[:400, [0, *pair]] = 0
+    return network, with_holes(rows, 0.15)
+
+
+@pytest.mark.parametrize("settings", [{}, {"on_missing": "observed"}, {"place": "stream"}])
+def test_vanishing_groups_count_recorded_rows_not_inferred_ones(vanishing, settings, tmp_path):
+    network, rows = vanishing
+    table = rows
+    if "place" in settings:
+        table = tmp_path / "rows.parquet"
+        pq.write_table(pa.Table.from_pandas(as_frame(network, rows)), table)
+    fit = RobustEstimator(network, random_state=0, **settings).fit(table)
+    groups = {tuple(group.states): group for group in fit.vanishing_}
+    assert {("X0",), network.parents["X9"]} <= set(groups)
+    for nodes, group in groups.items():
+        columns = [network.nodes.index(node) for node in nodes]
+        has_it = (rows[:, columns] == [int(state) for state in group.states.values()]).all(axis=1)
+        assert group.n_rows == pytest.approx(has_it.sum(), rel=1e-6)
+        assert group.n_trusted == pytest.approx(fit.row_weights_[has_it].sum(), rel=1e-5)
+    fit.save(tmp_path / "model.json")
+    assert RobustEstimator.load(tmp_path / "model.json").vanishing_ == fit.vanishing_
+
+
 # --- everywhere -----------------------------------------------------------------------------------
 
 

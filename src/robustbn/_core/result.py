@@ -213,6 +213,22 @@ class Inferred:
 
 
 @dataclass(frozen=True, eq=False)
+class Recorded:
+    """Weight of the rows that record a state, or all states of a configuration.
+
+    A row in which a value is missing counts wherever its other values are enough to tell.
+
+    Parameters
+    ----------
+    states : of all rows, and of the trusted ones, for each state of each node; shape (S, 2).
+    configurations : the same for each configuration; shape (m, 2).
+    """
+
+    states: Vector
+    configurations: Vector
+
+
+@dataclass(frozen=True, eq=False)
 class RobustFit:
     """What a robust fit found.
 
@@ -228,6 +244,7 @@ class RobustFit:
     misfit : how well the network fits; None if it was taken for exact.
     inferred : what was inferred of values that are missing; None if nothing was.
     repetition : how rows are repeated; None if that changes nothing.
+    recorded : how many rows record each state; None if the counts say it: no value is missing.
     """
 
     counts: Vector
@@ -243,6 +260,7 @@ class RobustFit:
     misfit: Misfit | None = None
     inferred: Inferred | None = None
     repetition: Repetition | None = None
+    recorded: Recorded | None = None
 
     @property
     def effect(self) -> float:

@@ -11,7 +11,7 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import Data, Rows, RowVector, Survey
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
-from robustbn._learn.filling import Complete, complete_fit
+from robustbn._learn.filling import Complete, complete_fit, count_recorded
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
 from robustbn._learn.multiplicity import heed_design
@@ -97,6 +97,7 @@ def fit_robustly(
         + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors)),
         misfit=verdict.misfit,
         repetition=verdict.repetition,
+        recorded=count_recorded(survey, verdict.model, judged.trust, sample_weight),
     )
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)

@@ -24,7 +24,7 @@ from robustbn._core.protocols import RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.version import __version__
 from robustbn._learn.conductor import fit_robustly
-from robustbn._learn.filling import Complete, complete_fit
+from robustbn._learn.filling import Complete, complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known
 from robustbn._learn.origins import choose_runs
 from robustbn._networks.json import to_text
@@ -102,6 +102,8 @@ def fit_in_memory(
             trust = fit.weights
             holes = gather_holes(network, table.codes, trust, config.kernels, config.n_threads)
             fit = complete_fit(fit, data, holes, None, complete)
+        survey = data.survey(None, len(table), config.seed)
+        fit = replace(fit, recorded=count_recorded(survey, fit.model, fit.weights, None))
     elif weights is None or weights.all():
         known = _known(network, table.codes, sides, config)
         fit, _ = fit_robustly(network, data, weights, config, watch.round, known, complete)

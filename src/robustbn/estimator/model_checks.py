@@ -118,6 +118,7 @@ KINDS_OF_PARTS: Mapping[str, tuple[type, ...]] = {
     "fit.rounds": (list,),
     "fit.misfit": (dict, type(None)),
     "fit.inferred": (dict, type(None)),
+    "fit.recorded": (dict, type(None)),
     "fit.causes": (list,),
 }
 

@@ -33,8 +33,9 @@ from robustbn._core.documents import (
 )
 from robustbn._core.elsewhere import name_of
 from robustbn._core.kinds import Cause
+from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, RobustFit
+from robustbn._core.result import Inferred, Recorded, RobustFit
 from robustbn._core.version import __version__
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
@@ -181,6 +182,7 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
         "status": fit.status,
         "misfit": describe_misfit(fit.misfit),
         "inferred": describe_inferred(fit.inferred),
+        "recorded": None if fit.recorded is None else asdict(fit.recorded),
     }
 
 
@@ -207,9 +209,20 @@ def build_fit(
             status=str(document["status"]),
             misfit=build_misfit(document.get("misfit")),
             inferred=build_inferred(document.get("inferred"), layout),
+            recorded=_build_recorded(document.get("recorded"), layout),
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain
+
+
+def _build_recorded(document: Any, layout: Layout) -> Recorded | None:
+    """Return how many rows record each state; None where no value is missing."""
+    if document is None:
+        return None
+    sizes = {"states": sum(layout.cards), "configurations": layout.n_configurations}
+    return Recorded(
+        **{name: read_array(document[name], (n, 2), name, low=0.0) for name, n in sizes.items()}
+    )
 
 
 def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit) -> FoundKinds:

@@ -439,7 +439,7 @@ class RobustEstimator(ShownEstimator):
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
         self.misfit_, self.inferred_ = fit.misfit, fit.inferred
-        self.vanishing_ = find_vanishing(network, fit.counts, fit.plain_counts)
+        self.vanishing_ = find_vanishing(network, fit)
         if self.vanishing_:
             named = "; ".join(str(group) for group in self.vanishing_[:3])
             self.status_ += f" Look at them before you believe that: {named}."
