@@ -225,15 +225,20 @@ def _build_recorded(document: Any, layout: Layout) -> Recorded | None:
     )
 
 
-def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit) -> FoundKinds:
-    """Return the kinds of bad rows, without examples; files of old tell no causes."""
+def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit, n_rows: int) -> FoundKinds:
+    """Return the kinds of bad rows, without examples; files of old tell no causes.
+
+    Parameters
+    ----------
+    n_rows : of the table.
+    """
     shape = (network.n_cells, fit.kind_counts.shape[1] + 1)
-    counts = np.hstack([fit.kind_counts, np.zeros((shape[0], 1))])
+    counts = np.hstack([fit.kind_counts, np.zeros((shape[0], 1))]) * (n_rows / fit.n_rows)
     with explaining("fit"):
         if document.get("found_counts") is not None:
             counts = read_array(document["found_counts"], shape, "found_counts", low=0.0)
         causes = [_build_cause(each, network) for each in document.get("causes", ())]
-    return describe_found(network, fit, counts, causes)
+    return describe_found(network, fit, counts, n_rows, causes)
 
 
 def _build_cause(document: Any, network: BayesianNetwork) -> Cause | None:

@@ -69,7 +69,8 @@ class ShownEstimator(TableEstimator):
         network = self._fitted()
         if self._found is None:
             origins = None if self._aside.counted else self._find_origins_of
-            self._found = find_kinds(network, self._fit, self._judged, self._load_codes, origins)
+            n = self.reading_.n_rows
+            self._found = find_kinds(network, self._fit, self._judged, n, self._load_codes, origins)
         return self._found
 
     def _find_origins_of(self, numbers: NDArray[np.int64], belongs: Vector) -> list[Origin]:
