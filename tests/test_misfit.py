@@ -26,6 +26,7 @@ from robustbn._learn import misfit
 from robustbn._learn.edges import add_edge, tell_by_edge
 from robustbn._learn.judgement import accept
 from robustbn._learn.leftovers import chi2_tail, find_leftovers
+from robustbn._learn.places import Watch
 from robustbn._learn.study import Study
 from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
 from robustbn._rows.memory import RowsInMemory, load_rows
@@ -303,6 +304,21 @@ def test_components_that_stand_out_are_bad_and_natural_ones_are_not():
 def test_half_of_the_rows_are_never_bad():
     standings, shares = np.array([5.0, 4.0]), np.array([0.4, 0.3])
     assert not accept(standings, shares, True, TUNING).all()
+
+
+def test_the_last_round_shows_what_is_distrusted_in_history_progress_and_page(drawn):
+    structure, rows = drawn
+    dirty, _ = plant(rows[:6000], structure, "stuck")
+    told = []
+    fit = RobustEstimator(structure, random_state=0)._learn_from(dirty, watch=Watch(told.append))
+    assert not fit.misfit_.is_exact
+    assert fit.contamination_ > 0.07
+    last = fit.history_[-1]
+    assert last.removed == pytest.approx(fit.contamination_, abs=1e-6)
+    assert last.n_kinds == len(fit.kinds_) == 1
+    assert last.action == "took 1 of 6 components for bad rows"
+    assert told[-1] == last
+    assert f"The last one distrusts {100 * last.removed:.1f}" in fit.report()
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def _judge_components(
     Rows that appear too often are distrusted only if the caller says so.
     """
     search, sample = described.search, study.sample(chosen, study.unweighed())
-    population = search.population
+    population, started_at = search.population, time.perf_counter()
     model = replace(population.model, is_bad=described.is_bad)
     if study.config.copies == "distrust":
         n = sum_weights(study.given)
@@ -200,10 +200,18 @@ def _judge_components(
     stopped, standing_out = "", described.share_standing_out
     if standing_out > described.shares[described.is_bad].sum():
         stopped = f"because {standing_out:.1%} stand out and {study.config.ceiling:.0%} may go"
+    trusted = float(sample.base @ model.weigh(sample.rows))
+    done = replace(
+        _note(sample, search, len(described.rounds), time.perf_counter() - started_at),
+        action=f"took {model.n_kinds} of {model.n_others} components for bad rows",
+        removed=max(0.0, 1 - trusted / sample.n_given),
+        n_kinds=model.n_kinds,
+    )
+    sample.tell(done)
     return Verdict(
         model=model,
         kind_counts=counts[:, 1:][:, described.is_bad] * scale,
-        rounds=described.rounds,
+        rounds=(*described.rounds, done),
         top=search.tops[-1],
         threshold=search.limits[-1],
         stopped=stopped,
