@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.even import is_even
-from robustbn._core.expansion import log_probabilities, normalise_counts
+from robustbn._core.expansion import drop_rounding, log_probabilities, normalise_counts
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
@@ -71,7 +71,8 @@ def complete_fit(
     holes : what the trusted rows ask.
     weights : of the rows, as they were given.
     """
-    trusted = complete(fit.counts, holes)
+    shown = drop_rounding(holes.layout, fit.counts, fit.plain_counts)
+    trusted = complete(shown, holes)
     plain = trusted
     if fit.removed > 0:
         everything = data.judge(_trust_all, weights, gathers=True)
@@ -80,7 +81,7 @@ def complete_fit(
         fit,
         counts=trusted.counts,
         plain_counts=plain.counts,
-        inferred=describe_completion(trusted, fit.counts),
+        inferred=describe_completion(trusted, shown),
     )
 
 

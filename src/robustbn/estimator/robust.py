@@ -6,15 +6,16 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.expansion import normalise_counts, standard_errors
+from robustbn._core.expansion import drop_rounding, normalise_counts, standard_errors
 from robustbn._core.judged import DOUBT
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import RobustFit, Shift
@@ -31,7 +32,7 @@ from robustbn._learn.places import (
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.place import find_place
 from robustbn._show.words import describe_repeats, find_vanishing, say_few_rows
-from robustbn._tables.coded import Table, as_sides, as_weights
+from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
 from robustbn.estimator.telling import tell_part, tell_round
@@ -131,8 +132,6 @@ class RobustEstimator(ShownEstimator):
         "weights_to": "streaming__weights_to",
     }
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
-    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
-    _sides: NDArray[np.int8] | None = None  # of those that are known
 
     @understand_earlier
     def __init__(
@@ -403,21 +402,10 @@ class RobustEstimator(ShownEstimator):
         new._store(network.with_cpts(None), found)
         return new
 
-    def _encode_again(self, X: Any) -> Table:
-        """Return the rows of `fit` as codes; refuse others, and rows whose weights are lost."""
-        table, n = self._encode(X, has_context=True), self.reading_.n_rows
-        if len(table) != n:
-            raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
-        if self._weights is None and not np.isclose(self._fit.n_rows, n):
-            raise NotFittedError(
-                "The rows of this fit were weighted, and their weights are not at hand: fit again, "
-                "and call trust then."
-            )
-        return table
-
     def _store(self, network: BayesianNetwork, found: Fitted) -> None:
         """Set the tables, and what is known of the rows."""
         fit, judged = found.fit, found.judged
+        fit = replace(fit, counts=drop_rounding(network.layout, fit.counts, fit.plain_counts))
         self._fit, self._judged = fit, judged
         pseudo_counts = self._pseudo_counts(network)
         q = normalise_counts(network.layout, fit.counts, pseudo_counts)
