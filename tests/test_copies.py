@@ -242,6 +242,21 @@ def test_a_checkpoint_keeps_what_was_made_of_copies():
         assert again.repetition == repetition
 
 
+def test_copies_are_distrusted_if_so_asked_where_the_network_does_not_fit_too():
+    parents = {node: ALARM.parents[node][: 1 + k % 3] for k, node in enumerate(ALARM.nodes)}
+    thinned = robustbn.BayesianNetwork(parents, ALARM.states)
+    rows = GOOD[:6000].copy()
+    rows[:400] = rows[400:410].repeat(40, axis=0)
+    fits = {copies: fit(rows, thinned, copies=copies) for copies in ("auto", "distrust")}
+    assert not any(each.misfit_.is_exact for each in fits.values())
+    assert fits["auto"].repeats_ == []
+    asked = fits["distrust"]
+    assert asked.repeats_[0].seen >= 41
+    assert asked.row_weights_[:400].mean() < 0.5
+    assert asked.row_weights_[410:].mean() > 0.97
+    assert 0.03 < asked.contamination_ < 0.09
+
+
 def test_verification_takes_copies_into_account():
     rows = GOOD[resample(N_ROWS)]
     assert fit(rows, verify=True).contamination_ < 1e-6

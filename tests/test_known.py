@@ -185,6 +185,61 @@ def test_only_kinds_that_there_are_can_be_trusted(fitted, tmp_path):
         RobustEstimator.load(tmp_path / "model.json").trust([1])
 
 
+@pytest.fixture(scope="module")
+def small():
+    """Rows of a tree, a tenth of them of another population."""
+    network = random_network("tree", 30, random_state=0)
+    return network, *corrupt(sample(network, 5_000, 0), network, "product", 0.1, random_state=0)
+
+
+@pytest.mark.parametrize("gives_rows", [False, True])
+def test_trusting_a_kind_of_weighted_rows_keeps_to_one_unit(small, gives_rows):
+    network, rows, is_bad = small
+    weights = np.where(is_bad, 3.0, 2.0)
+    fit = RobustEstimator(network, random_state=0).fit(rows, sample_weight=weights)
+    trusted = fit.trust([1], rows if gives_rows else None)
+    assert trusted._fit.n_rows == pytest.approx(weights.sum())
+    assert trusted.contamination_ < 1e-3
+    counted = normalise_counts(network.layout, fit._fit.plain_counts)
+    assert trusted.network_.probabilities == pytest.approx(counted, abs=1e-3)
+    assert trusted.status_.startswith(("No row stands out", f"{trusted.contamination_:.2%}"))
+
+
+def test_the_share_of_a_kind_does_not_depend_on_what_rows_weigh(small):
+    network, rows, _ = small
+    (alone,) = RobustEstimator(network, random_state=0).fit(rows).kinds_
+    weighed = RobustEstimator(network, random_state=0).fit(rows, sample_weight=[2.0] * len(rows))
+    (kind,) = weighed.kinds_
+    assert kind.share == pytest.approx(alone.share)
+    assert kind.n_rows == pytest.approx(alone.n_rows)
+    for cell, expected in zip(kind.moved, alone.moved, strict=True):
+        assert cell.with_kind == pytest.approx(expected.with_kind)
+
+
+def test_trusting_a_kind_does_not_forget_known_rows(small):
+    network, rows, is_bad = small
+    known = np.zeros(len(rows), int)
+    known[np.flatnonzero(is_bad)[:2]] = -1
+    known[np.flatnonzero(~is_bad)[:2]] = -1
+    fit = fit_known(network, rows, known)
+    trusted = fit.trust([1], rows)
+    assert (trusted.row_weights_[known < 0] == 0).all()
+    assert (trusted.row_weights_[known == 0] > 0.999).all()
+    assert trusted._fit.n_trusted == pytest.approx(len(rows) - 4, abs=0.1)
+    with pytest.raises(NotFittedError, match=r"trust\(kinds, X\) with the rows of fit"):
+        fit.trust([1])
+
+
+def test_a_kind_is_trusted_with_the_rows_of_the_fit_and_no_others(small, tmp_path):
+    network, rows, _ = small
+    fit = RobustEstimator(network, random_state=0).fit(rows, sample_weight=[2.0] * len(rows))
+    with pytest.raises(DataError, match="the 5,000 rows of fit; found 100"):
+        fit.trust([1], rows[:100])
+    fit.save(tmp_path / "model.json")
+    with pytest.raises(NotFittedError, match="weights are not at hand"):
+        RobustEstimator.load(tmp_path / "model.json").trust([1], rows)
+
+
 # --- asking ---------------------------------------------------------------------------------------
 
 

@@ -377,6 +377,14 @@ def test_a_kind_must_gain_and_be_clear():
         assert explain_bad_rows(found, state) is state
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_as_many_rounds_explain_rows_as_tuning_allows(most):
+    found, _ = draw_sample("product", kind_rounds=most)
+    after = explain_bad_rows(found, begin(found))
+    assert after.n_explained == after.model.n_kinds == most
+    assert [r.action for r in after.rounds[1:]] == ["explained bad rows"] * most
+
+
 def test_rounds_go_on_from_a_model_that_was_learned_before():
     found, _ = draw_sample("product")
     first = explain_bad_rows(found, begin(found))

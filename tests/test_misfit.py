@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,17 @@ from robustbn import (
     sample,
     total_variation,
 )
+from robustbn._core.config import RobustConfig
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.tuning import TUNING
+from robustbn._learn import misfit
 from robustbn._learn.edges import add_edge, tell_by_edge
 from robustbn._learn.judgement import accept
 from robustbn._learn.leftovers import chi2_tail, find_leftovers
+from robustbn._learn.places import Watch
+from robustbn._learn.study import Study
 from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
-from robustbn._rows.memory import load_rows
+from robustbn._rows.memory import RowsInMemory, load_rows
 from robustbn.adversary import corrupt
 from robustbn.exceptions import ConvergenceWarning, NetworkError, NotFittedError
 
@@ -299,6 +304,45 @@ def test_components_that_stand_out_are_bad_and_natural_ones_are_not():
 def test_half_of_the_rows_are_never_bad():
     standings, shares = np.array([5.0, 4.0]), np.array([0.4, 0.3])
     assert not accept(standings, shares, True, TUNING).all()
+
+
+def test_the_last_round_shows_what_is_distrusted_in_history_progress_and_page(drawn):
+    structure, rows = drawn
+    dirty, _ = plant(rows[:6000], structure, "stuck")
+    told = []
+    fit = RobustEstimator(structure, random_state=0)._learn_from(dirty, watch=Watch(told.append))
+    assert not fit.misfit_.is_exact
+    assert fit.contamination_ > 0.07
+    last = fit.history_[-1]
+    assert last.removed == pytest.approx(fit.contamination_, abs=1e-6)
+    assert last.n_kinds == len(fit.kinds_) == 1
+    assert last.action == "took 1 of 6 components for bad rows"
+    assert told[-1] == last
+    assert f"The last one distrusts {100 * last.removed:.1f}" in fit.report()
+
+
+@pytest.mark.parametrize(
+    ("standings", "spoilt", "by_edge", "kept"),
+    [
+        ([5, 4, 3, 0.05, 0.04, 0.03], [], [0], [1]),  # an edge explains the first; the third is cut
+        ([5, 0.02, 0.03, 0.01, 0.2, 0.04], [3, 4], [], [0, 4]),  # two are spoilt; one is cut
+    ],
+)
+def test_where_more_stands_out_than_may_go_the_judgement_is_cut_and_not_made_anew(
+    drawn, monkeypatch, standings, spoilt, by_edge, kept
+):
+    structure, rows = drawn
+    dirty, _ = plant(rows[:6000], structure, "stuck")
+    of = {"find_spoilt": spoilt, "is_no_kind": by_edge}
+    monkeypatch.setattr(misfit, "find_standings", lambda *_: np.array(standings, float))
+    for name, which in of.items():
+        monkeypatch.setattr(misfit, name, lambda *_, which=which: np.isin(np.arange(6), which))
+    config = RobustConfig(0.06, tuning=replace(TUNING, edge_small=100))
+    survey = RowsInMemory(structure, dirty).survey(None, len(dirty), 0)
+    study = Study.of(structure, survey, None, config, lambda _: None)
+    found = misfit.describe_rows(study, study.find_copies(), study.choose(len(dirty)))
+    assert np.flatnonzero(found.is_bad).tolist() == kept
+    assert found.shares[kept].sum() < 0.12 < found.share_standing_out
 
 
 # --- groups that would vanish ---------------------------------------------------------------------

@@ -30,7 +30,7 @@ from robustbn._rows.holes import gather
 from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
 from robustbn.cli import main
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, NotFittedError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning"),
@@ -261,11 +261,34 @@ def test_other_methods_keep_rows_with_holes(alarm, dirty):
     assert fit.row_weights_[is_bad].mean() < fit.row_weights_[~is_bad].mean()
 
 
-def test_a_kind_is_trusted_with_and_without_its_rows(alarm, dirty, fitted):
-    counted = MaximumLikelihoodEstimator(alarm, **SMOOTH).fit(dirty[0]).network_
-    exactly, about = fitted.trust([1], dirty[0]), fitted.trust([1])
-    assert float(total_variation(counted, exactly.network_, random_state=0)) < 0.02
-    assert float(total_variation(counted, about.network_, random_state=0)) < 0.05
+def test_trusting_a_kind_infers_missing_values_again(alarm, dirty, fitted):
+    counted = MaximumLikelihoodEstimator(alarm, **SMOOTH).fit(dirty[0])
+    trusted = fitted.trust([1], dirty[0])
+    assert trusted.contamination_ < 1e-6
+    assert trusted.network_.probabilities == pytest.approx(counted.network_.probabilities, abs=1e-6)
+    np.testing.assert_allclose(trusted.inferred_.missing, counted.inferred_.missing, atol=1e-6)
+    np.testing.assert_allclose(
+        trusted.inferred_.observed_counts, counted.inferred_.observed_counts, rtol=1e-6
+    )
+    with pytest.raises(NotFittedError, match=r"rows that miss values .* call trust\(kinds, X\)"):
+        fitted.trust([1])
+
+
+def test_the_command_line_infers_missing_values_again_for_a_trusted_kind(tmp_path):
+    network = random_network("tree", 30, random_state=0)
+    rows, _ = corrupt(sample(network, 3_000, 0), network, "product", 0.1, random_state=0)
+    network.write(tmp_path / "net.bif")
+    as_frame(network, with_holes(rows, 0.1)).to_csv(tmp_path / "rows.csv", index=False)
+    command = ["fit", str(tmp_path / "net.bif"), str(tmp_path / "rows.csv"), "--trust-kind", "1"]
+    done = CliRunner().invoke(main, [*command, "--json", "--quiet", "--seed", "0"])
+    assert json.loads(done.stdout)["contamination"] < 1e-6
+    assert max(node["moved"] for node in json.loads(done.stdout)["moved"]) < 1e-9
+
+
+def test_a_table_that_was_read_is_taken_by_a_fit_in_which_missing_is_a_state(alarm, rows):
+    table = read_table(with_holes(rows[:500], 0.1), alarm, on_missing="state")
+    fit = RobustEstimator(alarm, on_missing="state", random_state=0).fit(table)
+    np.testing.assert_array_equal(fit.weights(table), fit.row_weights_)
 
 
 def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
@@ -285,6 +308,38 @@ def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
     assert "is missing" in " ".join(asked.rows()["why"].head(2000))
     with pytest.raises(ValueError, match="is for rows in memory"):
         RobustEstimator(alarm, missing_is_evidence=True, place="stream").fit(holed)
+
+
+@pytest.fixture(scope="module")
+def vanishing():
+    """A state, and a pair of states, that only bad rows have; some of all values are missing."""
+    network = random_network("graph", 14, 40, random_state=3)
+    pair = [network.nodes.index(node) for node in network.parents["X9"]]
+    rows = sample(network, 5_000, 1)
+    rows[(rows[:, pair] == 0).all(axis=1), pair[0]] = 1
+    rows[:, 0] = 1
+    rows[:400] = sample(random_network("graph", 14, 40, random_state=9), 400, 2)
+    rows[:400, [0, *pair]] = 0
+    return network, with_holes(rows, 0.15)
+
+
+@pytest.mark.parametrize("settings", [{}, {"on_missing": "observed"}, {"place": "stream"}])
+def test_vanishing_groups_count_recorded_rows_not_inferred_ones(vanishing, settings, tmp_path):
+    network, rows = vanishing
+    table = rows
+    if "place" in settings:
+        table = tmp_path / "rows.parquet"
+        pq.write_table(pa.Table.from_pandas(as_frame(network, rows)), table)
+    fit = RobustEstimator(network, random_state=0, **settings).fit(table)
+    groups = {tuple(group.states): group for group in fit.vanishing_}
+    assert {("X0",), network.parents["X9"]} <= set(groups)
+    for nodes, group in groups.items():
+        columns = [network.nodes.index(node) for node in nodes]
+        has_it = (rows[:, columns] == [int(state) for state in group.states.values()]).all(axis=1)
+        assert group.n_rows == pytest.approx(has_it.sum(), rel=1e-6)
+        assert group.n_trusted == pytest.approx(fit.row_weights_[has_it].sum(), rel=1e-5)
+    fit.save(tmp_path / "model.json")
+    assert RobustEstimator.load(tmp_path / "model.json").vanishing_ == fit.vanishing_
 
 
 # --- everywhere -----------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from robustbn import (
     sample,
     total_variation,
 )
+from robustbn._core.expansion import drop_rounding
+from robustbn._rows.memory import load_rows
 from robustbn._show.fitted import build_report
 from robustbn.adversary import KINDS, corrupt
 from robustbn.exceptions import (
@@ -624,6 +626,38 @@ def test_wrong_adversaries_are_refused():
         corrupt(X, net, "product", 10)
     with pytest.raises(ValueError, match="Unknown mode"):
         corrupt(X, net, "product", 0.1, mode="x")
+
+
+def test_a_configuration_that_only_distrusted_rows_show_is_unseen_by_either_kernels():
+    alarm = example_network("alarm")
+    rows, is_bad = corrupt(sample(alarm, 20_000, 0), alarm, "product", 0.1, random_state=0)
+    fits = {}
+    for kernels in ("native", "numpy"):
+        with pytest.warns(UnseenConfigurationWarning):
+            fits[kernels] = RobustEstimator(alarm, random_state=0, kernels=kernels).fit(rows)
+    native, numpy = fits.values()
+    np.testing.assert_allclose(native.network_.probabilities, numpy.network_.probabilities, 0, 1e-3)
+    assert native.unseen_configurations_ == numpy.unseen_configurations_
+    layout = alarm.layout
+    good, plain = (
+        layout.sum_configurations(load_rows(alarm, some).count()) for some in (rows[~is_bad], rows)
+    )
+    trusted = layout.sum_configurations(numpy.counts_)
+    only_bad = (good == 0) & (plain > 100)
+    assert only_bad.any()
+    assert (trusted[only_bad] == 0).all()
+    assert (trusted[good > 0] > 0.1).all()
+
+
+@pytest.mark.parametrize(("trust", "is_seen"), [(3e-8, False), (1e-3, True)])
+def test_below_a_rounding_of_trust_a_configuration_is_unseen(trust, is_seen):
+    pair = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["0", "1"], "b": ["0", "1"]})
+    plain = np.array([90.0, 10.0, 80.0, 10.0, 9.0, 1.0])
+    for scale in (1e-9, 1.0, 1e9):  # of weights
+        counts = scale * plain * np.array([1.0, trust, 1.0, 1.0, trust, trust])
+        kept = drop_rounding(pair.layout, counts, scale * plain)
+        np.testing.assert_array_equal(kept[:4], counts[:4])
+        np.testing.assert_array_equal(kept[4:], counts[4:] if is_seen else 0.0)
 
 
 def test_unseen_configurations_are_still_told():

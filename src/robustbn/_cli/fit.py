@@ -408,8 +408,8 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         try:
             watch = Watch(tell, tell_part)
             estimator._learn_from(table, known=known, reading=job.config, watch=watch)
-            kinds = options["trust_kinds"]
-            return estimator.trust(kinds) if kinds else estimator
+            kinds, rows = options["trust_kinds"], None if table is job.table_path else table
+            return estimator.trust(kinds, rows) if kinds else estimator
         except RobustBNError:
             raise
         except ValueError as error:  # settings that do not go together

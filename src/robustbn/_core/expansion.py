@@ -12,6 +12,8 @@ from robustbn._core.moments import PairMemory
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.tuning import TUNING
 
+ROUNDING_OF_TRUST = float(np.finfo(np.float32).eps)
+
 
 def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | float = 0.0) -> Vector:
     """Return `q[k, v] = (C[k, v] + A[k, v]) / sum over v of (C[k, v] + A[k, v])`; shape (M,).
@@ -24,6 +26,21 @@ def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | flo
     tables = np.empty_like(smoothed, float)
     tables.T[:] = 1.0 / layout.config_cards[layout.config_of_cell]
     return np.divide(smoothed, total, out=tables, where=total > 0)
+
+
+def drop_rounding(layout: Layout, counts: Vector, plain_counts: Vector) -> Vector:
+    """Return counts of trusted rows, 0 in configurations of which only rounding is left; (M,).
+
+    The trust in a row is a number of single precision: what is left of rows that are all distrusted
+    is below its rounding, and says nothing of a table.
+
+    Parameters
+    ----------
+    plain_counts : the same with every row trusted.
+    """
+    trusted, plain = (layout.sum_configurations(each) for each in (counts, plain_counts))
+    is_seen = trusted > ROUNDING_OF_TRUST * plain
+    return np.where(is_seen[layout.config_of_cell], counts, 0.0)
 
 
 def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:

@@ -213,6 +213,22 @@ class Inferred:
 
 
 @dataclass(frozen=True, eq=False)
+class Recorded:
+    """Weight of the rows that record a state, or all states of a configuration.
+
+    A row in which a value is missing counts wherever its other values are enough to tell.
+
+    Parameters
+    ----------
+    states : of all rows, and of the trusted ones, for each state of each node; shape (S, 2).
+    configurations : the same for each configuration; shape (m, 2).
+    """
+
+    states: Vector
+    configurations: Vector
+
+
+@dataclass(frozen=True, eq=False)
 class RobustFit:
     """What a robust fit found.
 
@@ -229,6 +245,7 @@ class RobustFit:
     inferred : what was inferred of values that are missing; None if nothing was.
     repetition : how rows are repeated; None if that changes nothing.
     unit : weight that stands for one row.
+    recorded : how many rows record each state; None if the counts say it: no value is missing.
     """
 
     counts: Vector
@@ -245,6 +262,7 @@ class RobustFit:
     inferred: Inferred | None = None
     repetition: Repetition | None = None
     unit: float = 1.0
+    recorded: Recorded | None = None
 
     @property
     def counts_in_rows(self) -> Vector:

@@ -267,6 +267,9 @@ class TableEstimator(Settings):
             )
         config = self.reading_.config
         config = config if has_context else replace(config, context=())
+        given = self._given_network() if config.on_missing == "state" else None
+        if isinstance(X, Table) and given is not None and X.states == given.states:
+            X = with_missing_states(given, X)[1]  # as it was before the fit
         table = encode_table(X, network, config, is_later=True)
         return with_missing_nodes(network, table, columns)[1] if columns else table
 

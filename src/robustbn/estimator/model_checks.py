@@ -138,6 +138,7 @@ KINDS_OF_PARTS: Mapping[str, tuple[type, ...]] = {
     "fit.misfit": (dict, type(None)),
     "fit.inferred": (dict, type(None)),
     "fit.repetition": (dict, type(None)),
+    "fit.recorded": (dict, type(None)),
     "fit.causes": (list,),
 }
 

@@ -35,8 +35,9 @@ from robustbn._core.documents import (
 )
 from robustbn._core.elsewhere import name_of
 from robustbn._core.kinds import Cause
+from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, RobustFit
+from robustbn._core.result import Inferred, Recorded, RobustFit
 from robustbn._core.version import __version__
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
@@ -185,6 +186,7 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
         "misfit": describe_misfit(fit.misfit),
         "inferred": describe_inferred(fit.inferred),
         "repetition": describe_repetition(fit.repetition),
+        "recorded": None if fit.recorded is None else asdict(fit.recorded),
     }
 
 
@@ -213,20 +215,36 @@ def build_fit(
             misfit=build_misfit(document.get("misfit")),
             inferred=build_inferred(document.get("inferred"), layout),
             repetition=build_repetition(document.get("repetition")),
+            recorded=_build_recorded(document.get("recorded"), layout),
         )
         plain = read_array(document["plain_probabilities"], (m,), "plain_probabilities", low=0.0)
     return fit, plain
 
 
-def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit) -> FoundKinds:
-    """Return the kinds of bad rows, without examples; files of old tell no causes."""
+def _build_recorded(document: Any, layout: Layout) -> Recorded | None:
+    """Return how many rows record each state; None where no value is missing."""
+    if document is None:
+        return None
+    sizes = {"states": sum(layout.cards), "configurations": layout.n_configurations}
+    return Recorded(
+        **{name: read_array(document[name], (n, 2), name, low=0.0) for name, n in sizes.items()}
+    )
+
+
+def build_kinds(document: Any, network: BayesianNetwork, fit: RobustFit, n_rows: int) -> FoundKinds:
+    """Return the kinds of bad rows, without examples; files of old tell no causes.
+
+    Parameters
+    ----------
+    n_rows : of the table.
+    """
     shape = (network.n_cells, fit.kind_counts.shape[1] + 1)
-    counts = np.hstack([fit.kind_counts, np.zeros((shape[0], 1))])
+    counts = np.hstack([fit.kind_counts, np.zeros((shape[0], 1))]) * (n_rows / fit.n_rows)
     with explaining("fit"):
         if document.get("found_counts") is not None:
             counts = read_array(document["found_counts"], shape, "found_counts", low=0.0)
         causes = [_build_cause(each, network) for each in document.get("causes", ())]
-    return describe_found(network, fit, counts, causes)
+    return describe_found(network, fit, counts, n_rows, causes)
 
 
 def _build_cause(document: Any, network: BayesianNetwork) -> Cause | None:

@@ -21,12 +21,12 @@ from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
-from robustbn._tables.coded import some
+from robustbn._tables.coded import Table, some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.kinds import FoundKinds, find_kinds
-from robustbn.exceptions import ContextWarning, NotFittedError, SettingError
+from robustbn.exceptions import ContextWarning, DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class ShownEstimator(TableEstimator):
     _leftovers: tuple[JudgedRows, float, list[Leftover]]
     _aside: Aside = Aside()  # of a model from a file, whose rows are not at hand
     _found: FoundKinds | None = None  # once it was asked for
+    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
+    _sides: NDArray[np.int8] | None = None  # of those that are known
 
     @property
     def kinds_(self) -> list[BadKind]:
@@ -69,7 +71,8 @@ class ShownEstimator(TableEstimator):
         network = self._fitted()
         if self._found is None:
             origins = None if self._aside.counted else self._find_origins_of
-            self._found = find_kinds(network, self._fit, self._judged, self._load_codes, origins)
+            n = self.reading_.n_rows
+            self._found = find_kinds(network, self._fit, self._judged, n, self._load_codes, origins)
         return self._found
 
     def _find_origins_of(self, numbers: NDArray[np.int64], belongs: Vector) -> list[Origin]:
@@ -128,6 +131,18 @@ class ShownEstimator(TableEstimator):
             "why": why,
         }
         return beside(names, columns), reading.kind
+
+    def _encode_again(self, X: Any) -> Table:
+        """Return the rows of `fit` as codes; refuse others, and rows whose weights are lost."""
+        table, n = self._encode(X, has_context=True), self.reading_.n_rows
+        if len(table) != n:
+            raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
+        if self._weights is None and not np.isclose(self._fit.n_rows, n):
+            raise NotFittedError(
+                "The rows of this fit were weighted, and their weights are not at hand: fit again, "
+                "and call trust then."
+            )
+        return table
 
     def _name_kinds(self, codes: Codes) -> list[str]:
         """Return the cause of the kind that each row is most like, to be put before its reason."""

@@ -250,7 +250,7 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
     real = f"If they are real, take kind {kind.number} for good rows; nothing is learned again."
     return [
         Action(said + where, *ask, kind=kind.number),
-        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust(kinds=[{kind.number}])"),
+        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust([{kind.number}], table)"),
     ]
 
 
