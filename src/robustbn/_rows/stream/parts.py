@@ -17,11 +17,11 @@ from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
 from robustbn._tables.columns import find_columns
 from robustbn._tables.encode import Tally
+from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.table import (
     code_block,
     dtype_of_codes,
-    fix_edges,
     follow_network,
     make_coders,
 )
@@ -203,7 +203,8 @@ def open_stream(
         )
         config = fix_edges(together, network, range(network.n_nodes), config)
     sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
-    ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
+    used = set(find_columns(first, network, config))
+    ignored = tuple(n for k, n in enumerate(first.names or ()) if k not in used)
     left_out = dict(skipped)
     return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, left_out, plan)
 
