@@ -6,11 +6,13 @@ Arrow keep their columns and types. One stretch of rows is held at a time.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from robustbn._core.protocols import RowVector
 
 TRUST_COLUMN = "robustbn_trust"
+LINES_AT_ONCE = 1_000
 
 
 def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
@@ -65,8 +68,10 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
 
 
 def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
-    with open_packed(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as file:
-        file.writelines(lines)
+    encoder = codecs.getincrementalencoder(encoding)()  # writes a byte order mark where one belongs
+    with open_packed(path) as stream:
+        while chunk := "".join(islice(lines, LINES_AT_ONCE)):
+            stream.write(encoder.encode(chunk))
 
 
 def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:

@@ -162,16 +162,18 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
     path, text = name_of(found), str(found)
     if not found.exists() and glob.has_magic(text):
         matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
-        files = sorted(Path(f) for f in matches if Path(f).is_file())
+        files = sorted(_only_files(Path(f) for f in matches))
         if not files:
             raise DataError(f"{path}: no file matches this pattern.{_query_hint(text)}")
     elif found.is_dir():
         if not os.access(found, os.R_OK | os.X_OK):
             raise PermissionError(f"{path} cannot be listed")
         files = sorted(
-            f
-            for f in found.rglob("*")
-            if f.is_file() and not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
+            _only_files(
+                f
+                for f in found.rglob("*")
+                if not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
+            )
         )
         if not files:
             raise DataError(f"{path} is a folder without files.")
@@ -183,6 +185,18 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
         raise _not_there(found)
     _check_files(path, files, may_be_empty=may_be_empty)
     return [read_workbook(file) if inner_suffix(file) in EXCEL else file for file in files]
+
+
+def _only_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files among some paths; refuse what is neither a file nor a folder."""
+    for path in paths:
+        if path.is_file():
+            yield path
+        elif path.exists() and not path.is_dir():
+            raise DataError(
+                f"{name_of(path)} is {say_special(path)}: write it to a file, or take it out of "
+                "the folder."
+            )
 
 
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
