@@ -210,6 +210,21 @@ def test_a_text_file_is_written_as_it_was_with_one_more_value(on_disk):
     np.testing.assert_allclose(told, weights, rtol=1e-5)
 
 
+def test_files_of_other_column_orders_and_encodings_become_one_table(on_disk, named):
+    _, frame = named
+    (on_disk / "parts").mkdir()
+    half = N_ROWS // 2
+    frame[:half].to_csv(on_disk / "parts" / "a.csv", index=False, encoding="utf-16")
+    turned = frame[half:][frame.columns[::-1]].drop(columns="site")
+    turned.to_csv(on_disk / "parts" / "b.csv", index=False)
+    weights = clean(on_disk, "parts", "trust.csv")
+    back = pd.read_csv(on_disk / "trust.csv", dtype=str, encoding="utf-16")
+    frame = frame.astype(str)
+    frame.loc[half:, "site"] = np.nan
+    pd.testing.assert_frame_equal(back.drop(columns="robustbn_trust"), frame, check_dtype=False)
+    np.testing.assert_allclose(back["robustbn_trust"].astype(float), weights, rtol=1e-5)
+
+
 def test_distrusted_rows_are_left_out_of_a_text_file(on_disk):
     weights = clean(on_disk, "rows.csv", "good.csv", "--drop-distrusted")
     before = (on_disk / "rows.csv").read_text().splitlines()

@@ -118,6 +118,41 @@ def test_units_and_origin_do_not_matter(method):
     np.testing.assert_allclose(moved.weights, found.weights, atol=1e-3)
 
 
+@pytest.mark.parametrize("exponent", [-300, -700, -1020])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize(
+    ("method", "scale"),
+    [("spectral", "columns"), ("spectral", "common"), ("que", "columns"), ("descent", "columns")],
+)
+def test_very_small_numbers_give_the_mean_of_the_same_numbers_in_other_units(
+    exponent, kind, method, scale
+):
+    X, _ = move_rows(clean_rows("normal", 300, 6, 0), 8.0)
+    X[np.abs(X) < 0.5] = 0.0  # so that a sparse matrix is one
+    X = np.round(X, 1).astype(np.float32).astype(np.float64)
+    plain = robust_mean(kind(X), method=method, scale=scale)
+    small = robust_mean(kind(np.ldexp(X, exponent)), method=method, scale=scale)
+    assert plain.contamination > 0.05
+    np.testing.assert_array_equal(small.weights, plain.weights)
+    np.testing.assert_allclose(np.ldexp(small.mean, -exponent), plain.mean, rtol=1e-12)
+
+
+def test_one_column_may_be_very_small():
+    X, _ = move_rows(clean_rows("normal", 300, 6, 0), 8.0)
+    units = np.array([1e-200, 1.0, 1e-200, 1e-90, 1e90, 1.0])
+    found, plain = robust_mean(X * units), robust_mean(X)
+    np.testing.assert_allclose(found.mean / units, plain.mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", ["columns", "common", [1e-200] * 4])
+def test_a_number_too_far_from_its_column_is_refused(kind, scale):
+    X = np.random.default_rng(0).normal(size=(200, 4)) * 1e-200
+    X[7, 2] = 1.0
+    with pytest.raises(DataError, match=r"column 2: some numbers are more than 1e\+100 times"):
+        robust_mean(kind(X), scale=scale)
+
+
 def test_columns_of_different_spread_do_not_hide_bad_rows():
     X, bad = move_rows(clean_rows("normal", 2000, 10, 4), 10.0)
     X[:, 0] *= 1000

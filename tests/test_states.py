@@ -19,6 +19,7 @@ from robustbn._core.config import NodeReading
 from robustbn._tables import survey as surveys
 from robustbn._tables.cuts import cut_evenly
 from robustbn._tables.scales import order_labels
+from robustbn._tables.sources import open_table
 from robustbn.cli import main
 from robustbn.exceptions import DataError, NetworkError
 
@@ -602,6 +603,147 @@ def test_a_function_that_opens_a_stream_anew_gives_states_and_rows(raw):
     fit = robustbn.fit(raw / "edges.csv", rows, random_state=0)
     assert fit.network_.states == found.states
     assert fit.reading_.n_rows == 2000
+
+
+AMOUNTS = np.random.default_rng(0).lognormal(7, 1, 200).round(2)
+
+
+def written(form):
+    """Return the amounts as people write them."""
+    forms = {
+        "$": lambda v: f"${v:,.2f}",
+        "USD": lambda v: f"USD {v:,.0f}",
+        "euro": lambda v: swap(f"{v:,.2f} €"),
+        "comma": lambda v: swap(f"{v:.2f}"),
+        "thousands": lambda v: f"{v:,.0f}",
+        "blanks": lambda v: swap(f"{v:,.2f}").replace(".", "\u202f"),
+        "%": lambda v: f"{v:.1f} %",
+        "minus": lambda v: f"-${v:,.2f}",
+    }
+    return [forms[form](v) for v in AMOUNTS]
+
+
+def swap(text):
+    """Return a number with a decimal comma."""
+    return text.translate(str.maketrans(",.", ".,"))
+
+
+@pytest.mark.parametrize(
+    ("form", "notation"),
+    [
+        ("$", ".$"),
+        ("USD", ".USD"),
+        ("euro", ",€"),
+        ("comma", ","),
+        ("thousands", "."),
+        ("blanks", ","),
+        ("%", ".%"),
+        ("minus", ".$"),
+    ],
+)
+@pytest.mark.parametrize("bins", [None, {"x": "q4"}, {"x": [500, 1000, 2000]}])
+def test_currency_per_cent_thousands_and_decimal_commas_are_numbers(form, notation, bins, tmp_path):
+    texts = [*written(form)[:-2], "unknown", ""]
+    rows = pd.DataFrame({"x": texts, "y": ["a", "b"] * 100})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    found = robustbn.states_from(tmp_path / "t.csv", [("x", "y")], bins=bins)
+    how = found.network.reading["x"]
+    assert (found.columns[0].kind, how.notation, how.others) == ("number", notation, "other")
+    sign = -1 if form == "minus" else 1
+    plain = np.digitize(sign * AMOUNTS[:-2].round({"%": 1}.get(form, 2)), how.edges)
+    found.network.write(tmp_path / "net.json")
+    again = robustbn.read_network(tmp_path / "net.json")
+    assert again.reading["x"] == how
+    for network, table in ((found.network, tmp_path / "t.csv"), (again, rows)):
+        codes = robustbn.read_table(table, network).codes[:, 0]
+        if form not in ("USD", "thousands"):  # rounded to whole numbers
+            assert codes[:-2].tolist() == plain.tolist()
+        assert codes[-2] == found.states["x"].index("other")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{v},5" for v in range(50)] + [f"{v}.5" for v in range(50)],
+        [f"${v}.50" for v in range(50)] + [f"€{v}.50" for v in range(50)],
+        [f"{v}" for v in range(1000, 1050)] + [f"1,{v}" for v in range(100, 150)],
+        [f"{v},{v},{v}" for v in range(100)],
+        [f"10.0.{v}.1" for v in range(100)],
+        [f"INV {v}" for v in range(100)],
+        [f"555 {v} 001" for v in range(100, 200)],
+        [f"0{v},5" for v in range(100)],
+    ],
+)
+def test_numbers_that_do_not_agree_on_a_notation_stay_what_they_were(texts):
+    (survey,) = list(surveys.survey_columns(open_table({"x": texts}), [0]))[-1]
+    assert survey.notation is None
+    with pytest.raises(DataError, match="names its rows"):
+        found_in(texts)
+    with pytest.raises(DataError, match=r"holds text, such as .*no numbers in one notation"):
+        found_in(texts, bins={"x": "q4"})
+
+
+def test_few_prices_stay_the_labels_they_are():
+    column = found_in(["$5.00", "$10.00", "$25.00"] * 10)
+    assert column.states == ("$5.00", "$10.00", "$25.00")
+    assert column.reading is None
+
+
+def test_more_prices_than_are_counted_are_cut_like_plain_numbers(monkeypatch):
+    monkeypatch.setattr(surveys, "MOST_COUNTED", 64)
+    amounts = np.arange(100, 1100) * 1.5
+    plain, priced = found_in(amounts.tolist()), found_in([f"€{v:,.2f}" for v in amounts])
+    assert priced.reading.edges == plain.reading.edges
+    assert priced.reading.notation == ".€"
+
+
+@pytest.mark.parametrize("bins", ["q3", 3, [500, 1000]])
+@pytest.mark.parametrize("place", ["memory", "stream"])
+def test_prices_are_cut_for_states_that_are_given(bins, place, tmp_path):
+    network = robustbn.BayesianNetwork({"x": []}, {"x": ["low", "middle", "high"]})
+    pd.DataFrame({"x": written("$"), "y": 0}).to_csv(tmp_path / "t.csv", index=False)
+    settings = {"bins": {"x": bins}, "random_state": 0}
+    fit = robustbn.RobustEstimator(network, place=place, **settings).fit(tmp_path / "t.csv")
+    plain = robustbn.RobustEstimator(network, **settings).fit(pd.DataFrame({"x": AMOUNTS}))
+    assert np.array_equal(fit.network_.cpts["x"], plain.network_.cpts["x"])
+    assert fit.reading_.config.bins == plain.reading_.config.bins
+
+
+@pytest.mark.parametrize(
+    ("said", "value"), [("?", "?"), ("999", 999), ("999", "999.0"), ("gone", " gone ")]
+)
+def test_a_label_without_a_state_says_that_the_value_is_missing(said, value):
+    ages = [*range(20, 80), value, value]
+    labels = {"x": {said: None}}
+    column = found_in(ages, labels=labels)
+    assert column.kind == "number"
+    assert column.n_missing == 2
+    assert column.states == ("< 35", "[35, 50)", "[50, 65)", ">= 65")
+    network = robustbn.BayesianNetwork(
+        {"x": []}, {"x": column.states}, reading={"x": column.reading}
+    )
+    for table in ({"x": ages}, pd.DataFrame({"x": ages}), pd.DataFrame({"x": map(str, ages)})):
+        read = robustbn.read_table(table, network, labels=labels)
+        assert read.codes[-2:, 0].tolist() == [4, 4]
+        assert read.reading.n_missing == {"x": 2}
+        assert read.codes[0, 0] == 0
+
+
+def test_a_label_without_a_state_is_missing_on_the_command_line(tmp_path):
+    ages = [*map(str, range(20, 80)), "?", "?"]
+    rows = pd.DataFrame({"age": ages, "y": ["a", "b"] * 31})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "edges.csv").write_text("age,y\n")
+    (tmp_path / "said.json").write_text('{"age": {"?": null}}')
+    for said in ("age:?=", f"@{tmp_path / 'said.json'}"):
+        told = call("states", tmp_path / "edges.csv", tmp_path / "t.csv", "--labels", said)
+        assert "4 states: < 35, [35, 50), [50, 65), >= 65" in told
+        assert "2 missing" in told
+        assert "2 missing" in call("inspect", tmp_path / "t.csv", "--labels", said)
+        facts = json.loads(
+            call("fit", tmp_path / "edges.csv", tmp_path / "t.csv", "--labels", said, "--json")
+        )
+        assert facts["table"]["missing_by_column"] == {"age": 2}
 
 
 def test_a_cut_of_a_column_that_holds_no_numbers_is_refused():

@@ -255,6 +255,50 @@ def test_folders_may_hold_a_column(tmp_path, held):
     assert folders == {f"{node}=0", f"{node}=1"}
 
 
+def test_files_of_other_column_orders_give_the_same_in_memory_and_as_a_stream(tmp_path, held):
+    pieces = [as_table(piece).to_pandas() for piece in np.array_split(CODES, 3)]
+    names = list(pieces[0].columns)
+    pieces[0]["feed"] = "north"
+    pieces[1] = pieces[1][names[::-1]]
+    pieces[2] = pieces[2].assign(feed="south", more=1)[["more", *names[3:], "feed", *names[:3]]]
+    for k, piece in enumerate(pieces):
+        piece.to_csv(tmp_path / f"{k}.csv", index=False)
+    settings = {"id": "id", "context": ["feed"]}
+    fits = [
+        robustbn.fit(NETWORK, tmp_path, place=place, random_state=0, **settings)
+        for place in ("memory", "stream")
+    ]
+    for fit in fits:
+        assert_same(fit, held)
+        assert fit.reading_.ignored == ("id", "feed")
+        assert fit.rows()["id"].tolist() == [str(v) for piece in pieces for v in piece["id"]]
+    assert fits[0].where().equals(fits[1].where())
+
+
+@pytest.mark.parametrize("place", ["memory", "stream"])
+def test_a_file_that_lacks_a_node_is_named_in_memory_and_as_a_stream(place, tmp_path):
+    frame = as_table(CODES[:50]).to_pandas()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.drop(columns=NETWORK.nodes[2]).to_csv(tmp_path / "b.csv", index=False)
+    told = rf"b.csv lacks 1 of the network's columns: '{NETWORK.nodes[2]}'"
+    with pytest.raises(DataError, match=told):
+        robustbn.fit(NETWORK, tmp_path, place=place)
+    with pytest.raises(DataError, match=told):
+        robustbn.states_from(tmp_path, [(NETWORK.nodes[2], NETWORK.nodes[1])])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("place", ["memory", "stream"])
+def test_a_pipe_inside_a_folder_is_refused(place, tmp_path):
+    as_table(CODES[:50]).to_pandas().to_csv(tmp_path / "a.csv", index=False)
+    os.mkfifo(tmp_path / "b.csv")
+    for table in (tmp_path, f"{tmp_path}/*.csv"):
+        with pytest.raises(DataError, match=r"b.csv is a pipe, .* or take it out of the folder"):
+            robustbn.fit(NETWORK, table, place=place)
+    with pytest.raises(DataError, match=r"b.csv.* is a pipe"):
+        robustbn.read_table(tmp_path, NETWORK, format="csv")
+
+
 def test_a_relation_of_duckdb_can_be_streamed(tmp_path, held, no_memory):
     write_folder(tmp_path / "rows")
     with duckdb.connect() as connection:
@@ -285,8 +329,47 @@ def test_a_stream_that_can_be_read_once_only_is_refused(no_memory):
     with pytest.raises(DataError, match="once only"):
         stream(reader)
     batches = iter(table.to_batches(max_chunksize=2000))
-    with pytest.raises(DataError, match=r"no batches|changed while it was read"):
+    with pytest.raises(DataError, match="returns the same iterator at every call"):
         stream(lambda: batches)
+    with pytest.raises(DataError, match=r"no batches, .* return a new iterator at every call"):
+        stream(lambda: map(as_is, batches))
+
+
+def as_is(batch):
+    return batch
+
+
+def test_a_function_that_returns_an_exhausted_iterator_again_loses_no_batch(held):
+    slices = [as_table(part) for part in np.array_split(CODES, 3)]
+    same = iter(slices)
+    with pytest.raises(DataError, match="returns the same iterator at every call"):
+        stream(lambda: same)
+    reader = pa.concat_tables(slices).to_reader()
+    with pytest.raises(DataError, match="returns the same iterator at every call"):
+        stream(lambda: reader)
+    assert_same(stream(lambda: map(as_is, same)), held)  # read once: the packed rows are held
+
+
+def test_columns_of_later_frames_are_found_by_their_names(held, no_memory):
+    slices = [as_table(part) for part in np.array_split(CODES, 3)]
+    names = slices[0].column_names
+    turned = [
+        slices[0],
+        slices[1].select(names[::-1]),
+        slices[2].append_column("more", slices[2][0]),
+    ]
+    assert_same(stream(lambda: iter(turned)), held)
+    assert_same(stream(lambda: (part.to_pandas() for part in turned)), held)
+    found = robustbn.states_from(lambda: iter(turned), [(names[1], names[2])])
+    assert found.states == {name: tuple(map(int, NETWORK.states[name])) for name in names[1:3]}
+    for wrong in (
+        turned[1].drop_columns(names[3]),
+        turned[1].append_column(names[3], turned[1][0]),
+    ):
+        with pytest.raises(
+            DataError, match=rf"batch 1 .* columns '{names[3]}', and the first has 1"
+        ):
+            stream(lambda wrong=wrong: iter([slices[0], wrong]))
 
 
 def test_other_rows_at_the_second_pass_are_noticed(no_memory):

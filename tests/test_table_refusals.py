@@ -162,7 +162,20 @@ def test_few_rows_and_constant_columns_are_told():
         ("t.csv", b"b\nno\n", "t.csv lacks 1 of the network's columns: 'a'"),
         ("t.csv", "a,b\né,1\n".encode("latin-1"), "another encoding: .* encoding='latin-1'"),
         ("t.csv", "a,é\nno,1\n".encode("latin-1"), "another encoding: .* encoding='latin-1'"),
-        ("t.csv", "a,b\nno,1\n".encode("utf-16"), "another encoding"),
+        ("t.csv", b"\xff\xfea\x00,\x00b\x00\n\x00n", "another encoding"),
+        (
+            "t.csv",
+            b"# 2024; mine\na,b\nno,1\n",
+            "line 1 names 1 column, '# 2024; mine', while lines",
+        ),
+        (
+            "t.csv",
+            b"Report, 2024\n\nby me\na,b,c\nno,1,2\nno,1,2\n",
+            "line 1 names 2 columns, 'Report', '2024', while lines 4 to 6 have 3 values each. "
+            "Delete the lines before its header, name every column, or quote the values that",
+        ),
+        ("t.csv", b"a,b\nno,1,5\nno,2,5\n", "lines 2 to 3 have 3 values each.*quote the values"),
+        ("t.csv", b"a;b\nno;1,5\nno;2,5\n", r"t.csv has one column, 'a;b': .* sep=';'"),
         (
             "t.csv.gz",
             b"a,b\nno,1\n",
@@ -208,8 +221,8 @@ def test_folders_say_what_is_wrong_with_them(tmp_path):
     with pytest.raises(DataError, match="is a folder without files"):
         read_table(tmp_path, network)
     (tmp_path / "one.csv").write_text("a,b\nno,1\n")
-    (tmp_path / "two.csv").write_text("b,a\n1,no\n")
-    with pytest.raises(DataError, match=r"two.csv: its columns differ from those of .*one.csv"):
+    (tmp_path / "two.csv").write_text("b,c\n1,no\n")
+    with pytest.raises(DataError, match=r"two.csv lacks 1 of the network's columns: 'a'"):
         read_table(tmp_path, network)
     with pytest.raises(DataError, match=r"no such file or folder. Did you mean .*one.csv"):
         read_table(tmp_path / "onee.csv", network)
@@ -256,6 +269,14 @@ def test_text_files_may_be_untidy(content, tmp_path):
 def test_a_blank_line_of_one_column_is_a_missing_value(tmp_path):
     (tmp_path / "t.csv").write_text("a\nno\n\nyes\n")
     assert read_one(tmp_path / "t.csv", *YES, **DROP) == ([0, 1], 1, 0)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_text_in_utf_16_is_known_by_its_first_bytes(encoding, tmp_path):
+    (tmp_path / "t.csv").write_bytes("a,é\nno,1\nyes,ü\n".encode(encoding))
+    read = read_table(tmp_path / "t.csv", one_node(*YES))
+    assert read.codes[:, 0].tolist() == [0, 1]
+    assert read.reading.ignored == ("é",)
 
 
 def test_separator_and_encoding_are_kept_for_later_files(tmp_path):

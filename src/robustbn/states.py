@@ -11,7 +11,7 @@ from typing import Any
 from robustbn._core.nearby import nearest_name
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
-from robustbn._tables.columns import place_columns
+from robustbn._tables.columns import place_nodes
 from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import GIVEN, IDENTIFIER, ColumnStates, StateRules, decide_states
@@ -154,7 +154,8 @@ def states_from(
     )
     _refuse_unknown("dates", dates if isinstance(dates, Mapping) else {}, list(parents))
     open_ones = [node for node in parents if node not in given]
-    decided, n_rows = _find(source, names, open_ones, rules, watch)
+    positions = place_nodes(source, open_ones, rename)
+    decided, n_rows = _find(source, positions, open_ones, rules, watch)
     _refuse_uncut(bins, decided)
     for node, labels_of in given.items():
         decided[node] = ColumnStates(node, GIVEN, tuple(labels_of))
@@ -222,17 +223,17 @@ def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:
 
 def _find(
     source: Source,
-    names: Sequence[str],
+    positions: Sequence[int],
     nodes: Sequence[str],
     rules: StateRules,
     watch: Callable[[int], None] | None,
 ) -> tuple[dict[str, ColumnStates], int]:
-    """Return what was decided for some nodes, and the number of rows."""
-    positions = place_columns(source.where, names, nodes)
+    """Return what was decided for some nodes, whose columns are given, and the number of rows."""
     if not nodes:
         return {}, 0
     n_rows = 0
-    for surveys in survey_columns(source, positions):
+    gone = {k: rules.gone_of(node) for k, node in zip(positions, nodes, strict=True)}
+    for surveys in survey_columns(source, positions, gone):
         if watch is not None:
             watch(surveys[0].n_rows - n_rows)
         n_rows = surveys[0].n_rows

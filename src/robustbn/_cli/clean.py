@@ -6,10 +6,12 @@ Arrow keep their columns and types. One stretch of rows is held at a time.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from robustbn._core.protocols import RowVector
 
 TRUST_COLUMN = "robustbn_trust"
+LINES_AT_ONCE = 1_000
 
 
 def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
@@ -49,13 +52,14 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
     from robustbn._tables.files import DATASETS, TEXT, find_files
+    from robustbn._tables.header import find_encoding
 
     files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
     suffix = inner_suffix(files[0])
     if suffix in TEXT:
         sep = job.config.sep or TEXT[suffix] or ","
         lines = _add_to_records(files, sep, job.config.encoding, weights, is_dropping)
-        _write_lines(lines, path, job.config.encoding)
+        _write_lines(lines, path, find_encoding(files[0], job.config.encoding))
     elif DATASETS[suffix] == "json":
         _write_lines(_add_to_objects(files, weights, is_dropping), path, "utf-8")
     else:
@@ -63,8 +67,10 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
 
 
 def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
-    with open_packed(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as file:
-        file.writelines(lines)
+    encoder = codecs.getincrementalencoder(encoding)()  # writes a byte order mark where one belongs
+    with open_packed(path) as stream:
+        while chunk := "".join(islice(lines, LINES_AT_ONCE)):
+            stream.write(encoder.encode(chunk))
 
 
 def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
@@ -77,12 +83,19 @@ def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
 def _add_to_records(
     files: list[Path], sep: str, encoding: str, weights: RowVector, is_dropping: bool
 ) -> Iterator[str]:
-    """Yield the header once, and each record with its trust."""
+    """Yield the header once, and each record with its trust; its columns are those of the first."""
+    from robustbn._tables.header import find_encoding
+
     trust = _texts(weights)
     for number, file in enumerate(files):
-        records = _records(file, sep, encoding)
+        records = _records(file, sep, find_encoding(file, encoding))
         header = next(records)
-        is_narrow = len(next(csv.reader([header], delimiter=sep))) == 1
+        own = _values(header, sep)
+        is_narrow = len(own) == 1
+        if number == 0:
+            names = own
+        elif own != names:
+            records = _placed(records, sep, own, names)
         if number == 0:
             yield header if is_dropping else _with_value(header, sep, TRUST_COLUMN)
         for record in records:
@@ -95,6 +108,21 @@ def _add_to_records(
             else:
                 yield _with_value(record, sep, text)
     _end(trust, files[0])
+
+
+def _values(record: str, sep: str) -> list[str]:
+    return next(csv.reader([record.removeprefix("\ufeff")], delimiter=sep), [])
+
+
+def _placed(records: Iterator[str], sep: str, own: list[str], names: list[str]) -> Iterator[str]:
+    """Yield records with their values in the order of other columns; empty for one they lack."""
+    places = {name.strip(): k for k, name in enumerate(own)}
+    for record in records:
+        values, line = _values(record, sep), io.StringIO()
+        if values:
+            chosen = (values[places[n.strip()]] if n.strip() in places else "" for n in names)
+            csv.writer(line, delimiter=sep, lineterminator="\n").writerow(chosen)
+        yield line.getvalue() or record
 
 
 def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:

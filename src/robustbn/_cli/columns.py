@@ -27,6 +27,7 @@ def survey_table(
     path: str, config: TableConfig, steps: Steps
 ) -> tuple[Source, list[ColumnSurvey], int]:
     """Return a table's source, what its columns hold, and its rows; shows how far that is."""
+    from robustbn._tables.encode.labels import split_labels
     from robustbn._tables.sources import open_table
     from robustbn._tables.survey import survey_columns
 
@@ -35,7 +36,10 @@ def survey_table(
     with steps.step("read", f"reading {name_of(path)}"):
         source = open_table(path, sep=config.sep, encoding=config.encoding)
         steps.expect(source.n_rows)
-        for surveys in survey_columns(source, range(source.n_columns)):
+        nodes = [config.rename.get(name, name) for name in source.names or ()]
+        labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
+        gone = {k: split_labels(said, config.ignore_case)[1] for k, said in labels.items()}
+        for surveys in survey_columns(source, range(source.n_columns), gone):
             n_read = surveys[0].n_rows
             steps.advance(n_read - n_rows)
             n_rows = n_read
@@ -95,14 +99,13 @@ def _describe(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
 def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
     from robustbn._tables.encode.dates import day_of
-    from robustbn._tables.encode.labels import as_number
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]
     if kind not in ("number", "date"):
         return None
     is_number = kind == "number"
-    read = [as_number(v) if is_number else day_of(v, order) for v in survey.counts]
+    read = [survey.number_of(v) if is_number else day_of(v, order) for v in survey.counts]
     found = [value for value in read if value is not None]
     return [min(found), max(found)] if found else None
 

@@ -53,7 +53,8 @@ def table_options(function: Any) -> Any:
             "--labels",
             multiple=True,
             metavar="NODE:VALUE=STATE,...",
-            help="What values stand for, such as smoker:0=no,1=yes. '@FILE.json' reads them.",
+            help="What values stand for, such as smoker:0=no,1=yes; age:?= says that '?' is "
+            "missing. '@FILE.json' reads them.",
         ),
         click.option(
             "--rename",
@@ -374,6 +375,7 @@ def _splits(text: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _state(network: BayesianNetwork, node: str, text: Any) -> Any:
-    """Return the state whose text this is; states may be numbers."""
+    """Return the state whose text this is, which may be a number; None for no text."""
     states = network.states.get(node, ())
-    return next((s for s in states if s == text or str(s) == str(text)), text)
+    found = (s for s in states if text is not None and (s == text or str(s) == str(text)))
+    return next(found, None if text == "" else text)

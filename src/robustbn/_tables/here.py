@@ -87,7 +87,7 @@ def _rename(found: Path, suffix: str) -> Path:
     if found.is_dir():
         folder = make_scratch()
         for file in sorted(found.rglob("*")):
-            if file.is_file() and not file.name.startswith(("_", ".")):
+            if not file.is_dir() and not file.name.startswith(("_", ".")):
                 _link(file, folder / file.relative_to(found).parent, suffix)
         return remember_name(folder, name_of(found))
     if not found.exists():

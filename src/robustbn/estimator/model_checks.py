@@ -82,6 +82,7 @@ ENTRIES: Mapping[str, tuple[Check, str]] = {
     "reading.config.labels": (_mapping_to(_list_of(_is_pair)), "pairs for each node"),
     "reading.config.others": (_mapping_to(_is_label), "a state for each node"),
     "reading.config.periods": (_mapping_to(_is_text), "a period for each node"),
+    "reading.config.notations": (_mapping_to(_is_text), "a notation for each node"),
     "reading.config.context": (_maybe(_list_of(_is_text)), "a list of names, or null"),
     "reading.config.keep": (_list_of(_is_text), "a list of names"),
     "reading.config.sep": (_maybe(_is_text), "one character, or null"),

@@ -17,11 +17,11 @@ from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
 from robustbn._tables.columns import find_columns
 from robustbn._tables.encode import Tally
+from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.table import (
     code_block,
     dtype_of_codes,
-    fix_edges,
     follow_network,
     make_coders,
 )
@@ -210,7 +210,8 @@ def open_stream(
         )
         config = fix_edges(together, network, range(network.n_nodes), config)
     sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
-    ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
+    used = set(find_columns(first, network, config))
+    ignored = tuple(n for k, n in enumerate(first.names or ()) if k not in used)
     left_out = dict(skipped)
     return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, left_out, plan)
 
@@ -227,17 +228,43 @@ def _read_nodes(
 
 def open_anew(make: Callable[[], Any]) -> Any:
     """Return what a function makes: a table, or an iterator of batches or tables as a reader."""
+    return as_reader(make())
+
+
+def as_reader(made: Any) -> Any:
+    """Return a table as it is, and an iterator of tables as a reader of the first one's columns."""
     import pyarrow as pa
 
-    made = make()
     if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
         return made
     first = next(made, None)
     if first is None:
-        raise DataError("The stream has no batches, so not even its columns are known.")
+        raise DataError(
+            "The stream has no batches, so not even its columns are known. A function has to "
+            "return a new iterator at every call."
+        )
     table = _as_table(first)
-    rest = (batch for each in made for batch in _as_table(each).to_batches())
+    names = table.column_names
+    rest = (
+        batch
+        for k, each in enumerate(made, start=1)
+        for batch in _with_columns(_as_table(each), names, k).to_batches()
+    )
     return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
+
+
+def _with_columns(table: Any, names: Sequence[str], number: int) -> Any:
+    """Return the columns of a later step of an iterator in the order of the first."""
+    if table.column_names == names:
+        return table
+    for name in names:
+        n = table.column_names.count(name)
+        if n != 1:
+            raise DataError(
+                f"The stream: batch {number} (from 0) has {n} columns {name!r}, and the first has "
+                f"{names.count(name)}. Columns are found by their names in every batch."
+            )
+    return table.select(names)
 
 
 def _as_table(made: Any) -> Any:
