@@ -270,7 +270,7 @@ def test_trusting_a_kind_infers_missing_values_again(alarm, dirty, fitted):
     np.testing.assert_allclose(
         trusted.inferred_.observed_counts, counted.inferred_.observed_counts, rtol=1e-6
     )
-    with pytest.raises(NotFittedError, match=r"rows that miss values .* call trust\(kinds, X\)"):
+    with pytest.raises(NotFittedError, match=r"rows that miss values .* Call trust\(kinds, X\)"):
         fitted.trust([1])
 
 

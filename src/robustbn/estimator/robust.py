@@ -382,7 +382,8 @@ class RobustEstimator(ShownEstimator):
         if X is None and (old.recorded is not None or self._sides is not None):
             raise NotFittedError(
                 "The sums of a fit do not tell what trusting a kind makes of rows that miss values "
-                "or that are known: call trust(kinds, X) with the rows of fit."
+                "or that are known: they are needed again. Call trust(kinds, X) with the rows of "
+                "fit; robustbn fit does so with --place memory."
             )
         columns = self._kinds().choose(kinds)
         unheld = self._kinds().counts[:, -1] * (old.n_rows / max(self.reading_.n_rows, 1))
