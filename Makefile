@@ -15,7 +15,7 @@ PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page 
 	tests/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
+.PHONY: help stale demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -85,6 +85,9 @@ bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
 
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference
 	$(BIN)/python -m benchmarks compare --base $(BASE)
+
+stale: $(READY) ## List the results that other code has made, and the pages that quote them
+	@$(BIN)/python -m benchmarks stale
 
 dist: $(READY) ## Build sdist and wheels, try them in fresh environments of PYTHONS (3.11 to 3.14)
 	$(PIP) --group release
