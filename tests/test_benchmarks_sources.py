@@ -12,7 +12,7 @@ pytest.importorskip(
     "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
 )
 
-from benchmarks import proof, stale
+from benchmarks import proof, stale, stream
 from benchmarks.measure import Report, Settings, write_report
 from benchmarks.sources import ROOT, entry_of, find_hash, hash_sources, list_sources
 from benchmarks.stale import NEVER_KEPT, describe_stale, find_quotes, find_stale
@@ -105,6 +105,19 @@ def test_every_file_that_is_written_carries_the_hash(tmp_path):
     assert f"- Made from sources {made}:" in page.read_text()
     assert [find_hash(path.read_bytes()) for path in (data, page)] == [made, made]
     assert not find_stale(tmp_path)
+
+
+def test_the_settings_of_a_stream_are_those_that_were_asked_for(tmp_path, monkeypatch):
+    asked: list[Settings] = []
+
+    def run(settings: Settings, n_rows: int) -> Report:
+        asked.append(settings)
+        return Report("stream", f"{n_rows} rows", "", settings, {}, (), ())
+
+    monkeypatch.setattr(stream, "run", run)
+    stream.main(["--rows", "7", "--seed", "3", "--rounds", "2", "--output", str(tmp_path)])
+    assert (asked[0].seed, asked[0].n_rounds, asked[0].full) == (3, 2, False)
+    assert {path.name for path in tmp_path.iterdir()} == {"stream.json", "stream.md"}
 
 
 # --- what is stale --------------------------------------------------------------------------------
