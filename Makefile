@@ -106,7 +106,7 @@ $(READY): pyproject.toml constraints.txt $(NATIVE)
 # What the build and the package need, so that the two steps below install nothing in common.
 $(BASE_READY): pyproject.toml constraints.txt
 	@scripts/make_venv.sh $(PYTHON) $(VENV)
-	$(PIP) -U pip
+	$(PIP) --no-compile -U pip
 	$(BIN)/python scripts/list_dependencies.py | $(PIP) --no-compile --group build -r /dev/stdin
 	@touch $@
 
