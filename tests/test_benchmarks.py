@@ -19,6 +19,7 @@ from benchmarks.cells import NOT_MEASURED, Cell, Notebook
 from benchmarks.compare import Pair, is_slower, tabulate
 from benchmarks.contenders import AUTO, GIVEN, METHODS, RIVALS, Task, expand_one_hot
 from benchmarks.scenes import build_network, draw_scene
+from benchmarks.sources import find_hash
 from benchmarks.worker import measure_cell
 
 from robustbn import MaximumLikelihoodEstimator, RobustEstimator
@@ -30,7 +31,7 @@ SETTING: dict[str, Any] = {
     "seed": 0,
     "n_seeds": 1,
     "command": "python -m benchmarks proof",
-    "code": "0123456789ab",
+    "sources": "0123456789ab",
     "versions": {"robustbn": "0"},
     "n_jobs": 1,
     "machine": {
@@ -245,7 +246,7 @@ def test_the_page_lists_every_cell_that_is_lost_and_every_failure(tmp_path: Path
     rivals = [record("counting", tv, kind) for kind, tv in (("starve", 0.2), ("product", 0.4))]
     failed = {**dataclasses.asdict(with_method("lof")), "failed": "no luck"}
     records = {"gallery": [*won, *lost, *rivals, failed]}
-    text = page.render(records, SETTING, {}, tmp_path)
+    text = page.render(records, {"gallery": SETTING}, {}, tmp_path)
     assert "in 1 of 2 cells" in text
     assert "**50%**" in text
     assert "It is the worst of all in 1**: starve" in text
@@ -273,6 +274,26 @@ def test_everything_is_published_from_the_records_alone(tmp_path: Path) -> None:
     text = (tmp_path / "docs" / "proof.md").read_text()
     assert "](../results/proof-paper.svg)" in text
     assert SETTING["command"] in text
+    made = {find_hash(path.read_bytes()) for path in written}  # numbers, figures and the page
+    assert made == {SETTING["sources"]}
+
+
+def test_every_section_of_the_page_says_which_code_made_it(tmp_path: Path) -> None:
+    rows = [record(method, 0.1) for method in ("good", "counting", AUTO, GIVEN)]
+    settings = {name: {**SETTING, "sources": k * 12} for name, k in (("paper", "1"), ("real", "2"))}
+    settings["gallery"] = {k: v for k, v in SETTING.items() if k != "sources"}
+    text = page.render(dict.fromkeys(settings, rows), settings, {}, tmp_path)
+    made = {
+        part.partition("\n")[0]: part.split("<sub>Made by ")[1].split("</sub>")[0]
+        for part in text.split("\n## ")[1:]
+    }
+    assert "sources 111111111111: `benchmarks/results/proof-paper" in made["The paper's experiment"]
+    assert "sources 222222222222" in made["Published networks"]
+    assert "before hashes were kept" in made["Every adversary, every method"]
+    weak = made["Where it does not help"]
+    assert "222222222222" in weak
+    assert "before hashes were kept" in weak
+    assert "111111111111" not in weak
 
 
 def test_quick_and_full_plan_every_adversary_and_method() -> None:
