@@ -319,12 +319,18 @@ def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
     assert "Not settled" not in settled.stdout
 
 
-def test_too_few_rows_are_told_on_the_last_line(desk):
+def test_too_few_rows_are_told_by_the_verdict_and_nothing_contradicts_it(desk):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nyes,wet\n" * 20)
     ran = call("fit", "net.bif", "rows.csv")
-    last = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
-    assert ran.stdout.strip().splitlines()[-1] == f"Not settled: {last}"
-    assert ran.stderr.startswith(f"Warning: {last}")  # the same numbers wherever it is told
+    few = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
+    told = " ".join(ran.stdout.split())
+    assert told.startswith(f"{few} Only gross corruption would show, and none does; ")
+    assert ran.stdout.count(few) == 1
+    assert "Every one of the" not in told
+    assert "Not settled" not in told
+    assert "next 1 Smooth the tables" in told
+    assert "fit net.bif rows.csv --prior 1" in told
+    assert ran.stderr.startswith(f"Warning: {few}")  # the same numbers wherever it is told
     call("fit", "net.bif", "rows.csv", "--strict", code=5)
 
 

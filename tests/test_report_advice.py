@@ -93,6 +93,19 @@ def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case)
     assert ("--ask 20" in ways) == (case in ("bad", "both", "not settled"))
 
 
+def test_rows_that_are_too_few_for_their_parameters_are_not_said_to_fit(sprinkler):
+    """Whatever else is found is told with it: a finding stands, a clean bill does not."""
+    few = "87 rows are too few for 2,531 free parameters: 50,620 are wanted, 20 for each."
+    for case, (report, said) in cases(sprinkler).items():
+        told = verdict(replace(report, few_rows=few))
+        assert few in told
+        assert (said in told) == (case != "clean")
+    clean = replace(cases(sprinkler)["clean"][0], few_rows=few)
+    assert next_actions(clean)[0].command.endswith("--prior 1")
+    smooth = replace(clean, settings={"prior": "1.0"})
+    assert "--prior" not in next_actions(smooth)[0].command
+
+
 def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
     report = replace(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
     first = next_actions(report)[0]

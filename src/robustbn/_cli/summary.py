@@ -279,5 +279,5 @@ def show_end(console: Console, facts: Mapping[str, Any]) -> None:
     print_facts(console, {"time": ", ".join(parts)})
     for name, path in facts["files"].items():
         print_facts(console, {name.removeprefix("folder "): path})
-    if facts.get("unsettled"):
+    if not facts["converged"]:
         console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)

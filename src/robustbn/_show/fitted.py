@@ -89,6 +89,9 @@ class FittedEstimator(Protocol):
     def _pseudo_counts(self, network: BayesianNetwork) -> Any:
         """Return what is added to every cell."""
 
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+
     def _load_codes(self, codes: Codes) -> Rows:
         """Return rows that kernels can judge."""
 
@@ -149,6 +152,7 @@ def build_report(
         title=_title(reading) if title is None else title,
         table=reading.where if reading.kind == "file" else "",
         misfit=fit.misfit_,
+        few_rows=fit._say_few_rows(),
         missing=reading.say_missing(),
         inferred=fit.inferred_,
         n_missing={node: n for node, n in reading.n_missing.items() if n and reading.n_holes},

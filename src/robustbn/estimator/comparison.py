@@ -207,5 +207,6 @@ def _verdict_of(fit: RobustEstimator) -> str:
             weight_edges=np.array([0.0, 1.0]),
             weight_counts=np.array([n_rows]),
             misfit=fit.misfit_,
+            few_rows=fit._say_few_rows(),
         )
     )

@@ -31,6 +31,7 @@ class Headline(StrEnum):
     """What a fit can find."""
 
     CLEAN = "the rows fit"
+    TOO_FEW = "no row stands out, and there are too few to tell"
     MISFIT = "the network does not fit"
     BAD_ROWS = "some rows are bad"
     BAD_ROWS_AND_MISFIT = "some rows are bad, and the network does not fit"
@@ -55,18 +56,28 @@ class Action:
 
 
 def find_headline(report: Report) -> Headline:
-    """Return which of the five verdicts a report holds."""
+    """Return which of the verdicts a report holds."""
     if not report.converged:
         return Headline.NOT_SETTLED
     is_exact = report.misfit is None or report.misfit.is_exact
     if report.n_distrusted == 0 and report.contamination < 1e-6:
-        return Headline.CLEAN if is_exact else Headline.MISFIT
+        clean = Headline.TOO_FEW if report.few_rows else Headline.CLEAN
+        return clean if is_exact else Headline.MISFIT
     return Headline.BAD_ROWS if is_exact else Headline.BAD_ROWS_AND_MISFIT
 
 
 def verdict(report: Report) -> str:
-    """Return what the fit found, in two or three plain sentences."""
+    """Return what the fit found, in a few plain sentences."""
     headline = find_headline(report)
+    if headline is Headline.TOO_FEW:
+        return (
+            f"{report.few_rows} Only gross corruption would show, and none does; the tables are "
+            "what counting all rows gives."
+        )
+    return f"{_say_found(report, headline)} {report.few_rows}".rstrip()
+
+
+def _say_found(report: Report, headline: Headline) -> str:
     n = f"{report.n_rows:,}"
     if headline is Headline.CLEAN:
         return (
@@ -202,6 +213,8 @@ def next_actions(report: Report) -> list[Action]:
     look, draw = _look_at_rows(report, fit), _draw_edge(report, fit)
     if headline is Headline.CLEAN:
         actions = [*_look_at_holes(report, fit), *_use(fit)]
+    elif headline is Headline.TOO_FEW:
+        actions = [*_smooth(report, fit), *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.MISFIT:
         actions = [*draw, *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.NOT_SETTLED:
@@ -290,6 +303,19 @@ def _look_at_holes(report: Report, fit: str) -> list[Action]:
         "missing because of what it would say, let that speak for or against a row."
     )
     return [Action(said, f"{fit} --missing-is-evidence", "fit.impute(table)")]
+
+
+def _smooth(report: Report, fit: str) -> list[Action]:
+    if report.settings.get("prior", "None") not in ("None", "none"):
+        return []
+    return [
+        Action(
+            "Smooth the tables, most of which rest on a handful of rows: add one row to every cell. "
+            "A network with fewer edges or states needs fewer rows.",
+            f"{fit} --prior 1",
+            "robustbn.fit(network, table, prior=1)",
+        )
+    ]
 
 
 def _leave_out(report: Report, fit: str) -> Action:

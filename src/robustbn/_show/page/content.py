@@ -94,6 +94,7 @@ class Report:
     effective_rows : effective sample size of the weights, `(sum w)^2 / sum w^2`.
     contamination : share of the rows' weight that is distrusted.
     converged, status : whether the trusted rows look clean, and a sentence on why it stopped.
+    few_rows : that there are too few rows for so many free parameters; empty if there are not.
     weight_edges, weight_counts : histogram of the weights: B + 1 edges, B counts.
     misfit : as in the estimator's `misfit_`; None if the network was taken for exact.
     kinds, repeats, rounds : as in the estimator's `kinds_`, `repeats_`, `history_`.
@@ -141,6 +142,7 @@ class Report:
     title: str = "Robust tables"
     table: str = ""
     misfit: Misfit | None = None
+    few_rows: str = ""
     missing: str = ""
     inferred: Inferred | None = None
     n_missing: Mapping[str, int] = field(default_factory=dict)
