@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -154,6 +155,33 @@ def test_a_column_that_is_often_missing_is_named(sprinkler):
     assert first.say.startswith(f"{node} is missing from 25.0 % of the rows.")
     assert "--missing-is-evidence" in first.command
     assert "missing" not in next_actions(replace(clean, n_missing={node: 10}))[0].say
+
+
+def test_missing_values_are_the_same_step_in_the_terminal_and_in_python(sprinkler):
+    clean = replace(quick_report(sprinkler, eps=0.0), n_missing={sprinkler.nodes[0]: 1_000})
+    first = next_actions(clean)[0]
+    assert first.command == "robustbn fit NETWORK TABLE --missing-is-evidence"
+    assert first.python == "robustbn.fit(network, table, missing_is_evidence=True)"
+    done = replace(clean, settings={"missing_is_evidence": "True"})
+    assert "missing" not in next_actions(done)[0].say
+
+
+def test_a_notebook_says_what_the_page_says_and_names_the_groups(misfitting):
+    tree = robustbn.random_network("tree", 20, random_state=0)
+    rows, is_bad = corrupt(sample(tree, 3_000, 1), tree, "product", 0.1, random_state=2)
+    table = pd.DataFrame(rows, columns=tree.nodes)
+    table["site"] = np.where(is_bad, "harbour", "hill")
+    gathered = robustbn.fit(tree, table, codes=True, random_state=0)
+    assert "site = harbour" in gathered._repr_html_()
+    for each in (misfitting, gathered):
+        page = build_report(each, edges=True)
+        notebook = html.unescape(each._repr_html_())
+        assert "not shown" not in notebook
+        assert verdict(page) in notebook
+        assert str(each).split("\n")[1] == verdict(page)
+        for action in next_actions(page):
+            assert action.say in notebook
+            assert action.python in notebook
 
 
 def test_a_command_is_built_on_without_what_it_writes():

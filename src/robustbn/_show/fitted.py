@@ -237,7 +237,7 @@ def fitted_text(fit: FittedEstimator) -> str:
     """Return a fitted robust estimator in a few sentences."""
     reading, lines = fit.reading_, []
     if hasattr(fit, "_judged"):
-        report = build_report(fit, rows=False)
+        report = build_report(fit, edges=True, max_rows=0)
         lines.append(verdict(report))
         lines.append(f"{report.n_distrusted:,} of {report.n_rows:,} rows are distrusted.")
     else:
@@ -287,7 +287,7 @@ class Plots:
 def fitted_html(fit: FittedEstimator) -> str:
     """Return a fitted robust estimator as a fragment for a notebook."""
     if hasattr(fit, "_judged"):
-        return estimator_html(build_report(fit, rows=False))
+        return estimator_html(build_report(fit, edges=True, max_rows=0))
     facts = (
         f"From a file: fitted to {fit.reading_.n_rows:,} rows, {fit.contamination_:.1%} of their "
         f"weight distrusted. {fit.status_}"

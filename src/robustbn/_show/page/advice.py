@@ -296,13 +296,15 @@ def _draw_edge(report: Report, fit: str) -> list[Action]:
 
 def _look_at_holes(report: Report, fit: str) -> list[Action]:
     node, n = max(report.n_missing.items(), key=lambda each: each[1], default=("", 0))
-    if n < MANY_MISSING * report.n_rows:
+    is_evidence = report.settings.get("missing_is_evidence") == "True"
+    if is_evidence or n < MANY_MISSING * report.n_rows:
         return []
     said = (
         f"{as_text(node)} is missing from {percent(n / report.n_rows)} of the rows. If it is "
         "missing because of what it would say, let that speak for or against a row."
     )
-    return [Action(said, f"{fit} --missing-is-evidence", "fit.impute(table)")]
+    again = "robustbn.fit(network, table, missing_is_evidence=True)"
+    return [Action(said, f"{fit} --missing-is-evidence", again)]
 
 
 def _smooth(report: Report, fit: str) -> list[Action]:
@@ -310,8 +312,8 @@ def _smooth(report: Report, fit: str) -> list[Action]:
         return []
     return [
         Action(
-            "Smooth the tables, most of which rest on a handful of rows: add one row to every cell. "
-            "A network with fewer edges or states needs fewer rows.",
+            "Smooth the tables, most of which rest on a handful of rows: add one row to every "
+            "cell. A network with fewer edges or states needs fewer rows.",
             f"{fit} --prior 1",
             "robustbn.fit(network, table, prior=1)",
         )
