@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import robustbn
 from robustbn import BayesianNetwork, write_network
+from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
 from tests.test_cli import as_json, call
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -261,8 +264,6 @@ def test_a_prior_is_a_name_or_a_number(desk, text):
 
 
 def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(desk):
-    import robustbn
-
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nno,wet\n" * 300)
     ran = call("fit", "net.bif", "rows.csv")
     told = (
@@ -289,7 +290,6 @@ def dirty(tmp_path_factory):
     """Rows of a tree, a tenth of them bad, each with a name and a source."""
     import numpy as np
 
-    import robustbn
     from robustbn.simulate import corrupt
 
     folder = tmp_path_factory.mktemp("dirty")
@@ -369,6 +369,112 @@ def test_private_values_are_in_no_page_and_no_json(dirty, tmp_path):
         assert "SECRET" not in text
     assert "source" in ran.stdout
     assert "SECRET" not in call(*command, "--no-rows").stdout
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small():
+    """A network of two nodes, and a table for it."""
+    network = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
+    return network, pd.DataFrame({"a": ["n", "y"] * 60, "b": ["n", "y", "y"] * 40})
+
+
+@pytest.mark.parametrize("edges", [[("a", "b")], {"b": ["a"]}, {"a": [], "b": ("a",)}])
+@pytest.mark.parametrize("states", [None, {"a": ["n", "y"], "b": ["n", "y"]}])
+def test_edges_and_parents_are_networks_to_the_one_call(small, edges, states):
+    network, table = small
+    fit = robustbn.fit(edges, table, states=states, random_state=0)
+    expected = robustbn.fit(network, table, random_state=0).network_
+    for node in network.nodes:
+        assert fit.network_.cpts[node].tolist() == expected.cpts[node].tolist()
+    with pytest.raises(NetworkError, match=r"found the string 'a'. Write \['a'\]"):
+        robustbn.fit({"b": "a"}, table)
+
+
+@pytest.mark.parametrize("swap", ["frame", "mapping", "array", "paths", "nothing", "number"])
+def test_what_is_no_network_is_refused_in_a_sentence(small, swap):
+    network, table = small
+    network, table = {
+        "frame": (table, network),
+        "mapping": (table.to_dict("list"), network),
+        "array": (table.to_numpy(), [("a", "b")]),
+        "paths": ("rows.parquet", "net.json"),
+        "nothing": (None, table),
+        "number": (3, table),
+    }[swap]
+    with pytest.raises(UnknownSettingError, match="The network comes first, then the table: "):
+        robustbn.fit(network, table)
+
+
+def test_known_rows_are_told_in_the_same_words_in_python_and_in_the_terminal(small):
+    network, table = small
+    words = np.array(["good", "bad", "", None, "1", "-1.0"] + [float("nan")] * 114, object)
+    sides = np.array([1, -1, 0, 0, 1, -1] + [0] * 114)
+    by_words = robustbn.fit(network, table, known=words, random_state=0)
+    estimator = robustbn.RobustEstimator(network, random_state=0)
+    by_sides = estimator.fit(table, known=sides)
+    assert by_words.row_weights_.tolist() == by_sides.row_weights_.tolist()
+    assert by_words.row_weights_[:2].tolist() == [1, 0]
+    for wrong, found in (("fine", "'fine' at row 7"), (2, "2 at row 7")):
+        words[7] = wrong
+        with pytest.raises(DataError, match=r"known is good \(1\), bad \(-1\) .*found " + found):
+            robustbn.fit(network, table, known=words)
+    with pytest.raises(DataError, match=r"known has one value a row, shape \(120,\)"):
+        robustbn.fit(network, table, known="checked")
+
+
+def test_a_misspelt_setting_is_answered_by_the_nearest(small):
+    network, table = small
+    answer = r"no setting 'contaminaton'; it has .*contamination.* Did you mean 'contamination'\?"
+    with pytest.raises(UnknownSettingError, match=answer):
+        robustbn.fit(network, table, contaminaton=0.1)
+    with pytest.raises(UnknownSettingError, match=answer):
+        robustbn.RobustEstimator(network, contaminaton=0.1)
+    with pytest.raises(SettingError, match=answer):
+        robustbn.RobustEstimator(network).set_params(contaminaton=0.1)
+
+
+def test_one_edge_where_a_list_of_edges_belongs_is_told(small):
+    network, table = small
+    answer = r"Edges are a list of pairs .*found 'a' in it. Did you mean \[\('a', 'b'\)\]\?"
+    with pytest.raises(NetworkError, match=answer):
+        network.with_edges(("a", "b"))
+    with pytest.raises(NetworkError, match=answer):
+        BayesianNetwork.from_edges(("a", "b"), network.states)
+    with pytest.raises(NetworkError, match=answer):
+        robustbn.fit(("a", "b"), table)
+    for wrong in (("a", "b", "a"), ("a",), 7):
+        with pytest.raises(NetworkError, match="Edges are a list of pairs"):
+            network.with_edges([wrong])
+
+
+def test_warnings_point_at_the_line_of_the_caller(small):
+    network, table = small
+    few = table[table["a"] == "n"][:10]
+    calls = [
+        lambda: robustbn.fit(network, few),
+        lambda: robustbn.RobustEstimator(network).fit(few),
+        lambda: robustbn.RobustEstimator(network).fit_predict(few),
+        lambda: robustbn.MaximumLikelihoodEstimator(network).fit(few),
+    ]
+    for call_it in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call_it()
+        assert caught
+        assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_fitted_estimator_looks_fitted(small):
+    network, table = small
+    for kind in (robustbn.RobustEstimator, robustbn.MaximumLikelihoodEstimator):
+        estimator = kind(network)
+        assert "fitted" not in repr(estimator)
+        assert "fitted to 120 rows" in repr(estimator.fit(table))
+        assert "fitted to 1 row" in repr(estimator.fit(table[:1]))
+        assert "fitted to 1 rows" not in repr(estimator)
 
 
 # --- warnings in the words of the command line ----------------------------------------------------

@@ -131,9 +131,9 @@ def test_rows_known_to_be_good_put_filters_away(alarm):
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ([1, 0], "one number a row"),
+        ([1, 0], "one value a row"),
         ([2] * 50, "found 2 at row 0"),
-        (["yes"] * 50, "must be numbers"),
+        (["yes"] * 50, "found 'yes' at row 0"),
     ],
 )
 def test_what_is_known_is_checked(alarm, known, said):

@@ -435,7 +435,7 @@ def test_fit_takes_the_limits_of_states(raw):
     ran = CliRunner().invoke(main, ["fit", str(raw / "n.json"), *map(str, args[2:])])
     assert ran.exit_code == 2
     assert "--most-states is for states that are found in the table" in ran.output
-    with pytest.raises(TypeError, match="most_states is for the path of an edge list"):
+    with pytest.raises(TypeError, match="most_states is for an edge list"):
         robustbn.fit(fit.network_, raw / "rows.csv", most_states=3)
 
 

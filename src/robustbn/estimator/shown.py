@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,13 @@ from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
+from robustbn._core.warn import warn
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
+from robustbn._show.words import say_few_rows
 from robustbn._tables.coded import some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
@@ -272,13 +273,12 @@ class ShownEstimator(TableEstimator):
         damaged = self._aside.damaged
         if damaged:
             many = len(damaged) > 1
-            warnings.warn(
+            warn(
                 f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
                 f"{'are' if many else 'is'} left out of where bad rows come from; the network's "
                 f"columns are not touched by it. {next(iter(damaged.values())).rstrip('.')}. Say "
                 "which columns to look at with context=[...], or context=() for none.",
                 ContextWarning,
-                stacklevel=4,
             )
 
     def ask(self, n: int = 20) -> Any:
@@ -393,6 +393,15 @@ class ShownEstimator(TableEstimator):
 
         self._fitted()
         return Plots(self)
+
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+        n = round(self.reading_.n_rows / self._fit.effect)
+        which = "different rows" if self._fit.effect > 1 else "rows"
+        return say_few_rows(n, self.network_.layout.n_free, which)
+
+    def _say_fitted(self) -> str:
+        return f"{super()._say_fitted()}, {self.contamination_:.1%} of their weight distrusted"
 
     def __str__(self) -> str:
         """Return what was found, in a few sentences; the settings alone before `fit`."""
