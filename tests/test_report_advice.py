@@ -140,7 +140,7 @@ def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
 def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
     report = replace(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
     first = next_actions(report)[0]
-    assert first.say.startswith("Look at the copies: about 898 rows repeat 1 others")
+    assert first.say.startswith("Look at the copies: about 898 copies of 1 row beyond")
     assert first.python == "fit.repeats_"
     origin = Origin((("feed", "x", "x"),), 1_200, 900, 0.1, 1e-9, 50.0)
     assert (

@@ -505,7 +505,7 @@ def test_inspect_names_all_problems_at_once_each_with_its_option(raw):
         assert facts["columns"]["lacking"] == ["since"]
     options = ("--rename", "Since=since", "--labels", "rank:medum=medium", "--ignore-case")
     said = call("inspect", *paths, *options, "--unknown", "drop")
-    assert "1 rows" in said
+    assert "1 row" in said
     assert said.count("ignored  ") == 1
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.nearby import nearest_name
+from robustbn._core.numbers import count
 from robustbn._core.structure import as_names, check_edges
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
@@ -63,7 +64,7 @@ class FoundStates:
         return self.network.states
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_rows:,} rows, {len(self.columns)} nodes."]
+        lines = [f"{self.where}: {count(self.n_rows, 'row')}, {count(len(self.columns), 'node')}."]
         width = max(len(column.name) for column in self.columns)
         for column in self.columns:
             missing = f"{column.n_missing:,} missing; " if column.n_missing else ""
@@ -81,7 +82,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
     shown = [str(state) for state in column.states[:limit]]
     if len(column.states) > limit:
         shown.append(f"... ({len(column.states) - limit} more)")
-    return f"{len(column.states)} states: {', '.join(shown)}"
+    return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 
 def states_from(

@@ -18,6 +18,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._core.warn import warn
@@ -183,8 +184,7 @@ class TableEstimator(Settings):
         return f"{said}, {self._say_fitted()}" if hasattr(self, "network_") else said
 
     def _say_fitted(self) -> str:
-        n = self.reading_.n_rows
-        return f"fitted to {n:,} row{'' if n == 1 else 's'}"
+        return f"fitted to {count(self.reading_.n_rows, 'row')}"
 
     def _repr_html_(self) -> str:
         """Show the settings, and the network, in a notebook."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from robustbn._core.edge_lines import write_edge
 from robustbn._core.kinds import BadKind, MovedCell
+from robustbn._core.numbers import count, rounded
 from robustbn._core.origins import Origin
 from robustbn._show.page.content import Report, as_text, percent, shorten
 
@@ -186,7 +187,7 @@ def say_evidence(nats: float) -> str:
     if nats > np.log(1e6):
         return "a typical row of it is more than a million times likelier bad than good"
     times = float(f"{np.exp(nats):.2g}")
-    return f"a typical row of it is about {times:,.4g} times likelier bad than good"
+    return f"a typical row of it is about {rounded(times, 2)} times likelier bad than good"
 
 
 def say_cause(kind: BadKind) -> str:
@@ -201,7 +202,8 @@ def say_cause(kind: BadKind) -> str:
 
 def say_origin(origin: Origin) -> str:
     """Return where many rows of a kind are."""
-    return f"{percent(origin.rate)} of the {origin.n_rows:,} rows with {origin.having} are of it."
+    rows = count(origin.n_rows, "row")
+    return f"{percent(origin.rate)} of the {rows} with {origin.having} are of it."
 
 
 # --- what to do -----------------------------------------------------------------------------------
@@ -250,8 +252,9 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in report.repeats)
     if n_copies > max((kind.n_rows for kind in report.kinds), default=0.0):
         said = (
-            f"Look at the copies: about {n_copies:,.0f} rows repeat {len(report.repeats):,} others "
-            "beyond what chance allows. A double import, a default form, a stuck sensor?"
+            f"Look at the copies: about {count(n_copies, 'copy', 'copies')} of "
+            f"{count(len(report.repeats), 'row')} beyond what chance allows. A double import, a "
+            "default form, a stuck sensor?"
         )
         return [Action(said + where, ask[0], "fit.repeats_")]
     if not report.kinds:
@@ -259,7 +262,7 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
         return [Action(said, *ask)]
     kind = report.kinds[0]
     name = "" if kind.cause is None else f", {kind.cause.name}"
-    said = f"Look at kind {kind.number} (about {kind.n_rows:,.0f} rows{name}): are they wrong?"
+    said = f"Look at kind {kind.number} (about {count(kind.n_rows, 'row')}{name}): are they wrong?"
     real = f"If they are real, take kind {kind.number} for good rows; nothing is learned again."
     return [
         Action(said + where, *ask, kind=kind.number),
