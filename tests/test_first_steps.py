@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, write_network
+from robustbn._show.page import next_actions, render_markdown, render_page
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
+from tests.reports import quick_report
 from tests.test_cli import as_json, call
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -253,7 +256,7 @@ def test_a_prior_is_a_name_or_a_number(desk, text):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\n" * 300)
     facts = as_json("fit", "net.bif", "rows.csv", "--prior", text, "-o", "fitted.json")
     assert facts["unseen_configurations"] == 1
-    assert "are the prior alone" in facts["unseen"]
+    assert "its table is the prior alone" in facts["unseen"]
     assert (
         "Invalid value for '--prior'"
         in call("fit", "net.bif", "rows.csv", "--prior", "much", code=2).stderr
@@ -267,8 +270,8 @@ def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(de
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nno,wet\n" * 300)
     ran = call("fit", "net.bif", "rows.csv")
     told = (
-        "1 of 3 parent configurations occur in no row that is trusted; their tables are set to "
-        "uniform. The first: node 'wet' given rain='yes'. To smooth them and the tables of few "
+        "1 of 3 parent configurations occurs in no row that is trusted; its table is set to "
+        "uniform. It is node 'wet' given rain='yes'. To smooth it and the tables of few "
         "rows, use --prior 1."
     )
     assert told in " ".join(ran.stdout.split())
@@ -369,6 +372,106 @@ def test_private_values_are_in_no_page_and_no_json(dirty, tmp_path):
         assert "SECRET" not in text
     assert "source" in ran.stdout
     assert "SECRET" not in call(*command, "--no-rows").stdout
+
+
+@pytest.mark.parametrize("width", ["60", "200"])
+def test_the_terminal_says_the_cause_of_a_kind_in_full(desk, monkeypatch, width):
+    from io import StringIO
+
+    from robustbn._cli.screen import Screen
+    from robustbn._cli.summary import show_fit
+
+    facts = as_json("fit", "net.bif", "rows.csv")
+    text = "Stuck whatever the rest of the row says: wet = damp, rain = yes in all of them."
+    cause = {"name": "stuck columns", "text": text}
+    facts["kinds"] = [{"rows": 40.2, "cause": cause, "unusual": []}]
+    monkeypatch.setenv("COLUMNS", width)
+    shown = StringIO()
+    show_fit(Screen().console(shown), facts)
+    assert f"about 40 rows: stuck columns. {text}" in shown.getvalue()
+
+
+def test_tables_that_did_not_move_are_not_listed(desk):
+    ran = call("fit", "net.bif", "rows.csv")
+    assert "Every one of the 600 rows fits" in ran.stdout
+    assert "table of" not in ran.stdout
+    assert as_json("fit", "net.bif", "rows.csv")["moved"]  # JSON has them all the same
+
+
+def test_nothing_to_ask_is_told(desk):
+    told = "ask         No row to look at: nothing speaks against any"
+    assert told in call("fit", "net.bif", "rows.csv", "--ask", 5).stdout
+    assert told not in call("fit", "net.bif", "rows.csv").stdout
+
+
+# --- words and numbers ----------------------------------------------------------------------------
+
+
+def test_messages_advise_no_earlier_spelling():
+    from robustbn._core.allocate import out_of_memory
+
+    assert "place='stream'" in str(out_of_memory("Reading", MemoryError()))
+    source = Path(robustbn.__file__).parent
+    messages = [file.read_text() for file in source.rglob("*.py")]
+    assert not [text for text in messages if "backend='" in text]
+
+
+def test_one_is_singular_wherever_it_is_told(desk):
+    """A table of one row, one column and one state, through every command that counts."""
+    import re
+
+    nouns = "row|value|column|node|state|edge|step|label|kind|parameter|configuration|cell|table"
+    plural = re.compile(rf"(?<![\w.,])1 (?:[a-z]+ )?(?:{nouns})s\b")
+    (desk / "one.csv").write_text("a\nyes\n")
+    (desk / "edges.csv").write_text("a,b\n")
+    (desk / "two.csv").write_text("a,b\nyes,1\n" + "no,2\n" * 20)
+    BayesianNetwork({"a": []}, {"a": ["no", "yes"]}).write("one.json")
+    told = [
+        call(*command)
+        for command in (
+            ("inspect", "one.csv"),
+            ("inspect", "one.json"),
+            ("inspect", "one.json", "one.csv"),
+            ("states", "edges.csv", "two.csv"),
+            ("fit", "one.json", "one.csv", "--model", "m.json", "--report", "page.html"),
+            ("score", "m.json", "one.csv"),
+        )
+    ]
+    fit = robustbn.fit("one.json", {"a": ["yes"]}, random_state=0)
+    texts = [ran.stdout + ran.stderr for ran in told]
+    texts += [str(fit), repr(fit), fit.to_markdown(), str(fit.reading_), fit._repr_html_()]
+    texts += [str(robustbn.states_from("two.csv", [("a", "b")]))]
+    texts += [
+        re.sub(r"<(style|script)\b.*?</\1>", "", (desk / "page.html").read_text(), flags=re.S)
+    ]
+    assert [plural.findall(text) for text in texts] == [[]] * len(texts)
+
+
+def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
+    from robustbn._core.kinds import BadKind
+    from robustbn._show.words import say_few_rows
+
+    kind = BadKind(0.01, 1.0, (), number=1)
+    assert repr(kind) == "BadKind(1: 1 row, unnamed)"
+    report = replace(quick_report(sprinkler), kinds=[kind])
+    assert "(about 1 row)" in next_actions(report)[0].say
+    assert "about 1 row " in render_markdown(report)
+    assert "about 1 row," in render_page(report)
+    few = "1 row is too few for 1 free parameter: 20 are wanted, 20 for each."
+    assert say_few_rows(1, 1) == few
+    table = robustbn.read_table(
+        {"a": ["no", None, "no"]}, BayesianNetwork({"a": []}, {"a": ["no"]})
+    )
+    assert table.reading.say_missing().startswith("1 value is missing; 2 of 3 rows are complete")
+
+
+def test_large_factors_are_told_without_exponents():
+    from robustbn._core.origins import Origin
+    from robustbn._show.page.advice import say_evidence
+
+    origin = Origin((("feed", "x", "x"),), 1_200, 1_030, 1_030 / 1_200 / 1_030, 1e-9, 50.0)
+    assert str(origin).endswith("distrusted, 1,030 times as many as overall")
+    assert say_evidence(np.log(150_000)).endswith("about 150,000 times likelier bad than good")
 
 
 # --- Python ---------------------------------------------------------------------------------------

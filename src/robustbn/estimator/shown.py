@@ -33,6 +33,9 @@ from robustbn.network import BayesianNetwork
 if TYPE_CHECKING:
     from robustbn._show.fitted import Plots
 
+OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+IN_DOUBT = "trusted in part; no single value speaks against it"
+
 
 class ShownEstimator(TableEstimator):
     """A robust estimator once it is fitted."""
@@ -319,8 +322,8 @@ class ShownEstimator(TableEstimator):
             "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
             "change": [q.change for q in questions],
             "why": [
-                reason.text if trust[place] < DOUBT else ""
-                for place, reason in zip(places, reasons, strict=True)
+                OF_A_CLASS if question.column < 0 else reason.text or IN_DOUBT
+                for question, reason in zip(questions, reasons, strict=True)
             ],
         }
         labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
@@ -397,7 +400,7 @@ class ShownEstimator(TableEstimator):
     def _say_few_rows(self) -> str:
         """Return that there are too few rows for the network; nothing if there are not."""
         n = round(self.reading_.n_rows / self._fit.effect)
-        which = "different rows" if self._fit.effect > 1 else "rows"
+        which = "different row" if self._fit.effect > 1 else "row"
         return say_few_rows(n, self.network_.layout.n_free, which)
 
     def _say_fitted(self) -> str:
