@@ -401,6 +401,20 @@ def test_threads_are_as_many_as_there_are_cpus_otherwise(monkeypatch, told):
     assert native.available_cpus() == n_cpus
 
 
+def test_a_stream_takes_no_more_threads_than_this_process_may_use(monkeypatch):
+    import os
+
+    from robustbn._rows.stream.data import RowsInStream
+
+    rows = RowsInStream(stream=None, cache=None)  # neither is asked
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert rows._few_threads == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert rows._few_threads == 1
+
+
 def test_workers_of_joblib_share_the_cpus():
     n_cpus = native.available_cpus()
     job = joblib.delayed(native.available_cpus)

@@ -10,8 +10,7 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, compare
-from robustbn._show.comparison import expect_move
-from robustbn._show.page.content import percent
+from robustbn._show.page.content import expect_moves, percent
 from robustbn.exceptions import NetworkError
 from tests.browser import open_browser
 from tests.reports import HOSTILE
@@ -67,9 +66,27 @@ def test_a_fit_does_not_differ_from_itself(fits):
 
 def test_the_error_of_a_table_is_what_sampling_makes_of_it_in_95_of_100_cases():
     rng = np.random.default_rng(0)
-    for spread in (np.array([0.3]), np.array([1.0, 0.1]), rng.random(12)):
+    for spread in (np.array([0.3]), np.array([0.1, 0.01]), 0.1 * rng.random(12)):
         moves = (np.abs(rng.standard_normal((200_000, len(spread)))) * spread).sum(axis=1)
-        assert (moves > expect_move(spread)).mean() == pytest.approx(0.05, abs=0.003)
+        error = expect_moves(spread, np.zeros(1, np.int64))
+        assert (moves > error).mean() == pytest.approx(0.05, abs=0.003)
+
+
+def test_a_fit_and_a_comparison_state_the_same_95_percent_error():
+    """1.96 standard errors of a table with one configuration; of the difference in `compare`."""
+    network = BayesianNetwork({"a": []}, {"a": ["n", "y"]})
+    rows = np.repeat([[0], [1]], [300, 700], axis=0)
+    one = fit(network, rows)
+    standard_error = np.sqrt(0.3 * 0.7 / 1000)
+    assert float(one.moved()["error"][0]) == pytest.approx(1.96 * standard_error, rel=2e-3)
+    error = compare(one, one).moved()["error"][0]
+    assert float(error) == pytest.approx(1.96 * np.sqrt(2) * standard_error, rel=2e-3)
+
+
+def test_no_table_has_an_error_of_more_than_100_percent():
+    network = robustbn.random_network("tree", 3, cards=40, random_state=0)
+    few = fit(network, robustbn.sample(network, 20, random_state=0))
+    assert max(few.moved()["error"]) <= 1
 
 
 def test_rows_of_one_network_move_no_table_but_by_chance(fits, tree):

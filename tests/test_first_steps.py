@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import robustbn
 from robustbn import BayesianNetwork, write_network
+from robustbn._show.page import next_actions, render_markdown, render_page
+from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
+from tests.reports import quick_report
 from tests.test_cli import as_json, call
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -270,7 +276,7 @@ def test_a_prior_is_a_name_or_a_number(desk, text):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\n" * 300)
     facts = as_json("fit", "net.bif", "rows.csv", "--prior", text, "-o", "fitted.json")
     assert facts["unseen_configurations"] == 1
-    assert "are the prior alone" in facts["unseen"]
+    assert "its table is the prior alone" in facts["unseen"]
     assert (
         "Invalid value for '--prior'"
         in call("fit", "net.bif", "rows.csv", "--prior", "much", code=2).stderr
@@ -281,13 +287,11 @@ def test_a_prior_is_a_name_or_a_number(desk, text):
 
 
 def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(desk):
-    import robustbn
-
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nno,wet\n" * 300)
     ran = call("fit", "net.bif", "rows.csv")
     told = (
-        "1 of 3 parent configurations occur in no row that is trusted; their tables are set to "
-        "uniform. The first: node 'wet' given rain='yes'. To smooth them and the tables of few "
+        "1 of 3 parent configurations occurs in no row that is trusted; its table is set to "
+        "uniform. It is node 'wet' given rain='yes'. To smooth it and the tables of few "
         "rows, use --prior 1."
     )
     assert told in " ".join(ran.stdout.split())
@@ -309,7 +313,6 @@ def dirty(tmp_path_factory):
     """Rows of a tree, a tenth of them bad, each with a name and a source."""
     import numpy as np
 
-    import robustbn
     from robustbn.simulate import corrupt
 
     folder = tmp_path_factory.mktemp("dirty")
@@ -339,12 +342,18 @@ def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
     assert "Not settled" not in settled.stdout
 
 
-def test_too_few_rows_are_told_on_the_last_line(desk):
+def test_too_few_rows_are_told_by_the_verdict_and_nothing_contradicts_it(desk):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nyes,wet\n" * 20)
     ran = call("fit", "net.bif", "rows.csv")
-    last = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
-    assert ran.stdout.strip().splitlines()[-1] == f"Not settled: {last}"
-    assert ran.stderr.startswith(f"Warning: {last}")  # the same numbers wherever it is told
+    few = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
+    told = " ".join(ran.stdout.split())
+    assert told.startswith(f"{few} Only gross corruption would show, and none does; ")
+    assert ran.stdout.count(few) == 1
+    assert "Every one of the" not in told
+    assert "Not settled" not in told
+    assert "next 1 Smooth the tables" in told
+    assert "fit net.bif rows.csv --prior 1" in told
+    assert ran.stderr.startswith(f"Warning: {few}")  # the same numbers wherever it is told
     call("fit", "net.bif", "rows.csv", "--strict", code=5)
 
 
@@ -383,6 +392,212 @@ def test_private_values_are_in_no_page_and_no_json(dirty, tmp_path):
         assert "SECRET" not in text
     assert "source" in ran.stdout
     assert "SECRET" not in call(*command, "--no-rows").stdout
+
+
+@pytest.mark.parametrize("width", ["60", "200"])
+def test_the_terminal_says_the_cause_of_a_kind_in_full(desk, monkeypatch, width):
+    from io import StringIO
+
+    from robustbn._cli.screen import Screen
+    from robustbn._cli.summary import show_fit
+
+    facts = as_json("fit", "net.bif", "rows.csv")
+    text = "Stuck whatever the rest of the row says: wet = damp, rain = yes in all of them."
+    cause = {"name": "stuck columns", "text": text}
+    facts["kinds"] = [{"rows": 40.2, "cause": cause, "unusual": []}]
+    monkeypatch.setenv("COLUMNS", width)
+    shown = StringIO()
+    show_fit(Screen().console(shown), facts)
+    assert f"about 40 rows: stuck columns. {text}" in shown.getvalue()
+
+
+def test_tables_that_did_not_move_are_not_listed(desk):
+    ran = call("fit", "net.bif", "rows.csv")
+    assert "Every one of the 600 rows fits" in ran.stdout
+    assert "table of" not in ran.stdout
+    assert as_json("fit", "net.bif", "rows.csv")["moved"]  # JSON has them all the same
+
+
+def test_nothing_to_ask_is_told(desk):
+    told = "ask         No row to look at: nothing speaks against any"
+    assert told in call("fit", "net.bif", "rows.csv", "--ask", 5).stdout
+    assert told not in call("fit", "net.bif", "rows.csv").stdout
+
+
+# --- words and numbers ----------------------------------------------------------------------------
+
+
+def test_messages_advise_no_earlier_spelling():
+    from robustbn._core.allocate import out_of_memory
+
+    assert "place='stream'" in str(out_of_memory("Reading", MemoryError()))
+    source = Path(robustbn.__file__).parent
+    messages = [file.read_text() for file in source.rglob("*.py")]
+    assert not [text for text in messages if "backend='" in text]
+
+
+def test_one_is_singular_wherever_it_is_told(desk):
+    """A table of one row, one column and one state, through every command that counts."""
+    import re
+
+    nouns = "row|value|column|node|state|edge|step|label|kind|parameter|configuration|cell|table"
+    plural = re.compile(rf"(?<![\w.,])1 (?:[a-z]+ )?(?:{nouns})s\b")
+    (desk / "one.csv").write_text("a\nyes\n")
+    (desk / "edges.csv").write_text("a,b\n")
+    (desk / "two.csv").write_text("a,b\nyes,1\n" + "no,2\n" * 20)
+    BayesianNetwork({"a": []}, {"a": ["no", "yes"]}).write("one.json")
+    told = [
+        call(*command)
+        for command in (
+            ("inspect", "one.csv"),
+            ("inspect", "one.json"),
+            ("inspect", "one.json", "one.csv"),
+            ("states", "edges.csv", "two.csv"),
+            ("fit", "one.json", "one.csv", "--model", "m.json", "--report", "page.html"),
+            ("score", "m.json", "one.csv"),
+        )
+    ]
+    fit = robustbn.fit("one.json", {"a": ["yes"]}, random_state=0)
+    texts = [ran.stdout + ran.stderr for ran in told]
+    texts += [str(fit), repr(fit), fit.to_markdown(), str(fit.reading_), fit._repr_html_()]
+    texts += [str(robustbn.states_from("two.csv", [("a", "b")]))]
+    texts += [
+        re.sub(r"<(style|script)\b.*?</\1>", "", (desk / "page.html").read_text(), flags=re.S)
+    ]
+    assert [plural.findall(text) for text in texts] == [[]] * len(texts)
+
+
+def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
+    from robustbn._core.kinds import BadKind
+    from robustbn._show.words import say_few_rows
+
+    kind = BadKind(0.01, 1.0, (), number=1)
+    assert repr(kind) == "BadKind(1: 1 row, unnamed)"
+    report = replace(quick_report(sprinkler), kinds=[kind])
+    assert "(about 1 row)" in next_actions(report)[0].say
+    assert "about 1 row " in render_markdown(report)
+    assert "about 1 row," in render_page(report)
+    few = "1 row is too few for 1 free parameter: 20 are wanted, 20 for each."
+    assert say_few_rows(1, 1) == few
+    table = robustbn.read_table(
+        {"a": ["no", None, "no"]}, BayesianNetwork({"a": []}, {"a": ["no"]})
+    )
+    assert table.reading.say_missing().startswith("1 value is missing; 2 of 3 rows are complete")
+
+
+def test_large_factors_are_told_without_exponents():
+    from robustbn._core.origins import Origin
+    from robustbn._show.page.advice import say_evidence
+
+    origin = Origin((("feed", "x", "x"),), 1_200, 1_030, 1_030 / 1_200 / 1_030, 1e-9, 50.0)
+    assert str(origin).endswith("distrusted, 1,030 times as many as overall")
+    assert say_evidence(np.log(150_000)).endswith("about 150,000 times likelier bad than good")
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small():
+    """A network of two nodes, and a table for it."""
+    network = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
+    return network, pd.DataFrame({"a": ["n", "y"] * 60, "b": ["n", "y", "y"] * 40})
+
+
+@pytest.mark.parametrize("edges", [[("a", "b")], {"b": ["a"]}, {"a": [], "b": ("a",)}])
+@pytest.mark.parametrize("states", [None, {"a": ["n", "y"], "b": ["n", "y"]}])
+def test_edges_and_parents_are_networks_to_the_one_call(small, edges, states):
+    network, table = small
+    fit = robustbn.fit(edges, table, states=states, random_state=0)
+    expected = robustbn.fit(network, table, random_state=0).network_
+    for node in network.nodes:
+        assert fit.network_.cpts[node].tolist() == expected.cpts[node].tolist()
+    with pytest.raises(NetworkError, match=r"found the string 'a'. Write \['a'\]"):
+        robustbn.fit({"b": "a"}, table)
+
+
+@pytest.mark.parametrize("swap", ["frame", "mapping", "array", "paths", "nothing", "number"])
+def test_what_is_no_network_is_refused_in_a_sentence(small, swap):
+    network, table = small
+    network, table = {
+        "frame": (table, network),
+        "mapping": (table.to_dict("list"), network),
+        "array": (table.to_numpy(), [("a", "b")]),
+        "paths": ("rows.parquet", "net.json"),
+        "nothing": (None, table),
+        "number": (3, table),
+    }[swap]
+    with pytest.raises(UnknownSettingError, match="The network comes first, then the table: "):
+        robustbn.fit(network, table)
+
+
+def test_known_rows_are_told_in_the_same_words_in_python_and_in_the_terminal(small):
+    network, table = small
+    words = np.array(["good", "bad", "", None, "1", "-1.0"] + [float("nan")] * 114, object)
+    sides = np.array([1, -1, 0, 0, 1, -1] + [0] * 114)
+    by_words = robustbn.fit(network, table, known=words, random_state=0)
+    estimator = robustbn.RobustEstimator(network, random_state=0)
+    by_sides = estimator.fit(table, known=sides)
+    assert by_words.row_weights_.tolist() == by_sides.row_weights_.tolist()
+    assert by_words.row_weights_[:2].tolist() == [1, 0]
+    for wrong, found in (("fine", "'fine' at row 7"), (2, "2 at row 7")):
+        words[7] = wrong
+        with pytest.raises(DataError, match=r"known is good \(1\), bad \(-1\) .*found " + found):
+            robustbn.fit(network, table, known=words)
+    with pytest.raises(DataError, match=r"known has one value a row, shape \(120,\)"):
+        robustbn.fit(network, table, known="checked")
+
+
+def test_a_misspelt_setting_is_answered_by_the_nearest(small):
+    network, table = small
+    answer = r"no setting 'contaminaton'; it has .*contamination.* Did you mean 'contamination'\?"
+    with pytest.raises(UnknownSettingError, match=answer):
+        robustbn.fit(network, table, contaminaton=0.1)
+    with pytest.raises(UnknownSettingError, match=answer):
+        robustbn.RobustEstimator(network, contaminaton=0.1)
+    with pytest.raises(SettingError, match=answer):
+        robustbn.RobustEstimator(network).set_params(contaminaton=0.1)
+
+
+def test_one_edge_where_a_list_of_edges_belongs_is_told(small):
+    network, table = small
+    answer = r"Edges are a list of pairs .*found 'a' in it. Did you mean \[\('a', 'b'\)\]\?"
+    with pytest.raises(NetworkError, match=answer):
+        network.with_edges(("a", "b"))
+    with pytest.raises(NetworkError, match=answer):
+        BayesianNetwork.from_edges(("a", "b"), network.states)
+    with pytest.raises(NetworkError, match=answer):
+        robustbn.fit(("a", "b"), table)
+    for wrong in (("a", "b", "a"), ("a",), 7):
+        with pytest.raises(NetworkError, match="Edges are a list of pairs"):
+            network.with_edges([wrong])
+
+
+def test_warnings_point_at_the_line_of_the_caller(small):
+    network, table = small
+    few = table[table["a"] == "n"][:10]
+    calls = [
+        lambda: robustbn.fit(network, few),
+        lambda: robustbn.RobustEstimator(network).fit(few),
+        lambda: robustbn.RobustEstimator(network).fit_predict(few),
+        lambda: robustbn.MaximumLikelihoodEstimator(network).fit(few),
+    ]
+    for call_it in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call_it()
+        assert caught
+        assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_fitted_estimator_looks_fitted(small):
+    network, table = small
+    for kind in (robustbn.RobustEstimator, robustbn.MaximumLikelihoodEstimator):
+        estimator = kind(network)
+        assert "fitted" not in repr(estimator)
+        assert "fitted to 120 rows" in repr(estimator.fit(table))
+        assert "fitted to 1 row" in repr(estimator.fit(table[:1]))
+        assert "fitted to 1 rows" not in repr(estimator)
 
 
 # --- warnings in the words of the command line ----------------------------------------------------

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from robustbn import RobustEstimator, example_network, random_network, sample, write_network
+from robustbn import (
+    BayesianNetwork,
+    RobustEstimator,
+    example_network,
+    random_network,
+    sample,
+    write_network,
+)
 from robustbn._core.expansion import normalise_counts
 from robustbn.adversary import corrupt
 from robustbn.cli import main
@@ -131,9 +138,9 @@ def test_rows_known_to_be_good_put_filters_away(alarm):
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ([1, 0], "one number a row"),
+        ([1, 0], "one value a row"),
         ([2] * 50, "found 2 at row 0"),
-        (["yes"] * 50, "must be numbers"),
+        (["yes"] * 50, "found 'yes' at row 0"),
     ],
 )
 def test_what_is_known_is_checked(alarm, known, said):
@@ -277,6 +284,24 @@ def test_every_kind_is_asked_about_and_no_row_twice():
 def test_nothing_is_asked_of_rows_that_fit(alarm):
     fit = RobustEstimator(alarm, random_state=0).fit(sample(alarm, 20_000, 5))
     assert len(fit.ask(5)) == 0
+
+
+def test_every_row_that_is_asked_about_has_a_reason(alarm, dirty):
+    """Of a group of good rows that the network does not describe, too; no other trusted row."""
+    parents = {node: list(alarm.parents[node]) for node in alarm.nodes}
+    parents["CVP"], parents["PCWP"], parents["HR"] = [], [], []
+    drawn = BayesianNetwork(parents, alarm.states)
+    misfitting = RobustEstimator(drawn, random_state=0).fit(sample(alarm, 12_000, 1))
+    assert misfitting.contamination_ == 0
+    asked = misfitting._ask(5)
+    assert (
+        asked["why"]
+        == ["trusted, as one of a group of rows that the network does not describe"] * 5
+    )
+    few = RobustEstimator(alarm, random_state=0).fit(dirty[0][:3000])
+    asked = few._ask(1000)
+    assert all(asked["why"])
+    assert asked["weight"].max() < 0.995  # none that is trusted to 100 %
 
 
 # --- the command line -----------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_the_one_call_shows_the_settings_of_the_estimator_of_the_reader_and_of_s
     expected = dict(inspect.signature(RobustEstimator).parameters)
     expected |= dict(inspect.signature(Streaming).parameters)
     expected |= dict(inspect.signature(read_table).parameters)
-    assert set(shown) == set(expected) | {"states", "dates", "most_states", "most_numbers"}
+    assert set(shown) == set(expected) | {"known", "states", "dates", "most_states", "most_numbers"}
     assert all(p.kind is not p.VAR_KEYWORD for p in shown.values())
     for name in set(expected) - {"network", "table"}:
         assert shown[name].default == expected[name].default, name
@@ -75,7 +75,7 @@ def test_the_one_call_shows_the_settings_of_the_estimator_of_the_reader_and_of_s
 def test_a_setting_that_is_not_there_is_answered_by_those_that_are():
     with pytest.raises(UnknownSettingError, match=r"no setting 'epsilon'; it has .*random_state"):
         robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], epsilon=0.1)
-    with pytest.raises(UnknownSettingError, match="dates is for the path of an edge list"):
+    with pytest.raises(UnknownSettingError, match="dates is for an edge list"):
         robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], dates="dmy")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -93,6 +94,19 @@ def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case)
     assert ("--ask 20" in ways) == (case in ("bad", "both", "not settled"))
 
 
+def test_rows_that_are_too_few_for_their_parameters_are_not_said_to_fit(sprinkler):
+    """Whatever else is found is told with it: a finding stands, a clean bill does not."""
+    few = "87 rows are too few for 2,531 free parameters: 50,620 are wanted, 20 for each."
+    for case, (report, said) in cases(sprinkler).items():
+        told = verdict(replace(report, few_rows=few))
+        assert few in told
+        assert (said in told) == (case != "clean")
+    clean = replace(cases(sprinkler)["clean"][0], few_rows=few)
+    assert next_actions(clean)[0].command.endswith("--prior 1")
+    smooth = replace(clean, settings={"prior": "1.0"})
+    assert "--prior" not in next_actions(smooth)[0].command
+
+
 def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
     report = replace(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
     first = next_actions(report)[0]
@@ -126,7 +140,7 @@ def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
 def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
     report = replace(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
     first = next_actions(report)[0]
-    assert first.say.startswith("Look at the copies: about 898 rows repeat 1 others")
+    assert first.say.startswith("Look at the copies: about 898 copies of 1 row beyond")
     assert first.python == "fit.repeats_"
     origin = Origin((("feed", "x", "x"),), 1_200, 900, 0.1, 1e-9, 50.0)
     assert (
@@ -141,6 +155,33 @@ def test_a_column_that_is_often_missing_is_named(sprinkler):
     assert first.say.startswith(f"{node} is missing from 25.0 % of the rows.")
     assert "--missing-is-evidence" in first.command
     assert "missing" not in next_actions(replace(clean, n_missing={node: 10}))[0].say
+
+
+def test_missing_values_are_the_same_step_in_the_terminal_and_in_python(sprinkler):
+    clean = replace(quick_report(sprinkler, eps=0.0), n_missing={sprinkler.nodes[0]: 1_000})
+    first = next_actions(clean)[0]
+    assert first.command == "robustbn fit NETWORK TABLE --missing-is-evidence"
+    assert first.python == "robustbn.fit(network, table, missing_is_evidence=True)"
+    done = replace(clean, settings={"missing_is_evidence": "True"})
+    assert "missing" not in next_actions(done)[0].say
+
+
+def test_a_notebook_says_what_the_page_says_and_names_the_groups(misfitting):
+    tree = robustbn.random_network("tree", 20, random_state=0)
+    rows, is_bad = corrupt(sample(tree, 3_000, 1), tree, "product", 0.1, random_state=2)
+    table = pd.DataFrame(rows, columns=tree.nodes)
+    table["site"] = np.where(is_bad, "harbour", "hill")
+    gathered = robustbn.fit(tree, table, codes=True, random_state=0)
+    assert "site = harbour" in gathered._repr_html_()
+    for each in (misfitting, gathered):
+        page = build_report(each, edges=True)
+        notebook = html.unescape(each._repr_html_())
+        assert "not shown" not in notebook
+        assert verdict(page) in notebook
+        assert str(each).split("\n")[1] == verdict(page)
+        for action in next_actions(page):
+            assert action.say in notebook
+            assert action.python in notebook
 
 
 def test_a_command_is_built_on_without_what_it_writes():

@@ -461,7 +461,7 @@ def test_fit_takes_the_limits_of_states(raw):
     ran = CliRunner().invoke(main, ["fit", str(raw / "n.json"), *map(str, args[2:])])
     assert ran.exit_code == 2
     assert "--most-states is for states that are found in the table" in ran.output
-    with pytest.raises(TypeError, match="most_states is for the path of an edge list"):
+    with pytest.raises(TypeError, match="most_states is for an edge list"):
         robustbn.fit(fit.network_, raw / "rows.csv", most_states=3)
 
 
@@ -548,7 +548,7 @@ def test_inspect_names_all_problems_at_once_each_with_its_option(raw):
         assert facts["columns"]["lacking"] == ["since"]
     options = ("--rename", "Since=since", "--labels", "rank:medum=medium", "--ignore-case")
     said = call("inspect", *paths, *options, "--unknown", "drop")
-    assert "1 rows" in said
+    assert "1 row" in said
     assert said.count("ignored  ") == 1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.screen import Steps, print_facts
 from robustbn._cli.states import describe_column
 from robustbn._core.elsewhere import name_of
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,20 +114,19 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
 def show_table(console: Console, table: Any) -> None:
     """Print a line a column."""
     columns = table["columns"]
-    print_facts(
-        console, {"table": f"{table['path']}: {table['rows']:,} rows, {len(columns)} columns"}
-    )
+    size = f"{count(table['rows'], 'row')}, {count(len(columns), 'column')}"
+    print_facts(console, {"table": f"{table['path']}: {size}"})
     console.print()
     shown = columns[:MOST_COLUMNS]
     print_facts(console, {c["name"]: _say(c, table["rows"]) for c in shown})
     if len(columns) > MOST_COLUMNS:
-        console.print(f"and {len(columns) - MOST_COLUMNS} more columns")
+        console.print(f"and {count(len(columns) - MOST_COLUMNS, 'more column')}")
 
 
 def _say(column: Any, n_rows: int) -> str:
     """Return a column on one line: kind, values, missing, range or top values, states."""
     n = column["different_values"]
-    values = f"{'>' if column['is_more'] else ''}{n:,} values"
+    values = f"{'>' if column['is_more'] else ''}{count(n, 'value')}"
     missing = f", {column['missing']:,} missing ({column['share_missing']:.1%})"
     parts = [f"{column['kind']:<11}  {values:>13}{missing if column['missing'] else ''}"]
     if column["range"] is not None:
@@ -139,7 +139,7 @@ def _say(column: Any, n_rows: int) -> str:
     states = column["becomes"]["states"]
     note = column["becomes"]["note"]
     if states:
-        parts.append(f"{len(states)} states" + (f", {note}" if note else ""))
+        parts.append(count(len(states), "state") + (f", {note}" if note else ""))
     else:
         why = f"{note}, " if note else ""
         parts.append(f"no states: {why}give them with --states, or leave it out")

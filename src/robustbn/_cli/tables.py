@@ -28,9 +28,6 @@ NAMES = (
 )  # fmt: skip
 
 
-SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1, "0": 0, "": 0, "nan": 0, "none": 0}
-
-
 MISSING_WAYS = ("use", "observed", "state", "drop", "error")
 
 
@@ -250,6 +247,7 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
     """Return what a column says of each row: +1, -1 or 0; None if there is no such column."""
     import numpy as np
 
+    from robustbn._tables.encode.codes import SIDES
     from robustbn._tables.sources import open_table
 
     if column is None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.numbers import count
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel
 
@@ -203,12 +204,13 @@ class Inferred:
         most = 100 * float(self.missing.max(initial=0.0))
         text = (
             f"{share:.1f} % of what the tables need is missing ({most:.1f} % of one table) and was "
-            f"inferred in {self.n_steps} steps"
+            f"inferred in {count(self.n_steps, 'step')}"
         )
         if not self.is_converged:
             text += f", which did not settle: {self.left:.2g} standard errors were left to go"
         if self.n_sampled:
-            text += f"; {self.n_sampled:,.0f} rows miss too many values together and were sampled"
+            rows = count(self.n_sampled, "row misses", "rows miss")
+            text += f"; {rows} too many values together, and what is missing there was sampled"
         return text + "."
 
 
@@ -383,7 +385,7 @@ class Vanishing:
         having = ", ".join(f"{node} = {state}" for node, state in self.states.items())
         gone = self.n_rows - self.n_trusted
         which = "all" if gone > self.n_rows - 0.5 else f"{gone:,.0f} of"
-        return f"{which} {self.n_rows:,.0f} rows with {having} are distrusted"
+        return f"{which} {count(self.n_rows, 'row')} with {having} are distrusted"
 
 
 @dataclass(frozen=True, eq=False)

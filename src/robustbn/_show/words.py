@@ -10,6 +10,7 @@ import numpy as np
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.kinds import BadKind, UnusualCell
 from robustbn._core.layout import Layout
+from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
@@ -39,23 +40,27 @@ def say_unseen(
         return ""
     node, parents = unseen[0]
     given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
-    first = f"The first: node {node!r}" + (f" given {given}." if given else ".")
-    got = "are the prior alone" if has_prior else "are set to uniform"
-    smooth = "" if has_prior else " To smooth them and the tables of few rows, use prior=1."
+    is_one = len(unseen) == 1
+    first = f"{'It is' if is_one else 'The first:'} node {node!r}"
+    got = "the prior alone" if has_prior else "set to uniform"
+    them = "it" if is_one else "them"
+    smooth = "" if has_prior else f" To smooth {them} and the tables of few rows, use prior=1."
     return (
-        f"{len(unseen):,} of {network.n_configurations:,} parent configurations occur in no row "
-        f"that is trusted; their tables {got}. {first}{smooth}"
+        f"{len(unseen):,} of {count(network.n_configurations, 'parent configuration')} "
+        f"{'occurs' if is_one else 'occur'} in no row that is trusted; "
+        f"{'its table is' if is_one else 'their tables are'} {got}. "
+        f"{first}{f' given {given}' if given else ''}.{smooth}"
     )
 
 
-def say_few_rows(n_rows: int, n_free: int, which: str = "rows") -> str:
+def say_few_rows(n_rows: int, n_free: int, which: str = "row") -> str:
     """Return that there are too few rows for so many free parameters; nothing if there are not."""
     wanted = ROWS_A_PARAMETER * n_free
     if n_rows >= wanted:
         return ""
     return (
-        f"{n_rows:,} {which} are too few for {n_free:,} free parameters: {wanted:,} are wanted, "
-        f"{ROWS_A_PARAMETER} for each."
+        f"{count_are(n_rows, which)} too few for {count(n_free, 'free parameter')}: {wanted:,} are "
+        f"wanted, {ROWS_A_PARAMETER} for each."
     )
 
 

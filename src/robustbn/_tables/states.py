@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
+from robustbn._core.numbers import count, count_are
 from robustbn._core.tuning import TUNING
 from robustbn._tables.cuts import cut_equally, cut_evenly, name_intervals
 from robustbn._tables.encode import count_intervals
@@ -220,7 +221,7 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
         note += f"; read as {_say_notation(survey.notation)}"
     others = OTHER if n_words else None
     if n_words:
-        note += f"; {n_words:,} rows with words are {OTHER!r}"
+        note += f"; {count(n_words, 'row')} with words {'is' if n_words == 1 else 'are'} {OTHER!r}"
     return ColumnStates(
         survey.name,
         NUMBER,
@@ -287,7 +288,7 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) ->
         n_merged,
         f"by {chosen}"
         + (f", read as {order}" if order else "")
-        + (f"; {n_merged:,} rows are {others!r}" if n_merged else ""),
+        + (f"; {count_are(n_merged, 'row')} {others!r}" if n_merged else ""),
     )
 
 
@@ -315,7 +316,8 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         labels = [*_in_order(survey, set(labels) - {others}), others]
         more = "more than " if survey.wide is not None else ""
         n_rare = n_found - len(labels) + (others not in counts)
-        notes.append(f"the {more}{n_rare:,} rarest labels ({n_merged:,} rows) are {others!r}")
+        rarest = f"{count(n_rare, 'rarest label')} ({count(n_merged, 'row')})"
+        notes.append(f"the {more}{rarest} {'is' if n_rare == 1 else 'are'} {others!r}")
     else:
         labels = _in_order(survey, labels)
         if survey.order is not None and labels != order_labels(labels):

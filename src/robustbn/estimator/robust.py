@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -19,6 +18,7 @@ from robustbn._core.expansion import drop_rounding, normalise_counts, standard_e
 from robustbn._core.judged import DOUBT
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import RobustFit, Shift
+from robustbn._core.warn import warn
 from robustbn._learn.filling import Complete, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
@@ -31,7 +31,7 @@ from robustbn._learn.places import (
 )
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_repeats, find_vanishing, say_few_rows
+from robustbn._show.words import describe_repeats, find_vanishing
 from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
@@ -201,8 +201,9 @@ class RobustEstimator(ShownEstimator):
         ----------
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
-        known : +1 for a row that is known to be good, -1 for one known to be bad, 0 for the others;
-            one a row. Rows that are like them change sides with them. `ask` says which to look at.
+        known : "good" or 1 for a row that is known to be good, "bad" or -1 for one known to be bad,
+            nothing ("", None) or 0 for the others; one a row. Rows that are like them change sides
+            with them. `ask` says which to look at.
         """
         return self._learn_from(X, sample_weight, known)
 
@@ -457,21 +458,14 @@ class RobustEstimator(ShownEstimator):
     def _warn_if_unsure(self) -> None:
         self._warn_of_damaged()
         if not self.converged_:
-            warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
+            warn(self.status_, ConvergenceWarning)
         few = self._say_few_rows()
         if few:
-            warnings.warn(
+            warn(
                 f"{few} Sampling noise hides all but gross corruption: read the tables with care, "
                 "or use a simpler network.",
                 SmallSampleWarning,
-                stacklevel=3,
             )
-
-    def _say_few_rows(self) -> str:
-        """Return that there are too few rows for the network; nothing if there are not."""
-        n = round(self.reading_.n_rows / self._fit.effect)
-        which = "different rows" if self._fit.effect > 1 else "rows"
-        return say_few_rows(n, self.network_.layout.n_free, which)
 
 
 def _seed(random_state: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,13 @@ from robustbn._core.origins import Origin
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.tuning import TUNING
+from robustbn._core.warn import warn
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
+from robustbn._show.words import say_few_rows
 from robustbn._tables.coded import Table, some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
@@ -31,6 +32,9 @@ from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from robustbn._show.fitted import Plots
+
+OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+IN_DOUBT = "trusted in part; no single value speaks against it"
 
 
 class ShownEstimator(TableEstimator):
@@ -287,13 +291,12 @@ class ShownEstimator(TableEstimator):
         damaged = self._aside.damaged
         if damaged:
             many = len(damaged) > 1
-            warnings.warn(
+            warn(
                 f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
                 f"{'are' if many else 'is'} left out of where bad rows come from; the network's "
                 f"columns are not touched by it. {next(iter(damaged.values())).rstrip('.')}. Say "
                 "which columns to look at with context=[...], or context=() for none.",
                 ContextWarning,
-                stacklevel=4,
             )
 
     def ask(self, n: int = 20) -> Any:
@@ -334,8 +337,8 @@ class ShownEstimator(TableEstimator):
             "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
             "change": [q.change for q in questions],
             "why": [
-                reason.text if trust[place] < DOUBT else ""
-                for place, reason in zip(places, reasons, strict=True)
+                OF_A_CLASS if question.column < 0 else reason.text or IN_DOUBT
+                for question, reason in zip(questions, reasons, strict=True)
             ],
         }
         labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
@@ -408,6 +411,15 @@ class ShownEstimator(TableEstimator):
 
         self._fitted()
         return Plots(self)
+
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+        n = round(self.reading_.n_rows / self._fit.effect)
+        which = "different row" if self._fit.effect > 1 else "row"
+        return say_few_rows(n, self.network_.layout.n_free, which)
+
+    def _say_fitted(self) -> str:
+        return f"{super()._say_fitted()}, {self.contamination_:.1%} of their weight distrusted"
 
     def __str__(self) -> str:
         """Return what was found, in a few sentences; the settings alone before `fit`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import physical_bytes
+from robustbn._core.cpus import available_cpus
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
@@ -389,7 +389,7 @@ class RowsInStream:
 
     @property
     def _few_threads(self) -> int:
-        return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
+        return max(1, (self.n_threads or available_cpus()) // 4)
 
     def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:
         """Return the trust in the rows of a stretch, NaN for those left out."""
