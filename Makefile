@@ -10,9 +10,9 @@ READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
-PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page extend) \
-	tests/test_tables.py::test_the_page_on_tables_runs \
-	tests/test_stream.py::test_every_block_of_the_page_runs
+PAGES := $(patsubst %,tests/world/test_%.py,docs recipes public_names site paper_page extend) \
+	tests/unit/tables/test_tables.py::test_the_page_on_tables_runs \
+	tests/promises/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: help stale demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
