@@ -2,16 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -q -c constraints.txt
+BASE_READY := $(VENV)/.ready-base
+PACKAGE_READY := $(VENV)/.ready-package
+TOOLS_READY := $(VENV)/.ready-tools
 READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
-PAGES := $(patsubst %,tests/test_%.py,docs recipes public_names site paper_page extend) \
-	tests/test_tables.py::test_the_page_on_tables_runs \
-	tests/test_stream.py::test_every_block_of_the_page_runs
+PAGES := $(patsubst %,tests/world/test_%.py,docs recipes public_names site paper_page extend) \
+	tests/unit/tables/test_tables.py::test_the_page_on_tables_runs \
+	tests/promises/test_stream.py::test_every_block_of_the_page_runs
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
+.PHONY: help stale demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -19,7 +23,8 @@ help: ## List the targets
 
 setup: $(READY) ## Make .venv with the package, its kernels and the tools
 
-demo: $(READY) ## Run the main job on data the package makes, and say where the result is
+# the tools are not needed; where they are, their stamp covers the package, too
+demo: $(if $(wildcard $(READY)),$(READY),$(PACKAGE_READY)) ## Run the main job on data the package makes, and say where the result is
 	@$(BIN)/robustbn demo
 
 test: lint types layers pytest ## Run every check
@@ -57,7 +62,7 @@ format: $(READY) ## Format the sources
 	$(BIN)/ruff format .
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
-	$(BIN)/pip install -q -c constraints.txt --group docs
+	$(PIP) --group docs
 	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
@@ -68,7 +73,7 @@ figures: $(READY) ## Draw the figures of the pages again
 	$(BIN)/python -W ignore docs/take_screenshot.py
 
 peers: $(READY) ## Install the libraries that the benchmarks compare with
-	$(BIN)/pip install -q -c constraints.txt --group peers
+	$(PIP) --group peers
 
 bench: peers ## Check every claim, quickly (20 minutes); page in docs/proof.md
 	$(BIN)/python -m benchmarks real
@@ -81,17 +86,37 @@ bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference
 	$(BIN)/python -m benchmarks compare --base $(BASE)
 
+stale: $(READY) ## List the results that other code has made, and the pages that quote them
+	@$(BIN)/python -m benchmarks stale
+
 dist: $(READY) ## Build sdist and wheels, try them in fresh environments of PYTHONS (3.11 to 3.14)
-	$(BIN)/pip install -q -c constraints.txt --group release
+	$(PIP) --group release
 	$(BIN)/python scripts/dist.py $(PYTHONS)
 
 clean: ## Remove everything that was made
 	rm -rf $(VENV) build dist docs/_build docs/generated robustbn-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# Not compiled: of all that is installed, a small part is ever imported, and is compiled then.
+# --- the environment ------------------------------------------------------------------------------
+
+# Two at a time: the kernels are compiled while pip fetches the tools.
 $(READY): pyproject.toml constraints.txt $(NATIVE)
+	@$(MAKE) --no-print-directory -j 2 $(PACKAGE_READY) $(TOOLS_READY)
+	@touch $@
+
+# What the build and the package need, so that the two steps below install nothing in common.
+$(BASE_READY): pyproject.toml constraints.txt
 	@scripts/make_venv.sh $(PYTHON) $(VENV)
-	$(BIN)/pip install -q -c constraints.txt -U pip
-	$(BIN)/pip install -q -c constraints.txt --group dev
-	$(BIN)/pip install -q -c constraints.txt --no-build-isolation -e .
+	$(PIP) --no-compile -U pip
+	$(BIN)/python scripts/list_dependencies.py | $(PIP) --no-compile --group build -r /dev/stdin
+	@touch $@
+
+$(PACKAGE_READY): $(BASE_READY) $(NATIVE)
+	$(PIP) --no-build-isolation -e .
+	@touch $@
+
+# pip byte-compiles on one core, the libraries' own tests included: here all cores do, without those.
+# Compiled at import instead, a few libraries would warn, and our tests take warnings for errors.
+$(TOOLS_READY): $(BASE_READY)
+	$(PIP) --no-compile --group dev
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true
 	@touch $@

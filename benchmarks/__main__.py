@@ -1,6 +1,7 @@
-"""`python -m benchmarks proof | page | compare | golden | stream | kills | soak | NAME... | all`.
+"""`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-The first seven have options of their own: see `python -m benchmarks proof --help`.
+Commands: proof, page, stale, compare, golden, stream, kills, soak. They have options of their own:
+see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from benchmarks import (
     robustness,
     sensitivity,
     soak,
+    stale,
     startup,
     stream,
     tables,
@@ -85,6 +87,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "stream": stream.main,
     "kills": kills.main,
     "soak": soak.main,
+    "stale": stale.main,
 }
 
 

@@ -16,6 +16,7 @@ from robustbn._show.comparison import compare_cells
 from robustbn._show.page.content import Z_95, interval
 from robustbn.estimator.comparison import describe_side
 
+SOURCES = ("src/robustbn/_show/**/*",)  # intervals and comparisons; see sources.py
 N_FRESH = 20_000
 LEAST_ROWS = (5, 20, 100, 1000)  # behind an interval: where one column of the table ends
 GROUPS = 20  # sources that bad rows come from evenly

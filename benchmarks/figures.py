@@ -18,6 +18,7 @@ from benchmarks.cells import Record
 from benchmarks.contenders import AUTO, FLOOR, GIVEN, METHODS, OURS, RIVALS
 from benchmarks.measure import say
 from benchmarks.scenes import build_network, title_network
+from benchmarks.sources import describe_sources
 from benchmarks.verdict import TIE, average, errors_by_method, fit_exponent, group_by
 
 Drawn = dict[str, tuple[Path, ...]]
@@ -49,10 +50,11 @@ def caption(setting: Record) -> str:
     seeds = f"seed {setting['seed']}"
     if setting["n_seeds"] > 1:
         seeds = f"seeds {setting['seed']} to {setting['seed'] + setting['n_seeds'] - 1}"
+    made = f"{describe_sources(setting)}; " if setting.get("sources") else ""
     return (
         f"{machine['processor']}, {machine['cpus']} CPUs, {machine['memory_gib']} GiB, "
-        f"{machine['system']}; Python {machine['python']}, {versions}; code {setting['code']}; "
-        f"{seeds}; {setting['command']}"
+        f"{machine['system']}; Python {machine['python']}, {versions}; {made}{seeds}; "
+        f"{setting['command']}"
     )
 
 
@@ -67,7 +69,7 @@ def draw_all(records: dict[str, list[Record]], setting: Record, folder: Path) ->
     with mpl.rc_context({"svg.hashsalt": "robustbn", "font.size": 8, "axes.grid": False}):
         for name, draw in _list_figures(records):
             try:
-                drawn[name] = _save(draw(), folder / f"proof-{name}", caption(setting))
+                drawn[name] = _save(draw(), folder / f"proof-{name}", setting)
             except Exception as error:  # a figure must not cost the numbers
                 say(f"figure {name} could not be drawn: {type(error).__name__}: {error}")
     return drawn
@@ -357,12 +359,13 @@ def _add_legend(figure: Any, axes: Any) -> None:
     figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=n_columns)
 
 
-def _save(figure: Any, stem: Path, words: str) -> tuple[Path, ...]:
+def _save(figure: Any, stem: Path, setting: Record) -> tuple[Path, ...]:
     """Write SVG and PNG with the caption below, broken to the width of the figure."""
     width = int(figure.get_size_inches()[0] * 24)
-    text = "\n".join(textwrap.wrap(words, width))
+    text = "\n".join(textwrap.wrap(caption(setting), width))
     figure.supxlabel(text, fontsize=5, color="#444444", x=0.01, ha="left")
     svg, png = stem.with_suffix(".svg"), stem.with_suffix(".png")
-    figure.savefig(svg, metadata={"Date": None})
-    figure.savefig(png, dpi=150)
+    made = {"Description": describe_sources(setting)}
+    figure.savefig(svg, metadata={**made, "Date": None})
+    figure.savefig(png, dpi=150, metadata=made)
     return svg, png

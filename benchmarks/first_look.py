@@ -29,6 +29,8 @@ from robustbn._tables.sources import open_table
 from robustbn._tables.survey import survey_columns
 from robustbn.cli import main
 
+# see sources.py
+SOURCES = ("src/robustbn/_cli/**/*", "src/robustbn/_show/**/*", "src/robustbn/cli.py")
 ARROW_ALONE, READ_ALONE, LOOK, COMMAND = "arrow", "read", "survey", "inspect"
 LABEL_CARDS = (2, 3, 5, 8, 20, 50, 200, 1000)
 LOOK_HEADER = (

@@ -18,6 +18,7 @@ import pyarrow as pa
 from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 from benchmarks.measure import time_interleaved as time_turns
 from benchmarks.scenes import draw_scene
+from benchmarks.sources import hash_sources
 from benchmarks.verdict import fit_exponent
 from benchmarks.worker import peak_bytes, reset_peak
 from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
@@ -190,4 +191,5 @@ def plot(records: list[dict[str, Any]]) -> None:
             axes.set(xlabel=record["grows"], ylabel=unit)
         grid[0, column].set_title(f"exponent {record['exponent']:.2f}")
     grid[0, 0].legend()
-    figure.savefig(Path(__file__).parent / "results" / "growth.svg")
+    made = {"Date": None, "Description": f"sources {hash_sources('growth')}"}
+    figure.savefig(Path(__file__).parent / "results" / "growth.svg", metadata=made)

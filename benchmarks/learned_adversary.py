@@ -31,6 +31,7 @@ from robustbn._core.protocols import Vector
 EPS, N_ROWS, N_DRAWS = 0.1, 10_000, 20_000
 DRAWN = ("tree:10", "graph:10:30", "categorical:8:30")
 TABLES = ("table:DAAG/nassCDS:tree", "table:AER/Fertility:tree")
+SOURCES = ("benchmarks/known_attacks.json",)  # see sources.py
 KNOWN = ROOT / "benchmarks" / "known_attacks.json"
 AT_THE_LIMIT = 1.1  # times the limit, sampling noise added
 NOTE = (

@@ -15,13 +15,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from benchmarks.sources import entry_of, hash_sources
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.native import available_cpus
 
@@ -110,7 +111,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """All that one benchmark found; `records` holds the numbers, `tables` show them."""
+    """All that one benchmark found; `records` holds the numbers, `tables` show them.
+
+    `sources` is the hash of the code that made it, known when it is written.
+    """
 
     name: str
     title: str
@@ -122,6 +126,7 @@ class Report:
     goals: tuple[Goal, ...] = ()
     skipped: tuple[str, ...] = ()
     machine: Mapping[str, Any] = field(default_factory=lambda: describe_machine())
+    sources: str = ""
 
 
 # --- timing ---------------------------------------------------------------------------------------
@@ -216,6 +221,7 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     """Write `<name>.json` and `<name>.md`; `<name>-quick...` or `<name>-full...` for such a run."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = report.settings
+    report = replace(report, sources=hash_sources(entry_of(report.name)))
     stem = report.name + ("-quick" if settings.quick else "-full" if settings.full else "")
     data, page = folder / f"{stem}.json", folder / f"{stem}.md"
     content = {key: value for key, value in asdict(report).items() if key != "tables"}
@@ -250,6 +256,8 @@ def _render_setting(report: Report) -> str:
         f"{settings.budget_s:g} s for each contender.",
         f"- Command: `{settings.command}`",
     ]
+    if report.sources:
+        lines.append(f"- Made from sources {report.sources}: `make stale` says if they changed.")
     return "\n".join(lines)
 
 

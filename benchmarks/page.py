@@ -14,6 +14,7 @@ from benchmarks.contenders import AUTO, FLOOR, GIVEN, METHODS, OURS, RIVALS
 from benchmarks.figures import Drawn, caption, describe_scaling, scaling_points
 from benchmarks.measure import render_lines
 from benchmarks.scenes import build_network, title_network
+from benchmarks.sources import describe_sources
 from benchmarks.verdict import (
     CLOSE_TO_COUNTING,
     TIE,
@@ -30,7 +31,7 @@ WANTED_SHARE = 0.9
 
 def render(
     records: dict[str, list[Record]],
-    setting: Record,
+    settings: dict[str, Record],
     drawn: Drawn,
     folder: Path,
     more: Sequence[str] = (),
@@ -39,42 +40,58 @@ def render(
 
     Parameters
     ----------
+    settings : of every experiment: command, sources, machine.
     more : sections of other benchmarks, as `page_misfit.render_stored` gives them.
     """
-    parts = [*_render_head(records, setting)]
-    show = _Figures(drawn, folder, caption(setting))
-    gallery = records.get("gallery", [])
+    parts = [*_render_head(records, next(iter(settings.values())))]
+    show = _Figures(drawn, folder, settings)
+    gallery, real = records.get("gallery", []), records.get("real", [])
     if gallery:
-        parts += _render_short(gallery)
-    parts += _render_methods(records)
+        parts += _with_origin(_render_short(gallery), settings, "gallery")
+    parts += _with_origin(_render_methods(records), settings, *records)
     if records.get("paper"):
-        parts += _render_paper(records["paper"], show)
+        parts += _with_origin(_render_paper(records["paper"], show), settings, "paper")
     if gallery:
-        parts += _render_gallery(gallery, show)
-        parts += _render_choices(gallery)
+        parts += _with_origin(_render_gallery(gallery, show), settings, "gallery")
+        parts += _with_origin(_render_choices(gallery), settings, "gallery")
     if records.get("peers"):
-        parts += _render_peers(records["peers"], show)
-    if records.get("real"):
-        parts += _render_real(records["real"], show)
+        parts += _with_origin(_render_peers(records["peers"], show), settings, "peers")
+    if real:
+        parts += _with_origin(_render_real(real, show), settings, "real")
     if records.get("scaling"):
-        parts += _render_scaling(records["scaling"], show)
+        parts += _with_origin(_render_scaling(records["scaling"], show), settings, "scaling")
     parts += more
-    parts += _render_weak_spots(gallery, records.get("real", []))
-    parts += _render_failures(records)
+    parts += _with_origin(_render_weak_spots(gallery, real), settings, "gallery", "real")
+    parts += _with_origin(_render_failures(records), settings, *records)
     return "\n\n".join(parts) + "\n"
+
+
+def _with_origin(section: Iterator[str], settings: dict[str, Record], *names: str) -> Iterator[str]:
+    """Yield the section with the code that made it, experiment by experiment, below its title."""
+    yield next(section)
+    made: dict[str, list[str]] = {}
+    for name in (name for name in names if name in settings):
+        setting = settings[name]
+        words = f"`{setting['command']}`, {describe_sources(setting)}"
+        made.setdefault(words, []).append(f"`benchmarks/results/proof-{name}.json`")
+    if made:
+        found = "; ".join(f"{words}: {', '.join(files)}" for words, files in made.items())
+        yield f"<sub>Made by {found}.</sub>"
+    yield from section
 
 
 class _Figures:
     """Links to the figures, with their captions."""
 
-    def __init__(self, drawn: Drawn, folder: Path, words: str) -> None:
-        self.drawn, self.folder, self.words = drawn, folder, words
+    def __init__(self, drawn: Drawn, folder: Path, settings: dict[str, Record]) -> None:
+        self.drawn, self.folder, self.settings = drawn, folder, settings
 
     def link(self, name: str, title: str) -> str:
         if name not in self.drawn:
             return f"*({title}: no figure was drawn.)*"
         svg, png = (Path(os.path.relpath(p, self.folder)).as_posix() for p in self.drawn[name])
-        return f"![{title}]({svg})\n\n<sub>[PNG]({png}). {self.words}</sub>"
+        words = caption(self.settings[name.partition("-")[0]])
+        return f"![{title}]({svg})\n\n<sub>[PNG]({png}). {words}</sub>"
 
 
 # --- the head -------------------------------------------------------------------------------------
@@ -103,8 +120,9 @@ def _render_head(records: dict[str, list[Record]], setting: Record) -> Iterator[
         f"- This is a {kind}; {seeds}.",
         f"- Machine: {machine['processor']}, {machine['cpus']} CPUs, {machine['memory_gib']} GiB, "
         f"{machine['system']}; instruction set {machine['instruction_set']}.",
-        f"- Versions: Python {machine['python']}, {versions}; code {setting['code']} (a hash of "
-        "the sources).",
+        f"- Versions: Python {machine['python']}, {versions}.",
+        "- Below each title is the command that made the section, and a hash of the sources it "
+        "depends on; `make stale` lists the sections whose sources have changed since.",
         f"- {len(every):,} cells (a cell is one method on one data set), {n_failed} of them failed "
         "or not measured; all of those are listed at the end.",
         "- Each cell has a process and one thread of its own. Cells whose time is compared "

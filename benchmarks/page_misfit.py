@@ -10,6 +10,7 @@ from types import ModuleType
 from benchmarks import causes, holes, misfit, proposals, real
 from benchmarks.cells import Record
 from benchmarks.measure import Goal, Table, render_lines, tabulate_goals
+from benchmarks.sources import describe_sources
 
 
 def render_stored(folder: Path) -> Iterator[str]:
@@ -81,7 +82,11 @@ def _render_holed(stored: Record) -> Iterator[str]:
 def _render_origin(stored: Record) -> str:
     records = stored["records"]
     n_done = sum("failed" not in r for r in records)
-    words = f"`{stored['settings']['command']}`: {n_done:,} of {len(records):,} cells"
+    file = stored["name"] + ("-full" if stored["settings"].get("full") else "")
+    words = (
+        f"Made by `{stored['settings']['command']}`, {describe_sources(stored)}: "
+        f"`benchmarks/results/{file}.json`, {n_done:,} of {len(records):,} cells"
+    )
     return words + ("." if n_done == len(records) else "; " + "; ".join(stored["skipped"]) + ".")
 
 

@@ -22,6 +22,7 @@ from benchmarks.contenders import AUTO, FLOOR, GIVEN, METHODS, OURS, RIVALS
 from benchmarks.measure import describe_machine, installed_versions, say
 from benchmarks.runner import Limits, run_cells
 from benchmarks.scenes import build_network
+from benchmarks.sources import hash_sources
 from benchmarks.verdict import judge, summarise
 from robustbn.adversary import KINDS
 
@@ -194,7 +195,7 @@ def main(arguments: list[str]) -> None:
         "seed": chosen.seed,
         "n_seeds": n_seeds,
         "command": shlex.join(["python", "-m", "benchmarks", "proof", *arguments]),
-        "code": version,
+        "sources": hash_sources("proof"),
         "machine": machine,
         "versions": _find_versions(),
         "n_jobs": chosen.jobs or machine["cpus"],
@@ -220,20 +221,20 @@ def publish(
         written.append(path)
     drawn = figures.draw_all(records, setting, folder)
     written += [path for pair in drawn.values() for path in pair]
-    write_page(records, setting, drawn, folder, target)
+    write_page(records, dict.fromkeys(records, setting), drawn, folder, target)
     return [*written, target]
 
 
 def write_page(
     records: dict[str, list[Any]],
-    setting: dict[str, Any],
+    settings: dict[str, dict[str, Any]],
     drawn: figures.Drawn,
     folder: Path,
     target: Path,
 ) -> None:
     """Write the page, with the sections of benchmarks whose results are in the folder."""
     more = tuple(page_misfit.render_stored(folder))
-    text = page.render(records, setting, drawn, target.parent, more)
+    text = page.render(records, settings, drawn, target.parent, more)
     target.write_text(text, encoding="utf-8")
 
 
@@ -255,7 +256,7 @@ def rewrite_page(arguments: list[str]) -> None:
         path.stem.removeprefix("proof-"): (path, path.with_suffix(".png"))
         for path in sorted(chosen.output.glob("proof-*.svg"))
     }
-    write_page(records, next(iter(found.values())), drawn, chosen.output, chosen.page)
+    write_page(records, found, drawn, chosen.output, chosen.page)
     say(f"wrote {chosen.page}")
 
 

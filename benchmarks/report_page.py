@@ -18,6 +18,7 @@ from benchmarks.measure import Goal, Report, Settings, Table, installed_versions
 from robustbn import BayesianNetwork, RobustEstimator, example_network, random_network, sample
 from robustbn.simulate import corrupt
 
+SOURCES = ("src/robustbn/_show/**/*", "tests/browser.py")  # see sources.py
 EMPTY_PAGE = '<!doctype html><html data-ready="true"><title>empty</title><p>Nothing.</p></html>'
 PAGE_HEADER = ("network", "rows shown", "page, MB", "made in, s", "usable after, s", "times empty")
 PAGE_NOTE = (

@@ -16,6 +16,8 @@ from typing import Any
 
 from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 
+# see sources.py
+SOURCES = ("src/robustbn/_cli/**/*", "src/robustbn/_show/**/*", "src/robustbn/cli.py")
 NOTHING = "an interpreter that does nothing"
 COMMAND = "from robustbn.cli import main; main({})"  # what the installed script does
 STARTS = {

@@ -238,7 +238,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     chosen = parser.parse_args(arguments)
     command = shlex.join(["python", "-m", "benchmarks", "stream", *arguments])
-    settings = Settings(chosen.quick, chosen.seed, chosen.rounds, command=command)
+    settings = Settings(
+        quick=chosen.quick, seed=chosen.seed, n_rounds=chosen.rounds, command=command
+    )
     report = run(settings, chosen.rows)
     for path in write_report(report, chosen.output):
         say(f"wrote {path}")

@@ -17,15 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BUILDS = {"address": "address,undefined", "thread": "thread"}
 RUNTIMES = {"address": "libasan.so", "thread": "libtsan.so"}
-TESTS = (
-    "test_kernel_boundary",
-    "test_backends",
-    "test_pairs",
-    "test_copied",
-    "test_holes",
-    "test_hole_questions",
-    "test_rows",
-)
+TESTS = ("tests/unit/rows", "tests/promises/test_rows.py")
 OPTIONS = {  # Python's own memory is never freed: leaks are not looked for
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -97,8 +89,7 @@ def main() -> int:
         calls = ["-c", "from fuzz import sanitize; sanitize.call_from_threads()"]
         commands = [calls]
         if kind == "address":
-            tests = [f"tests/{name}.py" for name in TESTS]
-            commands.append(["-m", "pytest", "-p", "fuzz.built", "-p", "no:xdist", *tests])
+            commands.append(["-m", "pytest", "-p", "fuzz.built", "-p", "no:xdist", *TESTS])
         if any(run_with(kind, module, command) for command in commands):
             failed.append(kind)
     print(f"Sanitizers found something: {', '.join(failed)}." if failed else "Nothing was found.")

@@ -1,6 +1,6 @@
 // Every kernel on threads, over buffers that are exactly as large as they must be: compiled with
-// sanitizers and run by tests/test_sanitize.py; by several compilers, with and without vectors, by
-// tests/test_portable.py. Ends with 1 if a sum is wrong; prints a hash of all sums.
+// sanitizers and run by tests/world/test_sanitize.py; by several compilers, with and without vectors, by
+// tests/world/test_portable.py. Ends with 1 if a sum is wrong; prints a hash of all sums.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>

@@ -140,15 +140,15 @@ def hostile_report():
     )
 
 
-def hostile_kind(cell, names):
+def hostile_kind(cell, names, label=HOSTILE[1]):
     return BadKind(
         0.1,
         400.0,
         (cell,),
-        cause=Cause(HOSTILE[0], (HOSTILE[1],), 0.5, HOSTILE[1]),
+        cause=Cause(HOSTILE[0], (label,), 0.5, label),
         nats=2.0,
         moved=(MovedCell(cell.node, cell.parents, cell.state, 0.2, 0.4),),
-        examples=(Example(3, {names[0]: HOSTILE[1]}, 9, {names[0]: HOSTILE[0]}, (names[0],)),),
+        examples=(Example(3, {names[0]: label}, 9, {names[0]: HOSTILE[0]}, (names[0],)),),
     )
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from robustbn._cli import COMMAND_LINE
+from robustbn._cli import COMMAND_LINE, ENDING
 from robustbn._core import __version__
 
 COMMANDS = {
@@ -76,7 +80,8 @@ class Commands(click.Group):
                 stream.reconfigure(errors="replace")
         try:
             try:
-                return super().invoke(ctx)
+                with _ending_in_order():
+                    return super().invoke(ctx)
             finally:
                 sys.stdout.flush()  # now, while what goes wrong has an exit code
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -89,6 +94,24 @@ class Commands(click.Group):
             from robustbn._cli.exits import report_error
 
             ctx.exit(report_error(error))
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let any signal that ends a command do so as Ctrl-C does, with what it began cleared away."""
+
+    def end(number: int, _: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [s for s in ENDING if is_main and signal.getsignal(s) == signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -121,5 +144,5 @@ def main() -> None:
     Results go to standard output, all else to standard error. Exit codes: 0 done, 1 more rows are
     distrusted than --fail-over allows, 2 wrong usage, 3 bad network or model, 4 bad data, 5 the
     rows do not permit a conclusion (--strict), 6 the machine does not permit it, 130 stopped by
-    Ctrl-C, 141 nobody reads on (a closed pipe).
+    Ctrl-C, 141 nobody reads on (a closed pipe), 143 ended by SIGTERM.
     """  # noqa: D301

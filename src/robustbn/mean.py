@@ -7,14 +7,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
 from robustbn._means import NEED_SHARE, ORACLES
-from robustbn._means.matrix import DenseVectors, SparseVectors, as_vectors
-from robustbn.exceptions import SettingError
+from robustbn._means.matrix import (
+    LARGEST,
+    DenseVectors,
+    SparseVectors,
+    as_vectors,
+    find_lifts,
+)
+from robustbn.exceptions import DataError, SettingError
 
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
 SCALES = ("columns", "common", "identity")
@@ -37,7 +43,8 @@ def robust_mean(
     The error does not grow with the number of columns, as that of medians does, as long as good
     rows have about the covariance that is assumed. Time is that of several hundred products of X
     with a vector (ten thousand and more for "que"), nearly linear in the stored entries. A
-    dense X is never copied, scaled or centred as a whole; a sparse X stays sparse.
+    dense X is never copied, scaled or centred as a whole, unless all numbers of a column are below
+    1e-50; a sparse X stays sparse.
 
     Parameters
     ----------
@@ -97,7 +104,12 @@ def robust_mean(
     oracle = ORACLES[method]
     eps = _check_contamination(contamination, max_contamination, method)
     vectors = as_vectors(X)
-    scales, known_covariance = _find_scales(vectors, "identity" if method in SCALE_FREE else scale)
+    is_scaled = method not in SCALE_FREE and not (isinstance(scale, str) and scale == "identity")
+    lifts = np.zeros(vectors.dim, np.int32)
+    if is_scaled and isinstance(vectors, DenseVectors | SparseVectors):
+        lifts = find_lifts(vectors.column_sizes())
+        vectors = vectors.lifted(lifts) if lifts.any() else vectors
+    scales, known_covariance = _find_scales(vectors, scale if is_scaled else "identity", lifts)
     if isinstance(vectors, DenseVectors | SparseVectors):
         vectors = vectors.rescaled(scales)
     if method == "spectral":
@@ -109,7 +121,7 @@ def robust_mean(
     else:
         found = oracle(vectors, max_contamination / 2.0, random_state=random_state)
     return MeanResult(
-        found.mean / scales,
+        np.ldexp(found.mean / scales, -lifts),
         found.weights,
         found.removed,
         found.converged,
@@ -155,8 +167,15 @@ def _check_contamination(
     return float(contamination)
 
 
-def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool]:
-    """Return what to multiply columns by, and whether the covariance of good rows is then known."""
+def _find_scales(
+    vectors: Vectors, scale: str | ArrayLike, lifts: NDArray[np.int32]
+) -> tuple[Vector, bool]:
+    """Return what to multiply columns by, and whether the covariance of good rows is then known.
+
+    Parameters
+    ----------
+    lifts : exponents of the powers of two that columns were multiplied by already.
+    """
     ones = np.ones(vectors.dim)
     if isinstance(scale, str):
         if scale not in SCALES:
@@ -166,12 +185,26 @@ def _find_scales(vectors: Vectors, scale: str | ArrayLike) -> tuple[Vector, bool
         if scale == "identity" or not isinstance(vectors, DenseVectors | SparseVectors):
             return ones, True
         spreads = vectors.column_spreads()
-        some = spreads[spreads > 0]
+        some = np.ldexp(spreads, -lifts)[spreads > 0]
         if scale == "common" and len(some):
-            spreads = np.full(vectors.dim, float(np.median(some)))
+            spreads = np.ldexp(np.full(vectors.dim, float(np.median(some))), lifts)
     else:
-        spreads = _check_spreads(vectors, scale)
-    return 1.0 / np.where(spreads > 0, spreads, 1.0), False
+        spreads = np.ldexp(_check_spreads(vectors, scale), lifts)
+    spreads = np.where(spreads > 0, spreads, 1.0)
+    if isinstance(vectors, DenseVectors | SparseVectors):
+        _require_comparable(vectors.column_sizes(), spreads)
+    return 1.0 / spreads, False
+
+
+def _require_comparable(sizes: Vector, spreads: Vector) -> None:
+    """Refuse numbers that would be too large to be squared in units of their column's spread."""
+    wrong = np.flatnonzero(sizes / LARGEST > spreads)
+    if len(wrong):
+        raise DataError(
+            f"X, column {wrong[0]}: some numbers are more than {LARGEST:g} times the spread of "
+            "the column, which is too far to be compared. Clip or drop numbers that cannot be "
+            "meant."
+        )
 
 
 def _check_spreads(vectors: Vectors, scale: ArrayLike) -> Vector:

@@ -13,6 +13,7 @@ import numpy as np
 from robustbn._core.config import NodeReading
 from robustbn._core.layout import Layout
 from robustbn._core.structure import (
+    check_edges,
     check_parents,
     check_reading,
     check_states,
@@ -243,8 +244,7 @@ class BayesianNetwork:
         BayesianNetwork(2 nodes, 1 edge, 3 configurations, 8 cells, no tables)
         """
         parents: dict[str, list[str]] = {node: [] for node in states}
-        for edge in edges:
-            parent, child = edge
+        for parent, child in check_edges(edges):
             for end in (parent, child):
                 if end not in parents:
                     raise NetworkError(
@@ -285,7 +285,7 @@ class BayesianNetwork:
         ('a',)
         """
         parents = {node: list(names) for node, names in self._parents.items()}
-        for parent, child in edges:
+        for parent, child in check_edges(edges):
             for node in (parent, child):
                 if node not in parents:
                     raise NetworkError(

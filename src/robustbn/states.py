@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.file_names import nearest_name
+from robustbn._core.numbers import count
+from robustbn._core.structure import as_names, check_edges
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
-from robustbn._tables.columns import place_columns
+from robustbn._tables.columns import place_nodes
 from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import GIVEN, IDENTIFIER, ColumnStates, StateRules, decide_states
 from robustbn._tables.survey import NUMBER, survey_columns
-from robustbn.exceptions import DataError, NetworkError
+from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 __all__ = ["FoundStates", "states_from"]
@@ -62,7 +64,7 @@ class FoundStates:
         return self.network.states
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_rows:,} rows, {len(self.columns)} nodes."]
+        lines = [f"{self.where}: {count(self.n_rows, 'row')}, {count(len(self.columns), 'node')}."]
         width = max(len(column.name) for column in self.columns)
         for column in self.columns:
             missing = f"{column.n_missing:,} missing; " if column.n_missing else ""
@@ -80,7 +82,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
     shown = [str(state) for state in column.states[:limit]]
     if len(column.states) > limit:
         shown.append(f"... ({len(column.states) - limit} more)")
-    return f"{len(column.states)} states: {', '.join(shown)}"
+    return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 
 def states_from(
@@ -139,7 +141,7 @@ def states_from(
     given = {} if states is None else read_states(states)
     rename = rename or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
-    parents = _parents_of(edges, names)
+    parents = parents_of(edges, names)
     _refuse_unknown("states", given, [*parents, *names])
     parents |= {node: [] for node in given if node not in parents}
     _refuse_unknown("bins", bins if isinstance(bins, Mapping) else {}, list(parents))
@@ -154,7 +156,8 @@ def states_from(
     )
     _refuse_unknown("dates", dates if isinstance(dates, Mapping) else {}, list(parents))
     open_ones = [node for node in parents if node not in given]
-    decided, n_rows = _find(source, names, open_ones, rules, watch)
+    positions = place_nodes(source, open_ones, rename)
+    decided, n_rows = _find(source, positions, open_ones, rules, watch)
     _refuse_uncut(bins, decided)
     for node, labels_of in given.items():
         decided[node] = ColumnStates(node, GIVEN, tuple(labels_of))
@@ -199,22 +202,19 @@ def _refuse_uncut(bins: Any, decided: Mapping[str, ColumnStates]) -> None:
             )
 
 
-def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:
+def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
     """Return the parents of each node, of edges in any form."""
     if isinstance(edges, BayesianNetwork):
         return {node: list(of) for node, of in edges.parents.items()}
     if isinstance(edges, str | os.PathLike):
         return read_parents(os.fspath(edges), names)
     if isinstance(edges, Mapping):
-        parents: dict[str, list[str]] = {node: list(of) for node, of in edges.items()}
+        parents = {node: list(as_names(node, of)) for node, of in edges.items()}
         for of in list(parents.values()):
             parents |= {name: [] for name in of if name not in parents}
         return parents
     parents = {}
-    for edge in edges:
-        if isinstance(edge, str) or len(edge) != 2:
-            raise NetworkError(f"An edge is a pair (parent, child); found {edge!r}.")
-        parent, child = edge
+    for parent, child in check_edges(edges):
         parents.setdefault(parent, [])
         parents.setdefault(child, []).append(parent)
     return parents
@@ -222,17 +222,17 @@ def _parents_of(edges: Edges, names: Sequence[str]) -> dict[str, list[str]]:
 
 def _find(
     source: Source,
-    names: Sequence[str],
+    positions: Sequence[int],
     nodes: Sequence[str],
     rules: StateRules,
     watch: Callable[[int], None] | None,
 ) -> tuple[dict[str, ColumnStates], int]:
-    """Return what was decided for some nodes, and the number of rows."""
-    positions = place_columns(source.where, names, nodes)
+    """Return what was decided for some nodes, whose columns are given, and the number of rows."""
     if not nodes:
         return {}, 0
     n_rows = 0
-    for surveys in survey_columns(source, positions):
+    gone = {k: rules.gone_of(node) for k, node in zip(positions, nodes, strict=True)}
+    for surveys in survey_columns(source, positions, gone):
         if watch is not None:
             watch(surveys[0].n_rows - n_rows)
         n_rows = surveys[0].n_rows

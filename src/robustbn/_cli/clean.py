@@ -6,11 +6,12 @@ Arrow keep their columns and types. One stretch of rows is held at a time.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
-import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from robustbn._core.protocols import RowVector
 
 TRUST_COLUMN = "robustbn_trust"
+LINES_AT_ONCE = 1_000
 
 
 def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> None:
@@ -50,13 +52,14 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
     from robustbn._tables.files import DATASETS, TEXT, find_files
+    from robustbn._tables.header import find_encoding
 
     files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
     suffix = inner_suffix(files[0])
     if suffix in TEXT:
         sep = job.config.sep or TEXT[suffix] or ","
         lines = _add_to_records(files, sep, job.config.encoding, weights, is_dropping)
-        _write_lines(lines, path, job.config.encoding)
+        _write_lines(lines, path, find_encoding(files[0], job.config.encoding))
     elif DATASETS[suffix] == "json":
         _write_lines(_add_to_objects(files, weights, is_dropping), path, "utf-8")
     else:
@@ -64,8 +67,10 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
 
 
 def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
-    with open_packed(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as file:
-        file.writelines(lines)
+    encoder = codecs.getincrementalencoder(encoding)()  # writes a byte order mark where one belongs
+    with open_packed(path) as stream:
+        while chunk := "".join(islice(lines, LINES_AT_ONCE)):
+            stream.write(encoder.encode(chunk))
 
 
 def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
@@ -78,12 +83,19 @@ def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
 def _add_to_records(
     files: list[Path], sep: str, encoding: str, weights: RowVector, is_dropping: bool
 ) -> Iterator[str]:
-    """Yield the header once, and each record with its trust."""
+    """Yield the header once, and each record with its trust; its columns are those of the first."""
+    from robustbn._tables.header import find_encoding
+
     trust = _texts(weights)
     for number, file in enumerate(files):
-        records = _records(file, sep, encoding)
+        records = _records(file, sep, find_encoding(file, encoding))
         header = next(records)
-        is_narrow = len(next(csv.reader([header], delimiter=sep))) == 1
+        own = _values(header, sep)
+        is_narrow = len(own) == 1
+        if number == 0:
+            names = own
+        elif own != names:
+            records = _placed(records, sep, own, names)
         if number == 0:
             yield header if is_dropping else _with_value(header, sep, TRUST_COLUMN)
         for record in records:
@@ -98,6 +110,21 @@ def _add_to_records(
     _end(trust, files[0])
 
 
+def _values(record: str, sep: str) -> list[str]:
+    return next(csv.reader([record.removeprefix("\ufeff")], delimiter=sep), [])
+
+
+def _placed(records: Iterator[str], sep: str, own: list[str], names: list[str]) -> Iterator[str]:
+    """Yield records with their values in the order of other columns; empty for one they lack."""
+    places = {name.strip(): k for k, name in enumerate(own)}
+    for record in records:
+        values, line = _values(record, sep), io.StringIO()
+        if values:
+            chosen = (values[places[n.strip()]] if n.strip() in places else "" for n in names)
+            csv.writer(line, delimiter=sep, lineterminator="\n").writerow(chosen)
+        yield line.getvalue() or record
+
+
 def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:
     """Yield the records of a text file as they stand; one with quotes may have several lines.
 
@@ -105,23 +132,49 @@ def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:
     """
     import pyarrow as pa
 
-    start = rf"(^\ufeff?|{re.escape(sep)})"
-    quoted, opened = re.compile(rf'{start}"(?:[^"]|"")*"'), re.compile(rf'{start}"')
     with (
         pa.input_stream(str(file), compression="detect") as stream,
         io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
     ):
-        held, is_first = "", True
+        held: list[str] = []
+        is_open, is_first = False, True
         for line in text:
-            held += line
-            if '"' in held and opened.search(quoted.sub(r"\1", held)):
+            is_open = _ends_quoted(line, sep, is_open if held else None)
+            held.append(line)
+            if is_open:
                 continue
-            if held.strip("\r\n") or not is_first:  # blank lines may come before the header
-                yield held
+            if line.strip("\r\n") or not is_first:  # blank lines may come before the header
+                yield "".join(held)
                 is_first = False
-            held = ""
+            held.clear()
         if held:
-            yield held
+            yield "".join(held)
+
+
+def _ends_quoted(line: str, sep: str, is_open: bool | None) -> bool:
+    """Whether the end of a line is inside of a quoted value.
+
+    Parameters
+    ----------
+    is_open : whether its start is; None where a record starts.
+    """
+    at = 0
+    if is_open is None:
+        at = line.startswith("\ufeff")
+        is_open = line.startswith('"', at)
+        at += is_open
+    while True:
+        if is_open:
+            at = line.find('"', at) + 1
+            if not at:
+                return True
+            is_open = line.startswith('"', at)  # two quotes stand for one
+            at += is_open
+        else:
+            at = line.find(f'{sep}"', at) + 2
+            if at == 1:
+                return False
+            is_open = True
 
 
 def _with_value(record: str, sep: str, value: str) -> str:
@@ -201,10 +254,11 @@ def _open_batches(files: list[Path], root: str) -> tuple[pa.Schema, Iterator[pa.
     """Return the columns of Parquet or Arrow files, and their rows, all of which may be used."""
     from robustbn._tables.files import find_folders, make_dataset, sound_batches
     from robustbn._tables.ipc import place_columns, read_batches, read_schema
+    from robustbn._tables.row_groups import scan
 
     if inner_suffix(files[0]) in (".parquet", ".pq"):
         dataset = make_dataset(files, root, root, by_words=False)
-        found = dataset.to_batches(batch_size=ROWS_TO_WRITE)
+        found = scan(dataset, dataset.schema.names, ROWS_TO_WRITE)
         return dataset.schema, sound_batches(found, root)
     folders = find_folders(files, root)
     schema = read_schema(files[0], folders[0])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from robustbn._cli.screen import Steps, print_facts
 from robustbn._cli.states import describe_column
 from robustbn._core.file_names import name_of
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +28,7 @@ def survey_table(
     path: str, config: TableConfig, steps: Steps
 ) -> tuple[Source, list[ColumnSurvey], int]:
     """Return a table's source, what its columns hold, and its rows; shows how far that is."""
+    from robustbn._tables.encode.labels import split_labels
     from robustbn._tables.sources import open_table
     from robustbn._tables.survey import survey_columns
 
@@ -35,7 +37,10 @@ def survey_table(
     with steps.step("read", f"reading {name_of(path)}"):
         source = open_table(path, sep=config.sep, encoding=config.encoding)
         steps.expect(source.n_rows)
-        for surveys in survey_columns(source, range(source.n_columns)):
+        nodes = [config.rename.get(name, name) for name in source.names or ()]
+        labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
+        gone = {k: split_labels(said, config.ignore_case)[1] for k, said in labels.items()}
+        for surveys in survey_columns(source, range(source.n_columns), gone):
             n_read = surveys[0].n_rows
             steps.advance(n_read - n_rows)
             n_rows = n_read
@@ -95,14 +100,13 @@ def _describe(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
 def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
     from robustbn._tables.encode.dates import day_of
-    from robustbn._tables.encode.labels import as_number
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]
     if kind not in ("number", "date"):
         return None
     is_number = kind == "number"
-    read = [as_number(v) if is_number else day_of(v, order) for v in survey.counts]
+    read = [survey.number_of(v) if is_number else day_of(v, order) for v in survey.counts]
     found = [value for value in read if value is not None]
     return [min(found), max(found)] if found else None
 
@@ -110,20 +114,19 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
 def show_table(console: Console, table: Any) -> None:
     """Print a line a column."""
     columns = table["columns"]
-    print_facts(
-        console, {"table": f"{table['path']}: {table['rows']:,} rows, {len(columns)} columns"}
-    )
+    size = f"{count(table['rows'], 'row')}, {count(len(columns), 'column')}"
+    print_facts(console, {"table": f"{table['path']}: {size}"})
     console.print()
     shown = columns[:MOST_COLUMNS]
     print_facts(console, {c["name"]: _say(c, table["rows"]) for c in shown})
     if len(columns) > MOST_COLUMNS:
-        console.print(f"and {len(columns) - MOST_COLUMNS} more columns")
+        console.print(f"and {count(len(columns) - MOST_COLUMNS, 'more column')}")
 
 
 def _say(column: Any, n_rows: int) -> str:
     """Return a column on one line: kind, values, missing, range or top values, states."""
     n = column["different_values"]
-    values = f"{'>' if column['is_more'] else ''}{n:,} values"
+    values = f"{'>' if column['is_more'] else ''}{count(n, 'value')}"
     missing = f", {column['missing']:,} missing ({column['share_missing']:.1%})"
     parts = [f"{column['kind']:<11}  {values:>13}{missing if column['missing'] else ''}"]
     if column["range"] is not None:
@@ -136,7 +139,7 @@ def _say(column: Any, n_rows: int) -> str:
     states = column["becomes"]["states"]
     note = column["becomes"]["note"]
     if states:
-        parts.append(f"{len(states)} states" + (f", {note}" if note else ""))
+        parts.append(count(len(states), "state") + (f", {note}" if note else ""))
     else:
         why = f"{note}, " if note else ""
         parts.append(f"no states: {why}give them with --states, or leave it out")

@@ -8,6 +8,7 @@ from robustbn._cli.files import Outputs
 from robustbn._cli.networks import is_model, load_model
 from robustbn._cli.screen import Screen, print_facts
 from robustbn._core.file_names import name_of
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,9 +76,9 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
     for side in (facts["first"], facts["second"]):
         left_out = f", {side['rows_left_out']:,} left out" if side["rows_left_out"] else ""
         settled = "" if side["converged"] else "; not settled"
-        kinds_of = "1 kind" if side["kinds"] == 1 else f"{side['kinds']} kinds"
+        kinds_of = count(side["kinds"], "kind")
         text = (
-            f"{side['rows']:,} rows{left_out}; {percent(side['contamination'])} distrusted; "
+            f"{count(side['rows'], 'row')}{left_out}; {percent(side['contamination'])} distrusted; "
             f"{kinds_of}; misfit {say_misfit_of(side['misfit'])}{settled}"
         )
         print_facts(console, {side["name"]: text})

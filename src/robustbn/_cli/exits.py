@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 
@@ -26,7 +27,7 @@ DATA = 4
 STATISTICS = 5  # with --strict: too few rows, or the trusted rows do not look clean
 MACHINE = 6  # no memory, no library, no room on the disk
 BUG = 70
-STOPPED = 130
+STOPPED = 128  # and the number of the signal: 130 for Ctrl-C
 NOBODY_READS = 141  # what a shell sees of other tools whose pipe is closed
 
 CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -50,7 +51,7 @@ def report_error(error: BaseException) -> int:
     """Say what went wrong on standard error; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
         say_error("No output was left half-written.", "Stopped")
-        return STOPPED
+        return STOPPED + next((n for n in error.args if isinstance(n, int)), signal.SIGINT)
     if isinstance(error, CannotWriteError):
         say_error(str(error))
         return MACHINE

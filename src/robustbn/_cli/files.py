@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustbn._cli import ENDING
 from robustbn._cli.exits import CannotWriteError
 from robustbn._core.file_names import inner_suffix, url_of
 from robustbn._core.formulas import FORMULA, PLAIN_NUMBER, guard_cell
@@ -128,7 +129,11 @@ class Outputs:
         self._made += reversed(missing)
         temporary = target.parent / f".robustbn-{os.urandom(6).hex()}-{target.name}"
         self._staged.append((temporary, target))
-        write(temporary)
+        try:
+            write(temporary)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise CannotWriteError(f"{self._paths[name]} cannot be written: {why}.") from error
 
     def _undo(self) -> None:
         for temporary, _ in self._staged:
@@ -156,15 +161,16 @@ def open_packed(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C back for a moment."""
+    """Hold back Ctrl-C, and other signals that end a command, for a moment."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def network_suffixes() -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from robustbn._cli.tables import (
 )
 from robustbn._cli.wording import say_as_options
 from robustbn._core.file_names import name_of, plain_path
+from robustbn._core.numbers import count
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
 
 def run_job(job: Job, steps: Steps) -> Done:
     """Read, fit, write."""
-    from robustbn._cli.summary import fit_facts, rows_to_ask
+    from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
     from robustbn._show.fitted import build_report
 
     fit = _fit(job, steps)
@@ -328,6 +329,8 @@ def run_job(job: Job, steps: Steps) -> Done:
         facts = fit_facts(report, fit, *names)
         facts["states"] = [] if job.found is None else describe_columns(job.found)
         facts["ask"] = rows_to_ask(fit, job.options)
+        is_idle = job.options["ask"] is not None and not facts["ask"]
+        facts["nothing_to_ask"] = NOTHING_TO_ASK if is_idle else ""
         facts["files"] = job.outputs.names
         with job.outputs.writing():
             _write(job, fit, report, facts, steps)
@@ -403,13 +406,13 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         table = read_rows(
             table, job.network, job.config, steps, has_context=True, known=options["known"]
         )
-        doing = f"fitting {len(table):,} rows"
+        doing = f"fitting {count(len(table), 'row')}"
     with steps.step("fit", doing):
         try:
             watch = Watch(tell, tell_part)
             estimator._learn_from(table, known=known, reading=job.config, watch=watch)
-            kinds = options["trust_kinds"]
-            return estimator.trust(kinds) if kinds else estimator
+            kinds, rows = options["trust_kinds"], None if table is job.table_path else table
+            return estimator.trust(kinds, rows) if kinds else estimator
         except RobustBNError:
             raise
         except ValueError as error:  # settings that do not go together
@@ -419,7 +422,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
 def _title(job: Job, fit: RobustEstimator) -> str:
     paths = [job.network_path.removeprefix(EXAMPLE), job.table_path]
     network, table = (plain_path(name_of(path)).name for path in paths)
-    return f"{network} and {table}, {fit.reading_.n_rows:,} rows"
+    return f"{network} and {table}, {count(fit.reading_.n_rows, 'row')}"
 
 
 def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps) -> None:

@@ -35,6 +35,7 @@ from robustbn._cli.tables import (
 )
 from robustbn._cli.wording import say_as_options
 from robustbn._core.file_names import name_of, nearest_name
+from robustbn._core.numbers import count, count_are
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -251,7 +252,7 @@ def _show(console: Console, facts: Any) -> None:
         model = facts["model"]
         share = model["contamination"]
         found = "" if share is None else f", {share:.1%} of their weight distrusted"
-        text = f"{model['estimator']}, fitted to {model['rows']:,} rows{found}"
+        text = f"{model['estimator']}, fitted to {count(model['rows'], 'row')}{found}"
         print_facts(console, {"model": text, "status": model["status"]})
     if "table" in facts:
         show_table(console, facts["table"])
@@ -264,11 +265,14 @@ def _show(console: Console, facts: Any) -> None:
         print_facts(
             console,
             {
-                "table": f"{found['path']}: {found['rows']:,} rows, every node has its column",
-                "left out": f"{found['rows_left_out']:,} rows" if found["rows_left_out"] else None,
+                "table": f"{found['path']}: {count(found['rows'], 'row')}, every node has its "
+                "column",
+                "left out": count(found["rows_left_out"], "row")
+                if found["rows_left_out"]
+                else None,
                 "missing": found["missing"] or None,
                 "constant": some(found["constant_columns"]) or None,
-                "unseen": f"{unseen:,} configurations occur in no row" if unseen else None,
+                "unseen": f"{count(unseen, 'configuration')} that no row shows" if unseen else None,
             },
         )
         print_facts(console, {"paper": "\n".join(found["conditions"])})
@@ -276,15 +280,16 @@ def _show(console: Console, facts: Any) -> None:
 
 def _show_network(console: Console, network: Any, eps: float) -> None:
     fewest, most = network["states"].values()
-    states = f"{fewest} states" if fewest == most else f"{fewest} to {most} states"
+    states = count(fewest, "state") if fewest == most else f"{fewest} to {most} states"
     print_facts(
         console,
         {
-            "network": f"{network['path']}: {network['nodes']:,} nodes with {states}, "
-            f"{network['edges']:,} edges, at most {network['most_parents']} parents",
+            "network": f"{network['path']}: {count(network['nodes'], 'node')} with {states}, "
+            f"{count(network['edges'], 'edge')}, at most "
+            f"{count(network['most_parents'], 'parent')}",
             "tables": f"{'there' if network['has_tables'] else 'none'}; "
             f"{network['cells']:,} entries, {network['free_parameters']:,} of them free, in "
-            f"{network['configurations']:,} configurations",
+            f"{count(network['configurations'], 'configuration')}",
             "to fit": f"about {network['rows_wanted']:,} rows (m / eps^2 at eps = {eps:g})",
         },
     )
@@ -292,10 +297,11 @@ def _show_network(console: Console, network: Any, eps: float) -> None:
 
 def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]]) -> None:
     """Print which columns are nodes, and a line a problem."""
+    n = len(columns["matched"])
     print_facts(
         console,
         {
-            "matched": f"{len(columns['matched'])} columns are nodes",
+            "matched": f"{count_are(n, 'column')} {'a node' if n == 1 else 'nodes'}",
             "ignored": some(columns["ignored"]) or None,
             "lacking": some(columns["lacking"]) or None,
         },
@@ -306,7 +312,7 @@ def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]
             f"{value!r} ({n:,}" + (f", near {near!r})" if near else ")")
             for value, n, near in problem["values"]
         ]
-        rows = f" in {problem['n_rows']:,} rows" if problem["n_rows"] else ""
+        rows = f" in {count(problem['n_rows'], 'row')}" if problem["n_rows"] else ""
         found = f": {', '.join(values)}" if values else ""
         text = f"{problem['what']}{rows}{found}\n{problem['remedy']}"
         print_facts(console, {problem["node"]: text})

@@ -36,6 +36,7 @@ from robustbn._cli.tables import (
     take_options,
 )
 from robustbn._core.file_names import name_of
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -196,8 +197,8 @@ def _show(console: Console, facts: Any) -> None:
     if facts["judged"] == "trust":
         share = percent(facts["share_distrusted"])
         lines["distrusted"] = (
-            f"{facts['rows_distrusted']:,} rows ({share}); {percent(facts['share_in_fit'])} when "
-            "the model was fitted"
+            f"{count(facts['rows_distrusted'], 'row')} ({share}); "
+            f"{percent(facts['share_in_fit'])} when the model was fitted"
         )
         texts = [f"{w['weight']:.3f}  {_say_names(w)}{w['why']}" for w in facts["worst"]]
         title = "trust  least trusted rows, and why"
@@ -208,7 +209,7 @@ def _show(console: Console, facts: Any) -> None:
         if facts["rows_impossible"]:
             rest = facts["mean_of_possible_rows"]
             others = "" if rest is None else f"; the mean of the others is {rest:.4f}"
-            lines["impossible"] = f"{facts['rows_impossible']:,} rows, by the tables{others}"
+            lines["impossible"] = f"{count(facts['rows_impossible'], 'row')}, by the tables{others}"
         if facts["rows_sampled"]:
             n = facts["rows_sampled"]
             few = "1 row misses" if n == 1 else f"{n:,} rows miss"

@@ -22,6 +22,7 @@ from robustbn._cli.tables import (
     take_options,
 )
 from robustbn._core.file_names import inner_suffix, name_of, plain_path
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -180,7 +181,8 @@ def say_column(column: Mapping[str, Any]) -> str:
     dots = ", ..." if len(states) > MOST_STATES_SHOWN else ""
     missing = f"; {column['missing']:,} missing" if column["missing"] else ""
     note = f"; {column['note']}" if column["note"] else ""
-    return f"{column['kind']:<11}  {len(states):>3} states: {shown}{dots}{note}{missing}"
+    found = count(len(states), "state")
+    return f"{column['kind']:<11}  {found:>10}: {shown}{dots}{note}{missing}"
 
 
 def say_found(columns: list[dict[str, Any]]) -> str:
@@ -192,11 +194,11 @@ def say_found(columns: list[dict[str, Any]]) -> str:
         (sum(c["kind"] == "given" for c in columns), "given"),
     ]
     said = ", ".join(f"{n} {what}" for n, what in parts if n)
-    return f"found in the table for {len(columns)} nodes" + (f": {said}" if said else "")
+    return f"found in the table for {count(len(columns), 'node')}" + (f": {said}" if said else "")
 
 
 def _show(console: Console, facts: Any) -> None:
-    print_facts(console, {"table": f"{facts['table']}: {facts['rows']:,} rows"})
+    print_facts(console, {"table": f"{facts['table']}: {count(facts['rows'], 'row')}"})
     console.print()
     print_facts(console, {column["name"]: say_column(column) for column in facts["columns"]})
     if facts["columns_ignored"]:

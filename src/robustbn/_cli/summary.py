@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from robustbn._cli.screen import names_before_row, print_facts, say_kept
 from robustbn._cli.states import say_found
 from robustbn._cli.wording import say_as_options
 from robustbn._core.kinds import BadKind
+from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
 from robustbn._show.fitted import MOST_EDGES, say_dropped
 from robustbn._show.page import Report, next_actions, say_moved_cells, verdict
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_TABLES = 10
 MOST_PRINTED = 3  # tables: all must fit on one screen
 MOST_GROUPS = 3
-MOST_SAID = 64  # characters of a kind: one line of a screen
+NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
 
 
 def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
@@ -90,13 +90,12 @@ def _describe_kind(kind: BadKind) -> dict[str, Any]:
 
 
 def _say_kind(kind: dict[str, Any]) -> str:
-    """Return what is known of a kind, on one line."""
+    """Return what is known of a kind, in full: the terminal breaks the line."""
     cause = kind["cause"]
     what = (
         f"{cause['name']}. {cause['text']}" if cause else f"no single cause; {kind['unusual'][0]}"
     )
-    said = f"about {kind['rows']:,.0f} rows: {what}"
-    return plain(textwrap.shorten(said, MOST_SAID, placeholder=" …"))
+    return plain(f"about {count(kind['rows'], 'row')}: {what}")
 
 
 def _say_unseen(fit: RobustEstimator) -> str:
@@ -205,8 +204,9 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "edges": _say_edges(facts["missing_edges"]),
         },
     )
-    show_moved(console, facts["moved"][:MOST_PRINTED])
+    show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["moved"]])
     show_asked(console, facts["ask"])
+    print_facts(console, {"ask": facts["nothing_to_ask"] or None})
     show_next(console, facts["next"])
     show_end(console, facts)
 
@@ -223,9 +223,12 @@ def _say_edges(edges: list[dict[str, Any]]) -> str | None:
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
-    """Print the tables that moved most."""
+    """Print the tables that moved most, if any did."""
     from rich.table import Table
 
+    console.print()
+    if not moved:
+        return
     table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left", pad_edge=False)
     for name, justify in (("table of", "left"), ("moved", "right"), ("error", "right")):
         table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
@@ -245,7 +248,6 @@ def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
             percent(line["robust"]),
             style=style,
         )
-    console.print()
     console.print(table)
     console.print()
 
@@ -279,5 +281,5 @@ def show_end(console: Console, facts: Mapping[str, Any]) -> None:
     print_facts(console, {"time": ", ".join(parts)})
     for name, path in facts["files"].items():
         print_facts(console, {name.removeprefix("folder "): path})
-    if facts.get("unsettled"):
+    if not facts["converged"]:
         console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)

@@ -27,9 +27,6 @@ NAMES = (
 )  # fmt: skip
 
 
-SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1, "0": 0, "": 0, "nan": 0, "none": 0}
-
-
 MISSING_WAYS = ("use", "observed", "state", "drop", "error")
 
 
@@ -52,7 +49,8 @@ def table_options(function: Any) -> Any:
             "--labels",
             multiple=True,
             metavar="NODE:VALUE=STATE,...",
-            help="What values stand for, such as smoker:0=no,1=yes. '@FILE.json' reads them.",
+            help="What values stand for, such as smoker:0=no,1=yes; age:?= says that '?' is "
+            "missing. '@FILE.json' reads them.",
         ),
         click.option(
             "--rename",
@@ -248,6 +246,7 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
     """Return what a column says of each row: +1, -1 or 0; None if there is no such column."""
     import numpy as np
 
+    from robustbn._tables.encode.codes import SIDES
     from robustbn._tables.sources import open_table
 
     if column is None:
@@ -373,6 +372,7 @@ def _splits(text: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _state(network: BayesianNetwork, node: str, text: Any) -> Any:
-    """Return the state whose text this is; states may be numbers."""
+    """Return the state whose text this is, which may be a number; None for no text."""
     states = network.states.get(node, ())
-    return next((s for s in states if s == text or str(s) == str(text)), text)
+    found = (s for s in states if text is not None and (s == text or str(s) == str(text)))
+    return next(found, None if text == "" else text)

@@ -45,7 +45,7 @@ def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
     return InsufficientMemoryError(
         f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, read "
-        "fewer columns or rows at a time (a path with backend='stream'), or use a machine with "
+        "fewer columns or rows at a time (a path with place='stream'), or use a machine with "
         "more memory."
     )
 

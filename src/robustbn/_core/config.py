@@ -113,16 +113,20 @@ class NodeReading:
     others : the state of every value that stands for no other.
     period : "year", "quarter", "month" or "day": what is taken of a date; "month dmy" says of
         dates such as 03/07/2024 what comes first.
+    notation : of numbers that are cut and not written plainly: the mark before their decimals, and
+        the unit that they carry: ".$" reads $1,234.50, "," reads 1.234,50.
     """
 
     edges: tuple[float, ...] | None = None
     others: Hashable = None
     period: str | None = None
+    notation: str | None = None
 
     def __post_init__(self) -> None:
         if self.edges is not None:
             _check_bins(self.edges, "edges")
         _check_period(self.period)
+        _check_notation(self.notation)
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ class TableConfig:
     context: tuple[str, ...] | None = None
     id: str | None = None
     keep: tuple[str, ...] = ()
+    notations: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _tidy_aside(self)
@@ -164,6 +169,8 @@ class TableConfig:
         _check_text(self.sep, self.encoding)
         for period in self.periods.values():
             _check_period(period)
+        for notation in self.notations.values():
+            _check_notation(notation)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -214,6 +221,15 @@ def _check_period(period: Any) -> None:
         raise SettingError(
             f"A period is one of {', '.join(PERIODS)}, which one of {', '.join(DATE_ORDERS)} may "
             f"follow; found {period!r}."
+        )
+
+
+def _check_notation(notation: Any) -> None:
+    is_one = isinstance(notation, str) and notation[:1] in (".", ",") and len(notation) < 8
+    if notation is not None and not is_one:
+        raise SettingError(
+            "A notation is the mark before decimals, '.' or ',', which a unit may follow, such as "
+            f"',€'; found {notation!r}."
         )
 
 

@@ -13,6 +13,7 @@ from robustbn._core.layout import Layout
 from robustbn._core.protocols import PairCounting, Rows, RowVector, Vector
 from robustbn._core.tuning import TUNING
 
+ROUNDING_OF_TRUST = float(np.finfo(np.float32).eps)
 MOST_WRITTEN_CELLS = 2048  # 32 MiB a matrix, of which five or so are held at a time
 
 
@@ -27,6 +28,21 @@ def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | flo
     tables = np.empty_like(smoothed, float)
     tables.T[:] = 1.0 / layout.config_cards[layout.config_of_cell]
     return np.divide(smoothed, total, out=tables, where=total > 0)
+
+
+def drop_rounding(layout: Layout, counts: Vector, plain_counts: Vector) -> Vector:
+    """Return counts of trusted rows, 0 in configurations of which only rounding is left; (M,).
+
+    The trust in a row is a number of single precision: what is left of rows that are all distrusted
+    is below its rounding, and says nothing of a table.
+
+    Parameters
+    ----------
+    plain_counts : the same with every row trusted.
+    """
+    trusted, plain = (layout.sum_configurations(each) for each in (counts, plain_counts))
+    is_seen = trusted > ROUNDING_OF_TRUST * plain
+    return np.where(is_seen[layout.config_of_cell], counts, 0.0)
 
 
 def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:

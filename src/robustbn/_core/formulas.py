@@ -1,16 +1,16 @@
 """Cells of text files that a spreadsheet would run, and how they are written instead.
 
-A cell that begins with `=`, `+`, `-` or `@`, a tab or a return may be taken for a formula; it gets
-a `'` before it. Plain numbers, such as -5, and single signs are no formulas. One that begins with
-`'` and would be one without it gets another `'`, so that reading, which takes one away, gives back
-what was written.
+A cell that begins with `=`, `+`, `-`, `@` or a control character (a tab, a line end) may be taken
+for a formula; it gets a `'` before it. Plain numbers, such as -5, and single signs are no
+formulas. One that begins with `'` and would be one without it gets another `'`, so that reading,
+which takes one away, gives back what was written.
 """
 
 from __future__ import annotations
 
 import re
 
-FORMULA = r"^'*(?:[=+@-].|[\t\r])"
+FORMULA = r"^'*(?:[=+@-].|[\x00-\x1f])"
 PLAIN_NUMBER = r"^[+-](?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _FORMULA = re.compile(FORMULA, re.DOTALL)
 _NUMBER = re.compile(PLAIN_NUMBER)
@@ -22,7 +22,7 @@ def guard_cell(text: str) -> str:
     >>> guard_cell("=1+1"), guard_cell("-5"), guard_cell("'@x"), guard_cell("it's")
     ("'=1+1", '-5', "''@x", "it's")
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unguard_cell(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
+from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
 
 
@@ -127,7 +128,7 @@ class BadKind:
         cause = "unnamed"
         if self.cause is not None:
             cause = f"{self.cause.name}: {', '.join(self.cause.columns[:6])}"
-        return f"BadKind({self.number}: {self.n_rows:,.0f} rows, {cause})"
+        return f"BadKind({self.number}: {count(self.n_rows, 'row')}, {cause})"
 
     def __str__(self) -> str:
         cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.numbers import rounded
 from robustbn._core.tuning import TUNING, Tuning
 
 ROW_NUMBER, FILE_NAME = "row number", "file name"  # columns that no table has
@@ -190,5 +191,5 @@ class Origin:
     def __str__(self) -> str:
         return (
             f"{100 * self.rate:.1f} % of the {self.n_rows:,} rows with {self.having} are "
-            f"distrusted, {self.ratio:.3g} times as many as overall"
+            f"distrusted, {rounded(self.ratio)} times as many as overall"
         )

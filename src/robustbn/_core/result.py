@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.numbers import count
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel
 
@@ -203,13 +204,30 @@ class Inferred:
         most = 100 * float(self.missing.max(initial=0.0))
         text = (
             f"{share:.1f} % of what the tables need is missing ({most:.1f} % of one table) and was "
-            f"inferred in {self.n_steps} steps"
+            f"inferred in {count(self.n_steps, 'step')}"
         )
         if not self.is_converged:
             text += f", which did not settle: {self.left:.2g} standard errors were left to go"
         if self.n_sampled:
-            text += f"; {self.n_sampled:,.0f} rows miss too many values together and were sampled"
+            rows = count(self.n_sampled, "row misses", "rows miss")
+            text += f"; {rows} too many values together, and what is missing there was sampled"
         return text + "."
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Weight of the rows that record a state, or all states of a configuration.
+
+    A row in which a value is missing counts wherever its other values are enough to tell.
+
+    Parameters
+    ----------
+    states : of all rows, and of the trusted ones, for each state of each node; shape (S, 2).
+    configurations : the same for each configuration; shape (m, 2).
+    """
+
+    states: Vector
+    configurations: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +247,7 @@ class RobustFit:
     inferred : what was inferred of values that are missing; None if nothing was.
     repetition : how rows are repeated; None if that changes nothing.
     unit : weight that stands for one row.
+    recorded : how many rows record each state; None if the counts say it: no value is missing.
     """
 
     counts: Vector
@@ -245,6 +264,7 @@ class RobustFit:
     inferred: Inferred | None = None
     repetition: Repetition | None = None
     unit: float = 1.0
+    recorded: Recorded | None = None
 
     @property
     def counts_in_rows(self) -> Vector:
@@ -365,7 +385,7 @@ class Vanishing:
         having = ", ".join(f"{node} = {state}" for node, state in self.states.items())
         gone = self.n_rows - self.n_trusted
         which = "all" if gone > self.n_rows - 0.5 else f"{gone:,.0f} of"
-        return f"{which} {self.n_rows:,.0f} rows with {having} are distrusted"
+        return f"{which} {count(self.n_rows, 'row')} with {having} are distrusted"
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,7 @@ def check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, 
             raise NetworkError(
                 f"Node names are strings; found {node!r} of type {type(node).__name__}."
             )
-        if isinstance(names, str):
-            raise NetworkError(
-                f"Parents of node {node!r} must be a sequence of names; found the string "
-                f"{names!r}. Write [{names!r}]."
-            )
-        checked[node] = tuple(names)
+        checked[node] = as_names(node, names)
     if not checked:
         raise NetworkError("A network needs at least one node; `parents` is empty.")
     for node, names in checked.items():
@@ -36,6 +31,32 @@ def check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, 
         if len(set(names)) != len(names):
             raise NetworkError(f"Node {node!r} lists a parent twice: {list(names)}.")
     return checked
+
+
+def as_names(node: str, parents: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a node's parents; refuse a single name, whose letters they would be."""
+    if isinstance(parents, str):
+        raise NetworkError(
+            f"Parents of node {node!r} must be a sequence of names; found the string "
+            f"{parents!r}. Write [{parents!r}]."
+        )
+    return tuple(parents)
+
+
+def check_edges(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return (parent, child) pairs; refuse what is none."""
+    listed, pairs = list(edges), list[tuple[str, str]]()
+    for edge in listed:
+        try:
+            parent, child = () if isinstance(edge, str) else edge
+        except (TypeError, ValueError):
+            is_one = len(listed) == 2 and all(isinstance(each, str) for each in listed)
+            hint = f" Did you mean [{tuple(listed)!r}]?" if is_one else ""
+            raise NetworkError(
+                f"Edges are a list of pairs (parent, child); found {edge!r} in it.{hint}"
+            ) from None
+        pairs.append((parent, child))
+    return pairs
 
 
 def check_states(

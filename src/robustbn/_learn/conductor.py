@@ -11,7 +11,7 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import Data, Rows, RowVector, Survey
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS
-from robustbn._learn.filling import Complete, complete_fit, typical_weight
+from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
 from robustbn._learn.multiplicity import heed_design
@@ -98,6 +98,7 @@ def fit_robustly(
         misfit=verdict.misfit,
         repetition=verdict.repetition,
         unit=typical_weight(sample_weight),
+        recorded=count_recorded(survey, verdict.model, judged.trust, sample_weight),
     )
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)

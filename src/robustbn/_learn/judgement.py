@@ -19,6 +19,8 @@ from robustbn._learn.proposals import Sample
 from robustbn._learn.tied_kinds import Population, Search
 from robustbn._learn.ties import ALONE, Families
 
+MOST_BAD = 0.5  # share of the rows: with more, there is no majority to stand out from
+
 
 def find_standings(sample: Sample, families: Families, found: Search) -> Vector:
     """Return the standing of each component; shape (K,)."""
@@ -67,7 +69,7 @@ def _find_breadth(families: Families, population: Population, k: int, share: Vec
 
 
 def accept(
-    standings: Vector, shares: Vector, is_exhausted: bool, tuning: Tuning, most: float = 0.5
+    standings: Vector, shares: Vector, is_exhausted: bool, tuning: Tuning
 ) -> NDArray[np.bool_]:
     """Return which components are bad: the first few, as many as stand out from the next.
 
@@ -76,7 +78,6 @@ def accept(
     Parameters
     ----------
     is_exhausted : whether there are no more components than these to be found.
-    most : share of the rows that may be bad.
     """
     order = np.argsort(-standings)
     ordered, is_bad = standings[order], np.zeros(len(standings), bool)
@@ -84,7 +85,22 @@ def accept(
         following = 0.0 if is_exhausted else float(ordered[-1])
         following = float(ordered[c]) if c < len(standings) else following
         least = tuning.standing_factor * max(following, tuning.standing_natural)
-        if ordered[c - 1] ** 2 >= least and shares[order[:c]].sum() <= most:
+        if ordered[c - 1] ** 2 >= least and shares[order[:c]].sum() <= MOST_BAD:
             is_bad[order[:c]] = True
             break
     return is_bad
+
+
+def keep_within(
+    most: float, is_bad: NDArray[np.bool_], standings: Vector, shares: Vector
+) -> NDArray[np.bool_]:
+    """Return the bad components that stand out most, as many as may be bad; shape (K,).
+
+    Parameters
+    ----------
+    most : share of the rows that may be bad.
+    """
+    order = np.argsort(-standings)
+    kept = np.zeros(len(is_bad), bool)
+    kept[order] = is_bad[order] & (np.cumsum(shares[order] * is_bad[order]) <= most)
+    return kept

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import sum_over_rows
 from robustbn._core.layout import Layout
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import Judged, Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
 from robustbn._core.row_model import NO_REPEATS, SMALLEST_SHARE, RowModel
 from robustbn._core.tuning import Tuning
@@ -25,6 +25,10 @@ from robustbn._learn.status import say_misfit
 from robustbn._learn.study import Study
 from robustbn._learn.tied_kinds import race
 from robustbn._learn.ties import Families
+
+TRUSTED_UNHELD = (
+    "Rows that are like no kind, and those that appear too often, are trusted because you said so."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,75 +172,71 @@ def _explained(model: RowModel, which: NDArray[np.bool_], counts: Vector, n_rows
 # --- after a fit ----------------------------------------------------------------------------------
 
 
-def trust_kinds(layout: Layout, fit: RobustFit, kinds: Sequence[int], unheld: Vector) -> RobustFit:
-    """Return a fit that takes some kinds of bad rows for classes of the good population.
-
-    Nothing is learned again: the counts of a kind's rows are known, and join those of the good.
-    Where they miss values, the values that they have stand for those.
+def forgive_kinds(fit: RobustFit, kinds: Sequence[int]) -> RowModel:
+    """Return the model of a fit in which some kinds of bad rows are classes of the good population.
 
     Parameters
     ----------
     kinds : columns of `kind_counts`; one more for the rows that no kind holds, which filters and
         repetition speak against.
-    unheld : weight of those on each cell; shape (M,).
     """
-    n_kinds = fit.kind_counts.shape[1]
-    is_chosen = np.zeros(n_kinds, bool)
-    is_chosen[[k for k in kinds if k < n_kinds]] = True
+    model, n_kinds = fit.model, fit.kind_counts.shape[1]
+    is_bad = model.is_bad.copy()
+    is_bad[np.flatnonzero(is_bad)[[k for k in kinds if k < n_kinds]]] = False
     if n_kinds in kinds:
-        fit = _trust_unheld(layout, fit, unheld)
-        if not is_chosen.any():
-            return fit
-    joins = np.zeros(fit.model.n_others, bool)
-    joins[np.flatnonzero(fit.model.is_bad)[is_chosen]] = True
-    model, counts = fit.model, fit.kind_counts[:, is_chosen]
-    sizes = model.shares[joins] * fit.n_rows
-    n = min(fit.n_trusted + float(sizes.sum()), fit.n_rows)
-    joining = counts if fit.inferred is None else _as_if_complete(layout, counts, sizes)
-    last = fit.rounds[-1]
-    before = fit.misfit or Misfit(True, 0.0, 0, last.eigenvalues[0], last.threshold)
-    misfit = replace(
-        before,
-        is_exact=False,
-        nats=before.nats + _explained(model, joins, counts, fit.n_rows),
-        n_classes=before.n_classes + int(is_chosen.sum()),
-    )
+        model = replace(model, filters=(), repeats=NO_REPEATS)
+    return replace(model, is_bad=is_bad)
+
+
+def trust_kinds(
+    layout: Layout,
+    fit: RobustFit,
+    kinds: Sequence[int],
+    unheld: Vector,
+    judged: Judged | None = None,
+) -> RobustFit:
+    """Return a fit that takes some kinds of bad rows for classes of the good population.
+
+    Nothing is learned again. Without the rows, the counts of a kind's rows are known, and join
+    those of the good.
+
+    Parameters
+    ----------
+    kinds : as in `forgive_kinds`.
+    unheld : weight of the rows that no kind holds on each cell; shape (M,).
+    judged : all rows, by the model that `forgive_kinds` returns; None if they are not at hand.
+    """
+    model, n_kinds = forgive_kinds(fit, kinds), fit.kind_counts.shape[1]
+    is_chosen, joins = np.isin(np.arange(n_kinds), kinds), fit.model.is_bad & ~model.is_bad
+    joining, misfit = fit.kind_counts[:, is_chosen], fit.misfit
+    if is_chosen.any():
+        last = fit.rounds[-1]
+        before = misfit or Misfit(True, 0.0, 0, last.eigenvalues[0], last.threshold)
+        misfit = replace(
+            before,
+            is_exact=False,
+            nats=before.nats + _explained(model, joins, joining, fit.n_rows),
+            n_classes=before.n_classes + int(is_chosen.sum()),
+        )
+    if judged is not None:
+        counts, n = judged.counts, judged.total
+    else:
+        rest = unheld if n_kinds in kinds else np.zeros(layout.n_cells)
+        counts = np.minimum(fit.counts + joining.sum(axis=1) + rest, fit.plain_counts)
+        n = float(model.shares[joins].sum()) * fit.n_rows + float(sum_over_rows(layout, rest))
+        n = min(fit.n_trusted + n, fit.n_rows)
+    removed = max(0.0, 1 - n / fit.n_rows)
+    status = f"{removed:.2%} of the rows' weight is distrusted. {TRUSTED_UNHELD}"
+    if misfit is not None and is_chosen.any():
+        status = say_misfit(removed, misfit)
     return replace(
         fit,
-        counts=np.minimum(fit.counts + joining.sum(axis=1), fit.plain_counts),
-        weights=None,
+        counts=counts,
+        weights=None if judged is None else judged.trust,
         n_trusted=n,
-        model=replace(model, is_bad=model.is_bad & ~joins),
+        model=model,
         kind_counts=fit.kind_counts[:, ~is_chosen],
         misfit=misfit,
         converged=True,
-        status=say_misfit(1 - n / fit.n_rows, misfit),
+        status=status,
     )
-
-
-def _trust_unheld(layout: Layout, fit: RobustFit, unheld: Vector) -> RobustFit:
-    """Return a fit without filters, in which a row may appear as often as it likes."""
-    size = np.atleast_1d(sum_over_rows(layout, unheld))
-    joining = unheld
-    if fit.inferred is not None:
-        joining = _as_if_complete(layout, unheld[:, None], size)[:, 0]
-    n = min(fit.n_trusted + float(size[0]), fit.n_rows)
-    return replace(
-        fit,
-        counts=np.minimum(fit.counts + joining, fit.plain_counts),
-        weights=None,
-        n_trusted=n,
-        model=replace(fit.model, filters=(), repeats=NO_REPEATS),
-        converged=True,
-        status=f"{1 - n / fit.n_rows:.2%} of the rows' weight is distrusted. Rows that are like no "
-        "kind, and those that appear too often, are trusted because you said so.",
-    )
-
-
-def _as_if_complete(layout: Layout, counts: Vector, sizes: Vector) -> Vector:
-    """Return counts scaled so that every node has as many rows as there are; shape (M, K)."""
-    start = layout.cell_start
-    shown = np.add.reduceat(counts, start[:-1], axis=0)
-    factor = np.divide(sizes, shown, out=np.ones_like(shown), where=shown > 0)
-    complete: Vector = counts * np.repeat(factor, layout.cells_per_node, axis=0)
-    return complete

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, Round, Verdict
 from robustbn._core.row_model import Repeats, RowModel
+from robustbn._core.trust import sum_weights
 from robustbn._learn.causes.judging import find_spoilt
 from robustbn._learn.edges import CodedRows, filtered_rows_as_kind, is_no_kind
-from robustbn._learn.judgement import accept, find_standings
+from robustbn._learn.judgement import accept, find_standings, keep_within
 from robustbn._learn.population import LEAST_DRAWN
 from robustbn._learn.proposals import Sample
-from robustbn._learn.repeats import Copies
+from robustbn._learn.repeats import Copies, find_repeats_of_mixture
 from robustbn._learn.spectrum import find_bottom
 from robustbn._learn.study import Chosen, Study
 from robustbn._learn.tied_kinds import Population, Search, look_at_main, search_components
@@ -78,7 +79,7 @@ def learn_allowing_misfit(
         if not is_more and not is_misfit(study, verdict.model, uncopied):
             exact = Misfit(True, 0.0, 0, verdict.top, verdict.threshold)
             return replace(verdict, misfit=exact)
-    return _judge_components(study, chosen, described)
+    return _judge_components(study, copies, chosen, described)
 
 
 def is_misfit(study: Study, model: RowModel, uncopied: RowVector) -> bool:
@@ -135,7 +136,7 @@ def describe_rows(study: Study, copies: Copies, chosen: Chosen) -> Described:
         is_bad &= ~is_no_kind(coded, sample.base, sample.base, model, tuning)
     standing_out = float(shares[is_bad].sum())
     if standing_out > config.ceiling:
-        is_bad = accept(standings, shares, is_exhausted, tuning, config.ceiling)
+        is_bad = keep_within(config.ceiling, is_bad, standings, shares)
     is_dubious = ~(is_bad & ~is_spoilt)
     return Described(
         search, is_bad, standing_out, float(shares[is_dubious].sum()), looks_exact, rounds
@@ -178,11 +179,20 @@ def _is_clean_without(
     return spectrum.top <= limit
 
 
-def _judge_components(study: Study, chosen: Chosen, described: Described) -> Verdict:
-    """Return the verdict of components: what stands out is bad, the rest are classes."""
+def _judge_components(
+    study: Study, copies: Copies, chosen: Chosen, described: Described
+) -> Verdict:
+    """Return the verdict of components: what stands out is bad, the rest are classes.
+
+    Rows that appear too often are distrusted only if the caller says so.
+    """
     search, sample = described.search, study.sample(chosen, study.unweighed())
-    population = search.population
+    population, started_at = search.population, time.perf_counter()
     model = replace(population.model, is_bad=described.is_bad)
+    if study.config.copies == "distrust":
+        n = sum_weights(study.given)
+        repeats = find_repeats_of_mixture(copies, model, n, study.config.tuning)
+        model = replace(model, repeats=study.scale_to_all(repeats))
     counts = sample.rows.count(population.shares * sample.base[:, None])
     scale = study.unit * study.scale * (study.n_rows / sample.rows.n_rows)
     scale *= study.effect_of(chosen)
@@ -190,10 +200,18 @@ def _judge_components(study: Study, chosen: Chosen, described: Described) -> Ver
     stopped, standing_out = "", described.share_standing_out
     if standing_out > described.shares[described.is_bad].sum():
         stopped = f"because {standing_out:.1%} stand out and {study.config.ceiling:.0%} may go"
+    trusted = float(sample.base @ model.weigh(sample.rows))
+    done = replace(
+        _note(sample, search, len(described.rounds), time.perf_counter() - started_at),
+        action=f"took {model.n_kinds} of {model.n_others} components for bad rows",
+        removed=max(0.0, 1 - trusted / sample.n_given),
+        n_kinds=model.n_kinds,
+    )
+    sample.tell(done)
     return Verdict(
         model=model,
         kind_counts=counts[:, 1:][:, described.is_bad] * scale,
-        rounds=described.rounds,
+        rounds=(*described.rounds, done),
         top=search.tops[-1],
         threshold=search.limits[-1],
         stopped=stopped,

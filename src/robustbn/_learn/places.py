@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,12 +19,12 @@ from robustbn._core import __version__
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.documents import build, describe
 from robustbn._core.layout import Codes, take_rows
-from robustbn._core.protocols import RowVector, Survey
+from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._core.result import RobustFit, Round, Verdict
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
 from robustbn._learn.conductor import fit_robustly
-from robustbn._learn.filling import Complete, complete_fit
-from robustbn._learn.known import Known, override_known
+from robustbn._learn.filling import Complete, complete_fit, count_recorded
+from robustbn._learn.known import Known, forgive_kinds, override_known, trust_kinds
 from robustbn._learn.origins import choose_runs
 from robustbn._networks.json import to_text
 from robustbn._rows.memory import (
@@ -101,6 +101,8 @@ def fit_in_memory(
             trust = fit.weights
             holes = gather_holes(network, table.codes, trust, config.kernels, config.n_threads)
             fit = complete_fit(fit, data, holes, None, complete)
+        survey = data.survey(None, len(table), config.seed)
+        fit = replace(fit, recorded=count_recorded(survey, fit.model, fit.weights, None))
     elif weights is None or weights.all():
         known = _known(network, table.codes, sides, config)
         fit, _ = fit_robustly(network, data, weights, config, watch.round, known, complete)
@@ -119,6 +121,39 @@ def fit_in_memory(
         fit = fit.with_numbers(has_weight[fit.model.repeats.first])
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
+
+
+def trust_in_memory(
+    network: BayesianNetwork,
+    table: Table,
+    fit: RobustFit,
+    config: RobustConfig,
+    kinds: Sequence[int],
+    unheld: Vector,
+    weights: RowVector | None,
+    sides: NDArray[np.int8] | None,
+    complete: Complete | None,
+) -> Fitted:
+    """Return a fit that trusts some kinds, and judges all its rows again; see `trust_kinds`.
+
+    Parameters
+    ----------
+    table : the rows of the fit.
+    weights, sides, complete : as they were given to the fit; see `fit_in_memory`.
+    """
+    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, table.holed)
+    model = forgive_kinds(fit, kinds)
+
+    def weigh(rows: Rows) -> RowVector:
+        return model.trust(rows) if sides is None else override_known(sides, model.weigh(rows))
+
+    judged = data.judge(weigh, weights, gathers=complete is not None)
+    fit = trust_kinds(network.layout, fit, kinds, unheld, judged)
+    if complete is not None and judged.holes is not None:
+        fit = complete_fit(fit, data, judged.holes, weights, complete)
+    survey = data.survey(weights, len(table), config.seed)
+    fit = replace(fit, recorded=count_recorded(survey, model, judged.trust, weights))
+    return Fitted(fit, table.reading, judge_table(table, judged.trust), table.aside)
 
 
 def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:

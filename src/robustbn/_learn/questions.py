@@ -19,6 +19,8 @@ from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import Tuning
 
+LEAST_SHARE = 0.01  # of a row that belongs to a component, for it to be an example of it
+
 
 @dataclass(frozen=True)
 class Question:
@@ -59,7 +61,7 @@ def choose_questions(
     stakes = _find_stakes(layout, counts, drawn[0].count(belongs_drawn), drawn[1], model)
     stakes[~_is_distrusted(model)] *= tuning.ask_class
     prints = offered[0].fingerprints()
-    asked, is_left = np.zeros(len(stakes)), np.ones(offered[0].n_rows, bool)
+    asked, is_left = np.zeros(len(stakes)), belongs.max(axis=1) >= LEAST_SHARE
     kind_of = np.cumsum(_is_distrusted(model)) - 1
     questions: list[Question] = []
     while len(questions) < n:

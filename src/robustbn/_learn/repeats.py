@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import log_probabilities, normalise_counts
 from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
-from robustbn._core.row_model import Repeats, locate_prints
+from robustbn._core.row_model import Repeats, RowModel, locate_prints
 from robustbn._core.trust import is_even
 from robustbn._core.tuning import Tuning
 from robustbn._rows.copied import find_copied
@@ -136,9 +136,7 @@ def find_repeats(
         q = normalise_counts(layout, np.maximum(kept, 0), 1e-3)
         log_q = copies.rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
         expected = (n_rows - float(gone.sum())) * np.exp(log_q + copies.pattern)
-        likely = tuning.copies_slack * np.maximum(expected, 1e-12)
-        too_many = is_no_chance(seen, likely, n_rows, tuning)
-        before, factors = factors, np.where(too_many, np.minimum(1, expected / seen), 1.0)
+        before, factors = factors, _hold_to(expected, seen, n_rows, tuning)
         surplus = float((seen * (1 - factors)).sum())
         if step == 0:
             most = tuning.copies_runaway * max(surplus, tuning.copies_few * n_rows)
@@ -146,6 +144,29 @@ def find_repeats(
             return None
         if np.abs((factors - before) * seen).sum() < tuning.copies_settled * n_rows:
             break
+    return _repeats_of(copies, factors, expected)
+
+
+def find_repeats_of_mixture(
+    copies: Copies, model: RowModel, n_rows: float, tuning: Tuning
+) -> Repeats:
+    """Find the rows that appear too often by what all components together expect.
+
+    For rows that one network's tables do not describe: its common rows would seem copied.
+    """
+    expected = n_rows * np.exp(model.log_density(copies.rows) + copies.pattern)
+    factors = _hold_to(expected, np.maximum(copies.weight, 1e-12), n_rows, tuning)
+    return _repeats_of(copies, factors, expected)
+
+
+def _hold_to(expected: Vector, seen: Vector, n_rows: float, tuning: Tuning) -> Vector:
+    """Return the share of its weight that each row keeps if it is held to what is expected."""
+    likely = tuning.copies_slack * np.maximum(expected, 1e-12)
+    too_many = is_no_chance(seen, likely, n_rows, tuning)
+    return np.where(too_many, np.minimum(1, expected / seen), 1.0)
+
+
+def _repeats_of(copies: Copies, factors: Vector, expected: Vector) -> Repeats:
     found = factors < 1
     return Repeats(
         copies.fingerprints[found],

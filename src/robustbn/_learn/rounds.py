@@ -178,7 +178,7 @@ def explain_bad_rows(sample: Sample, state: State, plain_evidence: float = 0.0) 
     plain_evidence : nats a row; ends at a kind that brings less, which is left pending.
     """
     tuning = sample.tuning
-    while state.n_explained < tuning.kind_rounds - 1:
+    while state.n_explained < tuning.kind_rounds:
         if state.pending is None:
             explained, is_split = _explain_more(sample, state), False
         else:

@@ -27,6 +27,7 @@ SMALL_PRODUCT, SMALL_PRODUCT_WITH_VECTOR = 2**18, 9216
 WIDE_BLOCK_ENTRIES = 2**20  # when a few rows exceed the limit already
 BLOCK_COLUMNS = 16  # columns of one product with a sparse matrix
 LARGEST = 1e100  # larger numbers overflow when squared and multiplied
+SMALLEST = 1e-50  # columns of smaller numbers underflow when they are, and are lifted before
 SCALED_ROWS = 30.0  # a column that fewer rows than this tell about is scaled as if it were so many
 
 Locate = Callable[[int, int], tuple[int, int]]
@@ -103,6 +104,17 @@ class DenseVectors:
     def rescaled(self, scale: Vector) -> Self:
         """Return the same rows with other scales."""
         return replace(self, scale=scale)
+
+    def lifted(self, exponents: NDArray[np.int32]) -> Self:
+        """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
+        return replace(self, array=np.ldexp(self.array.astype(np.float64), exponents))
+
+    def column_sizes(self) -> Vector:
+        """Return the largest number of each column, whatever its sign; one pass."""
+        sizes = np.zeros(self.dim)
+        for _, block in self._blocks(1):
+            np.maximum(sizes, np.abs(block.astype(np.float64)).max(axis=0), out=sizes)
+        return sizes
 
     def mean(self, weights: RowVector | None = None) -> Vector:
         """Return `sum of weights[n] x[n] / sum of weights[n]`; one pass."""
@@ -240,6 +252,18 @@ class SparseVectors:
         """Return the same rows with other scales."""
         return replace(self, scale=scale)
 
+    def lifted(self, exponents: NDArray[np.int32]) -> Self:
+        """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
+        matrix = self.matrix.copy()
+        matrix.data = np.ldexp(matrix.data, exponents[self._column_of()])
+        return replace(self, matrix=matrix)
+
+    def column_sizes(self) -> Vector:
+        """Return the largest number of each column, whatever its sign; O(nnz)."""
+        sizes = np.zeros(self.dim)
+        np.maximum.at(sizes, self._column_of(), np.abs(self.matrix.data))
+        return sizes
+
     def mean(self, weights: RowVector | None = None) -> Vector:
         """Return `sum of weights[n] x[n] / sum of weights[n]`; one pass."""
         w = np.ones(self.n_rows) if weights is None else weights.astype(np.float64)
@@ -286,12 +310,16 @@ class SparseVectors:
     def column_spreads(self) -> Vector:
         """Return a robust standard deviation of each column; O(nnz log nnz)."""
         m = self.matrix
-        is_csr, stored = m.format == "csr", m.data != 0
-        column_of = m.indices if is_csr else np.repeat(np.arange(self.dim), np.diff(m.indptr))
+        stored, column_of = m.data != 0, self._column_of()
         spreads = _spread_of_differing(m.data[stored], column_of[stored], self.dim, self.n_rows)
         for j, column in self._full_columns():
             spreads[j] = _spread_dense(column[None, :])[0]
         return self.scale * spreads
+
+    def _column_of(self) -> NDArray[np.intp]:
+        """Return the column of each stored entry."""
+        m, columns = self.matrix, np.arange(self.dim)
+        return m.indices if m.format == "csr" else np.repeat(columns, np.diff(m.indptr))
 
     def _project(self, V: Vector, center: Vector) -> Iterator[tuple[slice, Vector]]:
         """Yield `X V - center' V`, a few columns at a time; N × 16 at the most."""
@@ -309,6 +337,12 @@ class SparseVectors:
         some = m[:, full].tocsc()
         for k, j in enumerate(full):
             yield int(j), some[:, [k]].toarray()[:, 0]
+
+
+def find_lifts(sizes: Vector) -> NDArray[np.int32]:
+    """Return exponents of the powers of two that bring columns of very small numbers near 1."""
+    is_small = (sizes > 0) & (sizes < SMALLEST)
+    return np.where(is_small, -np.frexp(sizes)[1], 0).astype(np.int32)
 
 
 # --- spread of columns ----------------------------------------------------------------------------

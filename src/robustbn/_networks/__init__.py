@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.file_names import name_of, url_of
+from robustbn._core.warn import warn
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -152,11 +152,10 @@ def write_network(
     if numbered and name != "uai":
         raise NetworkError(f"{path}: `numbered=` is for UAI files; this one keeps the names.")
     if network.reading and name != "json":
-        warnings.warn(
+        warn(
             f"{path}: this format does not hold how columns are read ("
             f"{', '.join(list(network.reading)[:5])}): numbers that are cut, values that are "
-            "merged, dates. A .json file does.",
-            stacklevel=2,
+            "merged, dates. A .json file does."
         )
     from robustbn._networks.files import encode, write_bytes
 

@@ -4,8 +4,9 @@
 "probabilities"}, ...]}`: nodes in column order; `probabilities` (optional, for all nodes or none)
 is the node's table in C order, its own states innermost. A node's `reading` (optional) says how the
 values of its column become states: `{"edges": [18, 65]}` cuts numbers, `{"others": "other"}` names
-the state of any other value, `{"period": "month"}` takes the month of a date. Other keys, such as
-`name` and `source`, are for people.
+the state of any other value, `{"period": "month"}` takes the month of a date, `{"edges": [100],
+"notation": ".$"}` cuts numbers such as $1,234.50. Other keys, such as `name` and `source`, are for
+people.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def _describe_reading(reading: NodeReading, node: str) -> dict[str, Any]:
         "edges": None if reading.edges is None else list(reading.edges),
         "others": None if reading.others is None else _plain(reading.others, node),
         "period": reading.period,
+        "notation": reading.notation,
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -70,7 +72,10 @@ def _read_reading(said: Any, node: str, refuse_here: Callable[[str], NetworkErro
     try:
         edges = said.get("edges")
         return NodeReading(
-            None if edges is None else tuple(edges), said.get("others"), said.get("period")
+            None if edges is None else tuple(edges),
+            said.get("others"),
+            said.get("period"),
+            said.get("notation"),
         )
     except (AttributeError, TypeError, ValueError) as error:
         raise refuse_here(f"the reading of node {node!r} is wrong: {error}") from None

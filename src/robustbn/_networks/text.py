@@ -9,13 +9,13 @@ without the remark is read to the letter.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.warn import warn
 from robustbn._networks.parts import ReadTable, refuse, show, wrong_count
 from robustbn.exceptions import NetworkError, StandInWarning
 from robustbn.network import BayesianNetwork
@@ -257,9 +257,8 @@ def warn_of_stand_ins(name: str, pairs: list[tuple[str, str]]) -> None:
         return
     some = ", ".join(f"{stand_in} for {true!r}" for true, stand_in in pairs[:4])
     more = f" and {len(pairs) - 4} more" if len(pairs) > 4 else ""
-    warnings.warn(
+    warn(
         f"A {name} file cannot hold {len(pairs)} of the names and labels; other programs will see "
         f"stand-ins ({some}{more}). read_network gives the true ones back.",
         StandInWarning,
-        stacklevel=4,
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robustbn._core.kinds import BadKind
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit
-from robustbn._show.page.content import Z_95_ONE_SIDED, percent
+from robustbn._show.page.content import expect_moves, percent
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
@@ -227,29 +227,9 @@ def compare_tables(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[Changed
         change, se, share = cells.after - cells.before, cells.error, cells.share
         moved = float((share * 0.5 * np.abs(change).sum(axis=1)).sum())
         top = int(np.argmax(share[:, None] * np.abs(change)))
-        error = expect_move(0.5 * se.sum(axis=1) * share)
-        tables.append(ChangedTable(node, moved, error, cells.cell(top)))
+        error = expect_moves(0.5 * se.sum(axis=1) * share, np.zeros(1, np.int64))
+        tables.append(ChangedTable(node, moved, float(error[0]), cells.cell(top)))
     return sorted(tables, key=lambda table: -table.moved)
-
-
-def expect_move(spread: NDArray[np.float64]) -> float:
-    """Return how far sampling alone moves a table in 95 of 100 cases.
-
-    The states of a configuration are taken to err together (exact for two, careful for more), so a
-    table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
-    mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher,
-    `m + d (z + (z^2 - 1) g / 6)`: for one configuration 1.96 s, as it should be.
-
-    Parameters
-    ----------
-    spread : s, half the standard errors of a configuration's states times its share; shape (K,).
-    """
-    z, ratio = Z_95_ONE_SIDED, 2 / np.pi
-    mean = np.sqrt(ratio) * spread.sum()
-    variance = (1 - ratio) * (spread**2).sum()
-    third = np.sqrt(ratio) * (4 / np.pi - 1) * (spread**3).sum()
-    skewness = third / max(variance, 1e-300) ** 1.5
-    return float(mean + np.sqrt(variance) * (z + (z**2 - 1) * skewness / 6))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from robustbn._core import __version__
 from robustbn._core.config import is_same
 from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Codes
+from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Vanishing
@@ -89,6 +90,9 @@ class FittedEstimator(Protocol):
     def _pseudo_counts(self, network: BayesianNetwork) -> Any:
         """Return what is added to every cell."""
 
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+
     def _load_codes(self, codes: Codes) -> Rows:
         """Return rows that kernels can judge."""
 
@@ -149,6 +153,7 @@ def build_report(
         title=_title(reading) if title is None else title,
         table=reading.where if reading.kind == "file" else "",
         misfit=fit.misfit_,
+        few_rows=fit._say_few_rows(),
         missing=reading.say_missing(),
         inferred=fit.inferred_,
         n_missing={node: n for node, n in reading.n_missing.items() if n and reading.n_holes},
@@ -233,12 +238,13 @@ def fitted_text(fit: FittedEstimator) -> str:
     """Return a fitted robust estimator in a few sentences."""
     reading, lines = fit.reading_, []
     if hasattr(fit, "_judged"):
-        report = build_report(fit, rows=False)
+        report = build_report(fit, edges=True, max_rows=0)
         lines.append(verdict(report))
-        lines.append(f"{report.n_distrusted:,} of {report.n_rows:,} rows are distrusted.")
+        rows = f"{report.n_distrusted:,} of {count(report.n_rows, 'row')}"
+        lines.append(f"{rows} {'is' if report.n_distrusted == 1 else 'are'} distrusted.")
     else:
         share = f"{fit.contamination_:.1%} of their weight distrusted"
-        lines.append(f"From a file: fitted to {reading.n_rows:,} rows, {share}.")
+        lines.append(f"From a file: fitted to {count(reading.n_rows, 'row')}, {share}.")
     lines.append(fit.status_)
     has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
     lines.append(say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior))
@@ -283,10 +289,10 @@ class Plots:
 def fitted_html(fit: FittedEstimator) -> str:
     """Return a fitted robust estimator as a fragment for a notebook."""
     if hasattr(fit, "_judged"):
-        return estimator_html(build_report(fit, rows=False))
+        return estimator_html(build_report(fit, edges=True, max_rows=0))
     facts = (
-        f"From a file: fitted to {fit.reading_.n_rows:,} rows, {fit.contamination_:.1%} of their "
-        f"weight distrusted. {fit.status_}"
+        f"From a file: fitted to {count(fit.reading_.n_rows, 'row')}, {fit.contamination_:.1%} of "
+        f"their weight distrusted. {fit.status_}"
     )
     return _paragraph(facts) + network_html(fit.network_)
 
@@ -354,7 +360,7 @@ def _call(fit: FittedEstimator) -> str:
 
 
 def _title(reading: Reading) -> str:
-    rows = f"{reading.n_rows:,} rows"
+    rows = count(reading.n_rows, "row")
     return f"{reading.where}, {rows}" if reading.kind == "file" else f"Robust tables from {rows}"
 
 

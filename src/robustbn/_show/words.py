@@ -9,8 +9,10 @@ import numpy as np
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.kinds import BadKind, UnusualCell
+from robustbn._core.layout import Layout
+from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
-from robustbn._core.result import RepeatedRow, Vanishing
+from robustbn._core.result import Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
 
@@ -38,23 +40,27 @@ def say_unseen(
         return ""
     node, parents = unseen[0]
     given = ", ".join(f"{p}={v!r}" for p, v in parents.items())
-    first = f"The first: node {node!r}" + (f" given {given}." if given else ".")
-    got = "are the prior alone" if has_prior else "are set to uniform"
-    smooth = "" if has_prior else " To smooth them and the tables of few rows, use prior=1."
+    is_one = len(unseen) == 1
+    first = f"{'It is' if is_one else 'The first:'} node {node!r}"
+    got = "the prior alone" if has_prior else "set to uniform"
+    them = "it" if is_one else "them"
+    smooth = "" if has_prior else f" To smooth {them} and the tables of few rows, use prior=1."
     return (
-        f"{len(unseen):,} of {network.n_configurations:,} parent configurations occur in no row "
-        f"that is trusted; their tables {got}. {first}{smooth}"
+        f"{len(unseen):,} of {count(network.n_configurations, 'parent configuration')} "
+        f"{'occurs' if is_one else 'occur'} in no row that is trusted; "
+        f"{'its table is' if is_one else 'their tables are'} {got}. "
+        f"{first}{f' given {given}' if given else ''}.{smooth}"
     )
 
 
-def say_few_rows(n_rows: int, n_free: int, which: str = "rows") -> str:
+def say_few_rows(n_rows: int, n_free: int, which: str = "row") -> str:
     """Return that there are too few rows for so many free parameters; nothing if there are not."""
     wanted = ROWS_A_PARAMETER * n_free
     if n_rows >= wanted:
         return ""
     return (
-        f"{n_rows:,} {which} are too few for {n_free:,} free parameters: {wanted:,} are wanted, "
-        f"{ROWS_A_PARAMETER} for each."
+        f"{count_are(n_rows, which)} too few for {count(n_free, 'free parameter')}: {wanted:,} are "
+        f"wanted, {ROWS_A_PARAMETER} for each."
     )
 
 
@@ -70,35 +76,41 @@ def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, 
     return found
 
 
-def find_vanishing(
-    network: BayesianNetwork, counts: Vector, plain_counts: Vector
-) -> list[Vanishing]:
+def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
     """Return the states and configurations that keep hardly any of their rows, largest first.
 
-    A group is named once: a configuration is left out where one of its states vanishes by itself.
-
-    Parameters
-    ----------
-    counts, plain_counts : weight of the trusted rows, and of all, on each cell; shape (M,).
+    Rows count where they record the states: nothing that was inferred is in them. A group is named
+    once: a configuration is left out where one of its states vanishes by itself.
     """
-    layout, found = network.layout, []
-    n = float(sum_over_rows(layout, plain_counts))
+    layout, found, n = network.layout, [], fit.n_rows / fit.unit
+    recorded = fit.recorded or _recorded_by_counts(layout, fit.plain_counts, fit.counts)
     gone: set[tuple[str, Hashable]] = set()
     named: list[dict[str, Hashable]] = []
-    for i, node in enumerate(network.nodes):
-        cells = slice(int(layout.cell_start[i]), int(layout.cell_start[i + 1]))
-        both = [c[cells].reshape(-1, layout.cards[i]).sum(axis=0) for c in (plain_counts, counts)]
-        for state, rows, trusted in zip(network.states[node], *both, strict=True):
-            if rows >= LEAST_GROUP * n and trusted < MOST_KEPT * rows:
-                gone.add((node, state))
-                found.append(Vanishing({node: state}, float(rows), float(trusted)))
-    rows, trusted = (layout.sum_configurations(c) for c in (plain_counts, counts))
+    states = [(node, state) for node in network.nodes for state in network.states[node]]
+    of_states = (recorded.states / fit.unit).tolist()
+    for (node, state), (rows, trusted) in zip(states, of_states, strict=True):
+        if rows >= LEAST_GROUP * n and trusted < MOST_KEPT * rows:
+            gone.add((node, state))
+            found.append(Vanishing({node: state}, rows, trusted))
+    rows, trusted = recorded.configurations.T / fit.unit
     for k in np.flatnonzero((rows >= LEAST_GROUP * n) & (trusted < MOST_KEPT * rows)):
         _, parents, _ = network.describe_cell(int(layout.first_cell_of_config[k]))
         if parents and not gone & set(parents.items()) and parents not in named:
             named.append(parents)
             found.append(Vanishing(parents, float(rows[k]), float(trusted[k])))
     return sorted(found, key=lambda group: -group.n_rows)
+
+
+def _recorded_by_counts(layout: Layout, plain_counts: Vector, counts: Vector) -> Recorded:
+    """Return how many rows record each state, where every row records all."""
+    both = np.column_stack([plain_counts, counts])
+    states = [
+        both[start:end].reshape(-1, card, 2).sum(axis=0)
+        for start, end, card in zip(
+            layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True
+        )
+    ]
+    return Recorded(np.vstack(states), layout.sum_configurations(both))
 
 
 def order_kinds(network: BayesianNetwork, kind_counts: Vector) -> list[int]:

@@ -73,11 +73,13 @@ def _column_of_values(name: str, values: Any) -> Column:
 
 def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
     """Return the source of a `pyarrow.dataset.Dataset`; only the columns asked for are read."""
+    from robustbn._tables.row_groups import scan
+
     names = tuple(dataset.schema.names)
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         wanted = [names[k] for k in positions]
-        for batch in dataset.to_batches(columns=wanted, batch_size=BLOCK_ROWS, **settings):
+        for batch in scan(dataset, wanted, BLOCK_ROWS, **settings):
             yield from columns_of(batch)
 
     kind = getattr(getattr(dataset, "format", None), "default_extname", "")

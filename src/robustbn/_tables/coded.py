@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
+from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
 from robustbn._tables.context import Aside
 from robustbn._tables.encode import check_known, check_weights
@@ -79,15 +80,15 @@ class Reading:
         node, most = max(self.n_missing.items(), key=lambda each: each[1], default=("", 0))
         complete = self.n_rows - self.n_incomplete
         said = (
-            f"{self.n_holes:,} values are missing; {complete:,} of {self.n_rows:,} rows are "
-            f"complete ({complete / max(self.n_rows, 1):.1%})"
+            f"{count_are(self.n_holes, 'value')} missing; {complete:,} of "
+            f"{count_are(self.n_rows, 'row')} complete ({complete / max(self.n_rows, 1):.1%})"
         )
         if most:
             said += f", and {node} alone is missing from {most / max(self.n_read, 1):.1%}"
         return said + "."
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.n_read:,} rows read.", self.say_missing()]
+        lines = [f"{self.where}: {count(self.n_read, 'row')} read.", self.say_missing()]
         if self.n_dropped:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
             why = f", with {missing:,} missing and {unknown:,} unknown values"
@@ -159,7 +160,7 @@ class Table:
         return spread
 
     def __repr__(self) -> str:
-        return f"<Table of {len(self.nodes)} nodes. {self.reading}>"
+        return f"<Table of {count(len(self.nodes), 'node')}. {self.reading}>"
 
 
 class Kept(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
@@ -22,20 +22,32 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
                 f"{some(network.nodes)}. A frame with named columns may have more."
             )
         return list(range(source.n_columns))
+    for own in (source.names, *source.headers.values()):
+        _check_rename(own, network, config)
+    for name, why in source.damaged.items():
+        if config.rename.get(name, name) in network.nodes:
+            raise UnreadableError(why)
+    return place_nodes(source, network.nodes, config.rename)
+
+
+def _check_rename(columns: Sequence[str], network: BayesianNetwork, config: TableConfig) -> None:
     for column, node in config.rename.items():
-        if column not in source.names or node not in network.nodes:
-            is_column = column not in source.names
-            what, names = ("column", source.names) if is_column else ("node", network.nodes)
+        if column not in columns or node not in network.nodes:
+            is_column = column not in columns
+            what, names = ("column", columns) if is_column else ("node", network.nodes)
             name = column if is_column else node
             raise DataError(
                 f"rename={{{column!r}: {node!r}}}: there is no {what} {name!r}."
                 f"{nearest_name(name, names)}"
             )
-    for name, why in source.damaged.items():
-        if config.rename.get(name, name) in network.nodes:
-            raise UnreadableError(why)
-    renamed = [config.rename.get(name, name) for name in source.names]
-    return place_columns(source.where, renamed, network.nodes)
+
+
+def place_nodes(source: Source, nodes: Sequence[str], rename: Mapping[str, str]) -> list[int]:
+    """Return the position of each node's column; every file of a source has to have them all."""
+    for where, names in source.headers.items():
+        place_columns(where, [rename.get(name, name) for name in names], nodes)
+    renamed = [rename.get(name, name) for name in source.names or ()]
+    return place_columns(source.where, renamed, nodes)
 
 
 def place_columns(where: str, names: Sequence[str], nodes: Sequence[str]) -> list[int]:

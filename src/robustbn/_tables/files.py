@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import glob
-import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,20 @@ from robustbn._core.file_names import did_you_mean, inner_suffix, name_of, say_s
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
+from robustbn._tables.aside import nothing_in
+from robustbn._tables.header import (
+    TextHeader,
+    complain_of_separator,
+    complain_of_widths,
+    find_encoding,
+    read_header,
+)
 from robustbn._tables.here import EXCEL, find_here, read_workbook
 from robustbn._tables.ipc import open_ipc, values_of_folders
 from robustbn._tables.json_lines import open_without_changed, require_shallow
 from robustbn._tables.packed import open_unpacked, require_modest_parquet
 from robustbn._tables.sources import Source, UnreadableError
-from robustbn._tables.titles import TitleFinder, name_column
+from robustbn._tables.titles import TitleFinder
 from robustbn.exceptions import DataError, RobustBNError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -41,8 +47,6 @@ DATASETS = {
 KNOWN = ".csv and .tsv (also .gz, .zst, .bz2), .parquet, .arrow, .feather, .jsonl, .xlsx"
 TABLE_SUFFIXES = (*TEXT, *DATASETS, *EXCEL)  # suffixes of tables
 UNREADABLE = (pa.ArrowException, OSError, UnicodeError)
-LONGEST_HEADER = 2**22
-MOST_BLANK = 10_000  # lines before the header
 UNSAFE = (".pkl", ".pickle", ".joblib", ".npy", ".npz")
 
 
@@ -159,16 +163,18 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
     path, text = name_of(found), str(found)
     if not found.exists() and glob.has_magic(text):
         matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
-        files = sorted(Path(f) for f in matches if Path(f).is_file())
+        files = sorted(_only_files(Path(f) for f in matches))
         if not files:
             raise DataError(f"{path}: no file matches this pattern.{_query_hint(text)}")
     elif found.is_dir():
         if not os.access(found, os.R_OK | os.X_OK):
             raise PermissionError(f"{path} cannot be listed")
         files = sorted(
-            f
-            for f in found.rglob("*")
-            if f.is_file() and not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
+            _only_files(
+                f
+                for f in found.rglob("*")
+                if not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
+            )
         )
         if not files:
             raise DataError(f"{path} is a folder without files.")
@@ -180,6 +186,18 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
         raise _not_there(found)
     _check_files(path, files, may_be_empty=may_be_empty)
     return [read_workbook(file) if inner_suffix(file) in EXCEL else file for file in files]
+
+
+def _only_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files among some paths; refuse what is neither a file nor a folder."""
+    for path in paths:
+        if path.is_file():
+            yield path
+        elif path.exists() and not path.is_dir():
+            raise DataError(
+                f"{name_of(path)} is {say_special(path)}: write it to a file, or take it out of "
+                "the folder."
+            )
 
 
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
@@ -298,24 +316,26 @@ def sound_batches(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.
 
 
 def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) -> Source:
-    """Return the source of text files; every value is text, so that no type is guessed."""
-    headers = [_read_header(file, sep or ",", encoding) for file in files]
-    names = headers[0].names
-    for file, header in zip(files, headers, strict=True):
-        if header.names != names:
-            raise DataError(
-                f"{name_of(file)}: its columns differ from those of {name_of(files[0])}: "
-                f"{header.names[:8]} instead of {names[:8]}."
-            )
-    if len(names) == 1:
-        _complain_of_separator(where, names[0], sep)
+    """Return the source of text files; every value is text, so that no type is guessed.
 
+    Columns are those of the first file; in others they are found by name, and empty if they are not
+    there.
+    """
+    mark = sep or ","
+    headers = [read_header(file, mark, find_encoding(file, encoding)) for file in files]
+    names = headers[0].names
+    if len(names) == 1:
+        complain_of_separator(where, headers[0], sep)
+    for file, header in zip(files, headers, strict=True):
+        complain_of_widths(name_of(file), header, mark)
+    differ = any(header.names != names for header in headers)
+    own = {name_of(f): h.names for f, h in zip(files, headers, strict=True)} if differ else {}
     n_rows = dict.fromkeys(map(str, files), 0)
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
         n_rows.update(dict.fromkeys(n_rows, 0))
         for file, header in zip(files, headers, strict=True):
-            read_file = partial(_read_text, file, sep or ",", encoding, header)
+            read_file = partial(_read_text, file, mark, header, names)
             titles = TitleFinder(name_of(file), names, partial(read_file, range(len(names))))
             for columns in read_file(positions):
                 start = n_rows[str(file)]
@@ -324,16 +344,21 @@ def _open_text(files: list[Path], where: str, sep: str | None, encoding: str) ->
 
     file_rows = (lambda: list(n_rows.items())) if len(files) > 1 else None
     source = Source(names, len(names), None, "file", where, read, is_text=True, file_rows=file_rows)
-    return naming_file(source)
+    return naming_file(replace(source, headers=own))
 
 
 def _read_text(
-    file: Path, sep: str, encoding: str, header: _Header, positions: Sequence[int]
+    file: Path, sep: str, header: TextHeader, names: Sequence[str], positions: Sequence[int]
 ) -> Iterator[list[Column]]:
-    """Yield the columns of a text file at some positions, in stretches of rows."""
-    for batch in _text_batches(file, sep, encoding, header, positions):
+    """Yield columns of one file, found by name unless all of its columns are where they should."""
+    places = {name: k for k, name in enumerate(header.names)}
+    own = [k if header.names == names else places.get(names[k], -1) for k in positions]
+    chosen = sorted({k for k in own if k >= 0}) or [0]  # one tells how many rows there are
+    for batch in _text_batches(file, sep, header, chosen):
         for columns in columns_of(batch):
-            yield [_as_written(column) for column in columns]
+            found = dict(zip(chosen, map(_as_written, columns), strict=True))
+            nothing = nothing_in(len(columns[0].values))
+            yield [found.get(k, nothing) for k in own]
 
 
 def _as_written(column: Column) -> Column:
@@ -344,67 +369,8 @@ def _as_written(column: Column) -> Column:
     return replace(column, labels=[unguard_cell(label) for label in labels])
 
 
-def _complain_of_separator(where: str, header: str, sep: str | None) -> None:
-    for other in (";", "\t", "|", ","):
-        if other in header and other != sep:
-            raise DataError(
-                f"{where} has one column, {header[:60]!r}: its columns seem to be separated by "
-                f"{other!r}. Say so with sep={other!r}."
-            )
-
-
-@dataclass(frozen=True)
-class _Header:
-    """The first line of a text file that is not blank.
-
-    Parameters
-    ----------
-    names : of the columns.
-    n_blank : blank lines before it.
-    is_last : whether no line follows.
-    """
-
-    names: tuple[str, ...]
-    n_blank: int
-    is_last: bool
-
-
-def _read_header(file: Path, sep: str, encoding: str) -> _Header:
-    import csv
-
-    with (
-        open_unpacked(file) as stream,
-        io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text,
-    ):
-        lines = csv.reader(_short_lines(text, file), delimiter=sep, strict=True)
-        try:
-            for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
-                if values:
-                    "".join(values).encode(encoding)  # refuses what could not be decoded
-                    names = tuple(name_column(name) for name in values)
-                    return _Header(names, n_blank, next(lines, None) is None)
-        except csv.Error as error:
-            raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
-        if next(lines, None) is not None:
-            raise DataError(
-                f"{name_of(file)} has no header: its first {MOST_BLANK:,} lines are blank."
-            )
-    raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
-
-
-def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:
-    """Yield lines; one that does not end is no header, and is not held as a whole."""
-    while line := text.readline(LONGEST_HEADER):
-        if len(line) == LONGEST_HEADER:
-            raise DataError(
-                f"{name_of(file)} cannot be read: its first line has more than "
-                f"{LONGEST_HEADER:,} characters."
-            )
-        yield line
-
-
 def _text_batches(
-    file: Path, sep: str, encoding: str, header: _Header, positions: Sequence[int]
+    file: Path, sep: str, header: TextHeader, positions: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pv
 
@@ -419,7 +385,7 @@ def _text_batches(
         pv.open_csv(
             stream,
             read_options=pv.ReadOptions(
-                encoding=encoding,
+                encoding=header.encoding,
                 column_names=numbered,
                 skip_rows=header.n_blank,
                 skip_rows_after_names=1,

@@ -7,9 +7,12 @@ than the memory can still be read in stretches.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +94,7 @@ def _rename(found: Path, suffix: str) -> Path:
     if found.is_dir():
         folder = make_scratch()
         for file in sorted(found.rglob("*")):
-            if file.is_file() and not file.name.startswith(("_", ".")):
+            if not file.is_dir() and not file.name.startswith(("_", ".")):
                 _link(file, folder / file.relative_to(found).parent, suffix)
         return remember_name(folder, name_of(found))
     if not found.exists():
@@ -120,13 +123,28 @@ def _take_standard_input(format: str | None) -> Path:
         if known is stream:
             return path
     raw = make_scratch() / "standard-input"
-    with raw.open("wb") as file:
+    with _kept_in(raw.parent, "Standard input"), raw.open("wb") as file:
         shutil.copyfileobj(stream, file, 2**20)
     if not raw.stat().st_size:
         raise DataError("Standard input is empty: there is not even a header.")
-    path = _name_by_content(raw, format)
+    with _kept_in(raw.parent, "Standard input"):
+        path = _name_by_content(raw, format)
     _taken.append((stream, path))
     return remember_name(path, "standard input")
+
+
+@contextmanager
+def _kept_in(folder: Path, what: str) -> Iterator[None]:
+    """Say what has no room, and where, if a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise OSError(
+            f"{what} is kept in {folder.parent} while it is read, where it has no room: "
+            f"{os.strerror(error.errno)}. TMPDIR names another folder."
+        ) from error
 
 
 def _name_by_content(raw: Path, format: str | None) -> Path:
@@ -205,6 +223,7 @@ def read_workbook(file: Path, sheet: str | int | None = None) -> Path:
     key = (file.resolve(), sheet, state.st_size, state.st_mtime_ns)
     if key not in _sheets:
         path = make_scratch() / f"{file.stem}.csv"
-        chosen = write_sheet(file, where, sheet, path)
+        with _kept_in(path.parent, where):
+            chosen = write_sheet(file, where, sheet, path)
         _sheets[key] = remember_name(path, where if sheet is None else f"{where}, sheet {chosen}")
     return _sheets[key]

@@ -12,10 +12,11 @@ from robustbn._core.config import TableConfig
 from robustbn._tables.encode import ColumnCoder
 from robustbn._tables.encode.labels import MISSING
 from robustbn._tables.encode.tally import advise
+from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.states import IDENTIFIER, StateRules, propose_states, say_order
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
-from robustbn._tables.table import fix_edges, follow_network, make_coders
+from robustbn._tables.table import follow_network, make_coders
 from robustbn.network import BayesianNetwork
 
 MOST_VALUES_NAMED = 5

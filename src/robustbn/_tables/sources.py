@@ -42,6 +42,8 @@ class Source:
         have been read.
     damaged : columns that are there and cannot be read, and why; they are not among `names`.
     first_row : number of its first row, for messages, where it is a part of a file.
+    headers : of several files, the columns of each, where they are not all the same; those that a
+        file lacks are missing from its rows.
     """
 
     names: tuple[str, ...] | None
@@ -58,6 +60,7 @@ class Source:
     file_rows: Callable[[], Sequence[tuple[str, int]]] | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
     first_row: int = 0
+    headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def can_be_tried(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
+from robustbn._core.numbers import count, count_are
 from robustbn._core.tuning import TUNING
 from robustbn._tables.cuts import cut_equally, cut_evenly, name_intervals
 from robustbn._tables.encode import count_intervals
@@ -21,7 +22,7 @@ from robustbn._tables.encode.dates import (
     is_doubtful,
     period_of,
 )
-from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number
+from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, split_labels
 from robustbn._tables.scales import order_labels
 from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
 from robustbn.exceptions import DataError, SettingError
@@ -62,6 +63,14 @@ class StateRules:
     def cut_of(self, node: str) -> int | str | Sequence[float]:
         """Return how to cut the numbers of a node."""
         return self.bins.get(node, "q4") if isinstance(self.bins, Mapping) else self.bins
+
+    def labels_of(self, node: str) -> Mapping[Hashable, Hashable]:
+        """Return the states that values of a node stand for, where they were said."""
+        return split_labels(self.labels.get(node, {}))[0]
+
+    def gone_of(self, node: str) -> StateFinder | None:
+        """Return what finds the values of a node that are said to be missing, if any is."""
+        return split_labels(self.labels.get(node, {}), self.ignore_case)[1]
 
     def is_cut(self, node: str) -> bool:
         """Whether the caller says how to cut this very node."""
@@ -112,6 +121,11 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     if not decided.states and decided.kind == DATE:
         raise DataError(f"Column {survey.name!r}: {decided.note}. {say_order(survey)}")
     where = f"Column {survey.name!r}"
+    if not decided.states and decided.kind == IDENTIFIER and rules.is_cut(survey.name):
+        raise DataError(
+            f"bins[{survey.name!r}]: column {survey.name!r} holds text, such as "
+            f"{_some_values(survey)}, and no numbers in one notation that could be cut."
+        )
     if not decided.states and decided.kind == IDENTIFIER:
         raise DataError(
             f"{where} names its rows: {_count(survey)} different values in {survey.n_present:,} "
@@ -141,19 +155,19 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     kinds: Counter[str] = Counter()
     distinct: Counter[str] = Counter()
     for value, n in survey.counts.items():
-        kind = kind_of(value)
+        kind = kind_of(value, survey.notation)
         kinds[kind] += n
         distinct[kind] += 1
     if survey.wide == NUMBER:
         kinds[NUMBER] += survey.n_present - kinds.total()
         distinct[NUMBER] = rules.most_numbers + len(survey.counts) + 1
     only = next(iter(kinds)) if len(kinds) == 1 else None
-    if survey.name in rules.labels:
+    if rules.labels_of(survey.name):
         return _decide_labels(survey, rules)
     if survey.order is not None and survey.wide is None and not rules.is_cut(survey.name):
         return _decide_labels(survey, rules)
     order = rules.order_of(survey.name)
-    is_compact = only == NUMBER and survey.wide is None
+    is_compact = only == NUMBER and survey.wide is None and survey.notation is None
     is_compact = is_compact and (order == "ymd" or are_compact_days(survey.counts))
     if is_compact and all(day_of(value, "ymd") for value in survey.counts):
         return _decide_dates(survey, rules, "ymd")
@@ -171,7 +185,7 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     is_long = distinct[NUMBER] > rules.most_numbers or rules.is_cut(survey.name)
     if is_long and (only == NUMBER or mostly_numbers):
         return _decide_numbers(survey, rules, kinds.total() - kinds[NUMBER])
-    if only in (NUMBER, TRUTH):
+    if only in (NUMBER, TRUTH) and survey.notation is None:
         return _decide_few(survey, only)
     return _decide_labels(survey, rules)
 
@@ -203,14 +217,16 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
         edges = list(cut)
     intervals = name_intervals(edges) if edges else ["any number"]
     note = f"cut at {', '.join(f'{edge:.15g}' for edge in edges)}" if edges else "one value"
+    if survey.notation is not None:
+        note += f"; read as {_say_notation(survey.notation)}"
     others = OTHER if n_words else None
     if n_words:
-        note += f"; {n_words:,} rows with words are {OTHER!r}"
+        note += f"; {count(n_words, 'row')} with words {'is' if n_words == 1 else 'are'} {OTHER!r}"
     return ColumnStates(
         survey.name,
         NUMBER,
         (*intervals, *([OTHER] if n_words else [])),
-        NodeReading(tuple(edges), others) if edges else None,
+        NodeReading(tuple(edges), others, notation=survey.notation) if edges else None,
         survey.n_distinct,
         survey.n_missing,
         n_words,
@@ -218,11 +234,25 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
     )
 
 
+def _say_notation(notation: str) -> str:
+    """Return what numbers look like in a notation."""
+    plain = "1,234.5" if notation[0] == "." else "1.234,5"
+    return f"{plain} {notation[1:]}".rstrip()
+
+
+def _some_values(survey: ColumnSurvey) -> str:
+    return " and ".join(repr(value) for value, _ in survey.counts.most_common(2))
+
+
 def _numbers_of(survey: ColumnSurvey) -> Any:
     """Return the finite numbers of a column, or a sample of them, in order."""
     if survey.wide == NUMBER:
         return np.sort(survey.sample.values)
-    found = [(as_number(v), n) for v, n in survey.counts.items() if kind_of(v) == NUMBER]
+    found = [
+        (survey.number_of(v), n)
+        for v, n in survey.counts.items()
+        if kind_of(v, survey.notation) == NUMBER
+    ]
     values = np.array([float(value) for value, _ in found])
     rows = np.array([n for _, n in found], np.float64)
     most = rows.sum() / 2**20  # of more rows, their shares
@@ -258,14 +288,14 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) ->
         n_merged,
         f"by {chosen}"
         + (f", read as {order}" if order else "")
-        + (f"; {n_merged:,} rows are {others!r}" if n_merged else ""),
+        + (f"; {count_are(n_merged, 'row')} {others!r}" if n_merged else ""),
     )
 
 
 def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """Return labels as states; those of the fewest rows are merged if they are too many."""
     counts, n_missing, notes = Counter(survey.counts), survey.n_missing, list[str]()
-    said = rules.labels.get(survey.name, {})
+    said = rules.labels_of(survey.name)
     has_words = any(kind_of(value) == WORD for value in counts)
     for word, n in survey.words_for_missing.items():
         if word in said or (word == "None" and has_words):  # where words are, it is one of them
@@ -286,7 +316,8 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         labels = [*_in_order(survey, set(labels) - {others}), others]
         more = "more than " if survey.wide is not None else ""
         n_rare = n_found - len(labels) + (others not in counts)
-        notes.append(f"the {more}{n_rare:,} rarest labels ({n_merged:,} rows) are {others!r}")
+        rarest = f"{count(n_rare, 'rarest label')} ({count(n_merged, 'row')})"
+        notes.append(f"the {more}{rarest} {'is' if n_rare == 1 else 'are'} {others!r}")
     else:
         labels = _in_order(survey, labels)
         if survey.order is not None and labels != order_labels(labels):

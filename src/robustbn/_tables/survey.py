@@ -7,7 +7,7 @@ sample is kept, dates are counted by day, and of words the frequent ones stay.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
-from robustbn._tables.encode import as_numbers, count_missing
+from robustbn._tables.encode import as_numbers, count_missing, without_gone
 from robustbn._tables.encode.dates import date_part, day_of, is_doubtful
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, as_number, is_missing
+from robustbn._tables.encode.labels import WORDS_FOR_MISSING, StateFinder, as_number, is_missing
+from robustbn._tables.encode.notation import find_notation, number_in
 from robustbn._tables.sources import Source
 
 MOST_COUNTED = 2**14
@@ -72,6 +73,8 @@ class ColumnSurvey:
     words_for_missing : rows of each word that was taken for a missing value.
     sample : of the numbers of a wide column.
     order : the values in their order, where they are categories that have one.
+    gone : finds the values that are said to be missing; None if none is.
+    notation : of its numbers, if they are not written plainly; once all rows are in.
     """
 
     name: str
@@ -84,6 +87,8 @@ class ColumnSurvey:
     sample: NumberSample = field(default_factory=NumberSample)
     is_mostly_distinct: bool = False
     order: tuple[Any, ...] | None = None
+    gone: StateFinder | None = None
+    notation: str | None = None
 
     @property
     def n_present(self) -> int:
@@ -104,6 +109,7 @@ class ColumnSurvey:
         """Take in a stretch of rows."""
         column = column if column.is_title is None else column[~column.is_title]
         ordered = tuple(column.labels or ()) if column.is_ordered else None
+        column = without_gone(column, self.gone)
         self.order = ordered if self.order == ordered or not self.n_rows else None
         self.n_rows += len(column.values)
         if self.wide == NUMBER:
@@ -133,7 +139,8 @@ class ColumnSurvey:
     def _grow_wide(self) -> None:
         """Keep less of a column with many distinct values."""
         if self.wide is None:
-            kinds = [kind_of(value) for value in self.counts]
+            self.notation = find_notation(self.counts)
+            kinds = [kind_of(value, self.notation) for value in self.counts]
             self.wide, most = Counter(kinds).most_common(1)[0]
             if most < 0.9 * len(self.counts):
                 self.wide = WORD
@@ -141,7 +148,8 @@ class ColumnSurvey:
         if self.wide == NUMBER:
             each = zip(self.counts.items(), kinds, strict=True)
             numbers = {value: n for (value, n), kind in each if kind == NUMBER}
-            values = np.array([float(v) for v in numbers])
+            read = float if self.notation is None else self.number_of
+            values = np.array([read(v) for v in numbers], np.float64)
             for part, n in _in_parts(values, np.fromiter(numbers.values(), np.int64, len(values))):
                 self.sample.add(np.repeat(part, n))
             self.counts = Counter({v: n for v, n in self.counts.items() if v not in numbers})
@@ -156,8 +164,8 @@ class ColumnSurvey:
     def _add_numbers(self, column: Column) -> None:
         """Take in a stretch of a wide column of numbers; words among them are counted."""
         labels = column.labels
-        if labels is None or not self.is_text:
-            numbers = as_numbers(column)
+        if labels is None or not self.is_text or self.notation is not None:
+            numbers = as_numbers(column, self.notation)
         else:
             parsed = parse_numbers(labels, WORDS_FOR_MISSING)
             numbers = np.array([*parsed, np.nan])[column.values]
@@ -171,29 +179,49 @@ class ColumnSurvey:
             for value, n in _tally(column):
                 word = value.strip() if isinstance(value, str) else value
                 is_gone = is_missing(word) or (self.is_text and word in WORDS_FOR_MISSING)
-                if not is_gone and kind_of(word) != NUMBER and len(self.counts) < MOST_COUNTED:
+                is_word = not is_gone and kind_of(word, self.notation) != NUMBER
+                if is_word and len(self.counts) < MOST_COUNTED:
                     self.counts[word] += n
 
+    def number_of(self, value: Any) -> Any:
+        """Return a value of the column as the number it is; None if it is none."""
+        return as_number(value) if self.notation is None else number_in(value, self.notation)
 
-def survey_columns(source: Source, positions: Sequence[int]) -> Iterator[list[ColumnSurvey]]:
+
+def survey_columns(
+    source: Source, positions: Sequence[int], gone: Mapping[int, StateFinder | None] | None = None
+) -> Iterator[list[ColumnSurvey]]:
     """Yield what the columns at some positions hold, after each stretch of rows.
 
     Time: the reading, and the distinct values of each stretch. Memory: bounded.
+
+    Parameters
+    ----------
+    gone : of each column, what finds the values that are said to be missing.
     """
     names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
-    surveys = [ColumnSurvey(names[k], source.is_text) for k in positions]
+    of_column = gone or {}
+    surveys = [ColumnSurvey(names[k], source.is_text, gone=of_column.get(k)) for k in positions]
     for columns in source.read(positions):
         for survey, column in zip(surveys, columns, strict=True):
             survey.add(column)
         yield surveys
+    for survey in surveys:
+        if survey.wide is None:
+            survey.notation = find_notation(survey.counts)
     yield surveys
 
 
-def kind_of(value: Any) -> str:
-    """Return what a value is by itself: a truth value, a number, a date, or a label."""
+def kind_of(value: Any, notation: str | None = None) -> str:
+    """Return what a value is by itself: a truth value, a number, a date, or a label.
+
+    Parameters
+    ----------
+    notation : of the column's numbers, if they are not written plainly.
+    """
     if isinstance(value, bool):
         return TRUTH
-    if as_number(value) is not None:
+    if (as_number(value) if notation is None else number_in(value, notation)) is not None:
         return NUMBER
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return TRUTH

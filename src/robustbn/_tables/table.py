@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
-from robustbn._core.file_names import nearest_name
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
@@ -23,13 +21,12 @@ from robustbn._tables.encode import (
     ColumnCoder,
     Tally,
     as_codes,
-    as_numbers,
     count_intervals,
     distinct_values,
-    find_edges,
     with_moments,
 )
-from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
+from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder, split_labels
+from robustbn._tables.intervals import fix_edges, no_such_node
 from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -84,7 +81,8 @@ def read_table(
         equally many rows. Without names, for all columns.
     rename : node of each column whose name differs from it.
     labels : for each node, the state that each value stands for, where the names differ; None
-        among the values names a state for those that are missing.
+        among the values names a state for those that are missing, and as a state says that the
+        value is missing.
     ignore_case : whether "Yes" stands for the state "yes".
     codes : whether whole numbers are positions of states. By default they are in arrays only.
     sep, encoding : of a text file.
@@ -106,7 +104,7 @@ def read_table(
     >>> table.codes[:, 0].tolist()  # 3 is none of the states: the value is missing
     [0, 1, 3, 2]
     >>> print(table.reading)
-    The mapping: 4 rows read. 1 values are missing; 3 of 4 rows are complete (75.0%), and age ...
+    The mapping: 4 rows read. 1 value is missing; 3 of 4 rows are complete (75.0%), and age ...
     """
     config = TableConfig(
         on_unknown,
@@ -305,22 +303,15 @@ def code_block(
     return np.flatnonzero(is_bad), holed
 
 
-def _no_such_node(setting: str, wrong: list[str], nodes: Sequence[str]) -> DataError:
-    return DataError(
-        f"{setting} names {some(wrong)}, which the network does not have."
-        f"{nearest_name(wrong[0], nodes)}"
-    )
-
-
 def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
     """Return what turns each node's column into codes."""
     wrong_nodes = [node for node in config.labels if node not in network.states]
     if wrong_nodes:
-        raise _no_such_node("labels", wrong_nodes, network.nodes)
+        raise no_such_node("labels", wrong_nodes, network.nodes)
     coders = []
     for node in network.nodes:
         states = network.states[node]
-        said = config.labels.get(node, {})
+        said, gone = split_labels(config.labels.get(node, {}), config.ignore_case)
         wrong = [state for state in said.values() if state not in states]
         if wrong:
             raise DataError(
@@ -348,7 +339,10 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
         is_codes = is_codes and not said and edges is None and others is None and period is None
         if is_codes and source.may_be_labels and config.codes is None:
             _refuse_doubtful_codes(source, node, states, finder)
-        coder = ColumnCoder(node, finder, len(states), edges, is_codes, period)
+        notation = config.notations.get(node)
+        coder = ColumnCoder(
+            node, finder, len(states), edges, is_codes, period, notation=notation, gone=gone
+        )
         if config.on_missing == "state" and MISSING_STATE in states:
             coder.hole = states.index(MISSING_STATE)
         coders.append(coder)
@@ -374,48 +368,22 @@ def follow_network(network: BayesianNetwork, config: TableConfig) -> TableConfig
     """Return the settings with what the network says of its columns, where they say nothing."""
     if not network.reading or config.codes:
         return config
-    open_ones = {n: how for n, how in network.reading.items() if n not in config.labels}
+    said = {n for n, pairs in config.labels.items() if split_labels(pairs)[0]}
+    open_ones = {n: how for n, how in network.reading.items() if n not in said}
     bins = config.bins
     if bins is None or isinstance(bins, Mapping):
         own = {n: how.edges for n, how in open_ones.items() if how.edges is not None}
         bins = {**own, **(bins or {})}
     others = {n: how.others for n, how in network.reading.items() if how.others is not None}
     periods = {n: how.period for n, how in open_ones.items() if how.period is not None}
+    notations = {n: how.notation for n, how in open_ones.items() if how.notation is not None}
     return replace(
         config,
         bins=bins or None,
         others={**others, **config.others},
         periods={**periods, **config.periods},
+        notations={**notations, **config.notations},
     )
-
-
-def fix_edges(
-    source: Source, network: BayesianNetwork, positions: Sequence[int], config: TableConfig
-) -> TableConfig:
-    """Return the settings with every cut spelled out, which may take a pass over the columns."""
-    bins = config.bins
-    if bins is None:
-        return config
-    if not isinstance(bins, Mapping):
-        bins = dict.fromkeys(network.nodes, bins)
-    place = dict(zip(network.nodes, positions, strict=True))
-    open_ones = [n for n, cut in bins.items() if isinstance(cut, Integral | str) and n in place]
-    edges = {n: list(cut) for n, cut in bins.items() if not isinstance(cut, int | Integral | str)}
-    wrong = [n for n in bins if n not in place]
-    if wrong:
-        raise _no_such_node("bins", wrong, network.nodes)
-    if open_ones:
-        if source.is_once:
-            raise DataError(
-                f"{source.where} can be read once only, so the intervals of {some(open_ones)} "
-                "cannot be found first: give their edges."
-            )
-        stretches = list(source.read([place[n] for n in open_ones]))
-        for k, node in enumerate(open_ones):
-            values = [as_numbers(columns[k]) for columns in stretches]
-            whole = np.concatenate(values) if values else np.empty(0)
-            edges[node] = find_edges(bins[node], whole).tolist()
-    return replace(config, bins=edges)
 
 
 def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:

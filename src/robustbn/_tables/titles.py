@@ -9,15 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
 from robustbn._tables.coded import some
+from robustbn._tables.header import name_column
 from robustbn.exceptions import RepeatedHeaderWarning
-
-
-def name_column(cell: str) -> str:
-    """Return the name of a column, as a cell of the header gives it."""
-    return unguard_cell(cell.removeprefix("\ufeff").strip())
 
 
 class TitleFinder:

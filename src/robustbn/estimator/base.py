@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,8 +17,10 @@ from robustbn._core.config import TableConfig
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
+from robustbn._core.warn import warn
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 from robustbn._show.words import find_constants, find_unseen, say_unseen
@@ -123,7 +124,7 @@ class TableEstimator(Settings):
         """Warn of tables that would still move if what is missing were inferred once more."""
         inferred = self.inferred_
         if inferred is not None and not inferred.is_converged:
-            warnings.warn(str(inferred), ConvergenceWarning, stacklevel=4)
+            warn(str(inferred), ConvergenceWarning)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
@@ -184,6 +185,13 @@ class TableEstimator(Settings):
             raise ModelFileError(f"{path}: {error}") from None
         return self
 
+    def __repr__(self) -> str:
+        said = super().__repr__()
+        return f"{said}, {self._say_fitted()}" if hasattr(self, "network_") else said
+
+    def _say_fitted(self) -> str:
+        return f"fitted to {count(self.reading_.n_rows, 'row')}"
+
     def _repr_html_(self) -> str:
         """Show the settings, and the network, in a notebook."""
         from robustbn._show.fitted import settings_html  # its room is not on the light path
@@ -240,7 +248,7 @@ class TableEstimator(Settings):
             return self.network
         raise UnknownSettingError(
             f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
-            "use read_network(path), or robustbn.fit(path, table)."
+            "use read_network(path); robustbn.fit takes its path, or a list of edges, as it is."
         )
 
     def _note_table(self, X: Any, network: BayesianNetwork, reading: Reading) -> None:
@@ -265,6 +273,9 @@ class TableEstimator(Settings):
             )
         config = self.reading_.config
         config = config if has_context else replace(config, context=())
+        given = self._given_network() if config.on_missing == "state" else None
+        if isinstance(X, Table) and given is not None and X.states == given.states:
+            X = with_missing_states(given, X)[1]  # as it was before the fit
         table = encode_table(X, network, config, is_later=True)
         return with_missing_nodes(network, table, columns)[1] if columns else table
 
@@ -306,21 +317,19 @@ class TableEstimator(Settings):
         self._warn_of_constants()
         self.unseen_configurations_ = find_unseen(network, counts)
         if self.unseen_configurations_:
-            warnings.warn(
+            warn(
                 f"{say_unseen(self.unseen_configurations_, network, has_prior=has_prior)} All are "
                 "in unseen_configurations_.",
                 UnseenConfigurationWarning,
-                stacklevel=3,
             )
 
     def _warn_of_constants(self) -> None:
         constant = find_constants(self.network_, self.counts_)
         if constant:
             node, state = constant[0]
-            warnings.warn(
+            warn(
                 f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
                 "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
                 "Check how the table was made.",
                 ConstantColumnWarning,
-                stacklevel=4,
             )

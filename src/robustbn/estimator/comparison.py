@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.numbers import count
 from robustbn._networks.files import encode, write_bytes
 from robustbn._show.comparison import (
     ChangedCell,
@@ -101,7 +102,7 @@ class Comparison:
         lines = [self.verdict]
         for side in (facts["first"], facts["second"]):
             lines.append(
-                f"{side['name']}: {side['rows']:,} rows, {percent(side['contamination'])} "
+                f"{side['name']}: {count(side['rows'], 'row')}, {percent(side['contamination'])} "
                 f"distrusted, misfit {say_misfit_of(side['misfit'])}. {side['verdict']}"
             )
         for table in self.tables[:MOST_LINES]:
@@ -114,7 +115,8 @@ class Comparison:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.first.name!r}, {self.second.name!r}: {len(self.tables)} tables)"
+        names = f"{self.first.name!r}, {self.second.name!r}"
+        return f"Comparison({names}: {count(len(self.tables), 'table')})"
 
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
@@ -207,5 +209,6 @@ def _verdict_of(fit: RobustEstimator) -> str:
             weight_edges=np.array([0.0, 1.0]),
             weight_counts=np.array([n_rows]),
             misfit=fit.misfit_,
+            few_rows=fit._say_few_rows(),
         )
     )

@@ -24,6 +24,7 @@ from robustbn._learn.causes.pairs import Pairs
 from robustbn._learn.causes.sides import Sides, spread
 from robustbn._show.causes import tell_cause
 from robustbn._show.words import describe_kinds, order_kinds
+from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
@@ -42,8 +43,8 @@ class FoundKinds:
 
     Parameters
     ----------
-    counts : weight of their rows on each cell; those that no kind of the model holds come last.
-        Shape (M, K + 1).
+    counts : number of their rows on each cell, whatever these weigh; those that no kind of the
+        model holds come last. Shape (M, K + 1).
     columns : of `counts`, in the order of the kinds' numbers.
     kinds : in the same order.
     """
@@ -51,6 +52,20 @@ class FoundKinds:
     counts: Vector
     columns: list[int]
     kinds: list[BadKind]
+
+    def choose(self, numbers: Sequence[int]) -> list[int]:
+        """Return the columns of some kinds, given their numbers from 1."""
+        n = len(self.columns)
+        if not n:
+            raise SettingError(
+                "There are no kinds of bad rows in this fit, so none can be trusted."
+            )
+        is_right = [isinstance(k, int | np.integer) and 0 < k <= n for k in numbers]
+        if not is_right or not all(is_right):
+            raise SettingError(
+                f"kinds are numbers from 1 to {n}, the number of kinds_; found {list(numbers)!r}."
+            )
+        return [self.columns[k - 1] for k in numbers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +123,7 @@ def find_kinds(
     network: BayesianNetwork,
     fit: RobustFit,
     judged: JudgedRows,
+    n_rows: int,
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundKinds:
@@ -116,14 +132,15 @@ def find_kinds(
     Parameters
     ----------
     network : with the learned tables.
+    n_rows : of the table.
     load : makes rows of codes.
     find_origins : says where rows come from, if that can be known.
     """
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
-    if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * fit.n_rows / fit.unit):
+    if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
         belongs[:, -1] = 0
-    found = describe_found(network, fit, load(at_hand.codes).count(belongs))
+    found = describe_found(network, fit, load(at_hand.codes).count(belongs), n_rows)
     causes = _find_causes(network, fit, at_hand, found.columns, load)
     kinds = [
         replace(
@@ -141,6 +158,7 @@ def describe_found(
     network: BayesianNetwork,
     fit: RobustFit,
     counts: Vector,
+    n_rows: int,
     causes: Sequence[Cause | None] | None = None,
 ) -> FoundKinds:
     """Return the kinds of bad rows as far as sums tell.
@@ -148,10 +166,12 @@ def describe_found(
     Parameters
     ----------
     counts : as in `FoundKinds`.
+    n_rows : of the table.
     causes : if they are known.
     """
     columns = order_kinds(network, counts)
-    plain = describe_kinds(network, counts, network.probabilities, fit.n_rows / fit.unit)
+    plain = describe_kinds(network, counts, network.probabilities, max(n_rows, 1))
+    trusted = fit.counts * (n_rows / fit.n_rows)
     if causes is None or len(causes) != len(plain):
         causes = [None] * len(plain)
     kinds = [
@@ -159,7 +179,7 @@ def describe_found(
             kind,
             cause=cause,
             nats=_measure_evidence(network.layout, counts[:, column], network.probabilities),
-            moved=_find_moved(network, fit, counts[:, column]),
+            moved=_find_moved(network, trusted, counts[:, column]),
         )
         for kind, column, cause in zip(plain, columns, causes, strict=True)
     ]
@@ -174,12 +194,12 @@ def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
     return max(0.0, told / max(float(sum_over_rows(layout, counts)), 1.0))
 
 
-def _find_moved(network: BayesianNetwork, fit: RobustFit, counts: Vector) -> tuple[MovedCell, ...]:
+def _find_moved(network: BayesianNetwork, trusted: Vector, counts: Vector) -> tuple[MovedCell, ...]:
     """Return the cells that the rows of a kind would move most, by the rows that show them."""
     layout = network.layout
-    without = normalise_counts(layout, fit.counts)
-    with_kind = normalise_counts(layout, fit.counts + counts)
-    shown = layout.sum_configurations(fit.counts)[layout.config_of_cell]
+    without = normalise_counts(layout, trusted)
+    with_kind = normalise_counts(layout, trusted + counts)
+    shown = layout.sum_configurations(trusted)[layout.config_of_cell]
     moved = np.abs(with_kind - without) * shown
     node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
     order = np.argsort(-moved, kind="stable")

@@ -170,9 +170,14 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
 
 
 def build_fit(
-    document: Any, network: BayesianNetwork, kernels: str | None
+    document: Any, network: BayesianNetwork, n_rows: int, kernels: str | None
 ) -> tuple[RobustFit, Vector, FoundKinds]:
-    """Return a robust fit, without the trust in its rows; tables by counting; kinds of bad rows."""
+    """Return a robust fit, without the trust in its rows; tables by counting; kinds of bad rows.
+
+    Parameters
+    ----------
+    n_rows : of the table.
+    """
     layout = network.layout
     fit = build(RobustFit, document, "fit", layout, fingerprint_codes(network, kernels))
     beside, m = from_plain(BesideFit, document, "fit"), network.n_cells
@@ -182,11 +187,17 @@ def build_fit(
         plain_probabilities=(beside.plain_probabilities, (m,)),
         found_counts=(beside.found_counts, (m, fit.kind_counts.shape[1] + 1)),
     )
+    if fit.recorded is not None:
+        require_shapes(
+            "fit.recorded",
+            states=(fit.recorded.states, (sum(layout.cards), 2)),
+            configurations=(fit.recorded.configurations, (layout.n_configurations, 2)),
+        )
     for cause in beside.causes:
         unknown = [] if cause is None else [c for c in cause.columns if c not in network.nodes]
         if unknown:
             raise ModelFileError(f"fit.causes is damaged: there is no node {unknown[0]!r}.")
-    found = describe_found(network, fit, beside.found_counts, beside.causes)
+    found = describe_found(network, fit, beside.found_counts, n_rows, beside.causes)
     return replace(fit, weights=None), beside.plain_probabilities, found
 
 

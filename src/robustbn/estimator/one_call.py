@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from numpy.typing import ArrayLike
+
 from robustbn._core.config import Streaming, TableConfig, is_same
-from robustbn._networks import choose_format, read_network
+from robustbn._core.file_names import inner_suffix, plain_path
+from robustbn._networks import FORMATS, choose_format, read_network
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._networks.files import find_file
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
 from robustbn.estimator.robust import RobustEstimator
+from robustbn.estimator.settings import say_unknown
 from robustbn.exceptions import DataError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 
@@ -47,16 +51,22 @@ def _spelling(name: str, value: Any, known: list[str]) -> str:
         return "place" if value in ("stream", "dask") else "kernels"
     if group == "streaming" and inner in known:
         return inner
-    said = ", ".join(sorted(set(known) - {"network", "table", "contamination"}))
-    raise UnknownSettingError(f"fit() has no setting {name!r}; it has {said}.")
+    raise UnknownSettingError(say_unknown("fit()", name, sorted(set(known) - {"network", "table"})))
 
 
 @answering
 def fit(
-    network: BayesianNetwork | str | Path,
+    network: (
+        BayesianNetwork
+        | str
+        | PathLike[str]
+        | Mapping[str, Iterable[str]]
+        | Iterable[tuple[str, str]]
+    ),
     table: Any,
     contamination: float | str = "auto",
     *,
+    known: ArrayLike | None = None,
     method: str = "filter",
     schedule: str = "joint",
     polish: bool = True,
@@ -105,10 +115,13 @@ def fit(
     Parameters
     ----------
     network : a `BayesianNetwork`, or the path of one in any format that `read_network` knows; its
-        tables, if it has any, are ignored. The states of an edge list are found in the table, as
-        `states_from` does; `fit.network_.reading` says how columns are read.
+        tables, if it has any, are ignored. Or its edges: the path of an edge list, (parent, child)
+        pairs, or the parents of each node. The states are then found in the table, as `states_from`
+        does; `fit.network_.reading` says how columns are read.
     table : any table that `read_table` takes: a frame, an array, a path, a query.
     contamination : largest share of bad rows to expect, or "auto".
+    known : what is known of each row, "good" (1), "bad" (-1) or nothing (0), as in
+        `RobustEstimator.fit`.
     method, schedule, polish, misfit, copies : how rows are judged, as in `RobustEstimator`.
     prior, pseudo_count, equivalent_sample_size : what is added to counts, as there.
     missing_is_evidence, sample_rows, verify : as there.
@@ -143,24 +156,23 @@ def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit(
-    network: BayesianNetwork | str | Path,
-    table: Any,
-    contamination: float | str,
-    settings: dict[str, Any],
+    network: Any, table: Any, contamination: float | str, settings: dict[str, Any]
 ) -> RobustEstimator:
     """Read what has to be read, and learn; `settings` are those that are not the default."""
+    _refuse_others(network, table, settings)
+    known = settings.pop("known", None)
     if settings.get("connection") is None:
         table = _bring(table, settings)
     if not isinstance(network, BayesianNetwork):
-        network = _read(find_file(network), table, settings)
+        network = _read(network, table, settings)
     of_table = inspect.signature(read_table).parameters
     of_reading = {name: value for name, value in settings.items() if name in of_table}
     of_learning = {n: v for n, v in settings.items() if RobustEstimator._is_setting(n)}
     unused = [name for name in settings if name not in of_reading and name not in of_learning]
     if unused:
         raise UnknownSettingError(
-            f"{unused[0]} is for the path of an edge list, whose states are found in the table; "
-            "this network has its states."
+            f"{unused[0]} is for an edge list, whose states are found in the table; this network "
+            "has its states."
         )
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
@@ -170,10 +182,37 @@ def _fit(
             raise DataError(
                 f"This table was read already, so {said} cannot change how: read it again."
             )
-        return estimator.fit(table)
+        return estimator.fit(table, known=known)
     if connection is None and estimator._find_place(table) != "memory":
-        return estimator._learn_from(table, reading=TableConfig(**of_reading))
-    return estimator.fit(read_table(table, network, connection=connection, **of_reading))
+        return estimator._learn_from(table, known=known, reading=TableConfig(**of_reading))
+    read = read_table(table, network, connection=connection, **of_reading)
+    return estimator.fit(read, known=known)
+
+
+def _refuse_others(network: Any, table: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse what is no network, and a network and a table in each other's place."""
+    is_network = isinstance(network, BayesianNetwork | str | PathLike | Iterable)
+    is_table = isinstance(network, Table) or hasattr(network, "shape")
+    has_suffix = isinstance(network, str | PathLike) and not {"format", "connection"} & set(
+        settings
+    )
+    is_swapped = isinstance(table, BayesianNetwork) or (
+        has_suffix and _is_structure(table) and not _is_structure(network)
+    )
+    if is_network and not is_table and not is_swapped:
+        return
+    found = [x if isinstance(x, str) else type(x).__name__ for x in (network, table)]
+    raise UnknownSettingError(
+        "The network comes first, then the table: robustbn.fit(network, table). A network is a "
+        "BayesianNetwork, the path of one, or its edges [(parent, child), ...]; found "
+        f"{found[0]} as the network and {found[1]} as the table."
+    )
+
+
+def _is_structure(value: Any) -> bool:
+    """Whether a value is the path of a network, and not that of an edge list or of a table."""
+    is_path = isinstance(value, str | PathLike)
+    return is_path and FORMATS.get(inner_suffix(plain_path(value)), "edges") != "edges"
 
 
 def _bring(table: Any, settings: dict[str, Any]) -> Any:
@@ -186,16 +225,22 @@ def _bring(table: Any, settings: dict[str, Any]) -> Any:
     return localize(table, **how)
 
 
-def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
-    """Return the network of a path; takes out of `settings` what an edge list has used."""
+def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
+    """Return the network of a path or of edges; takes out of `settings` what they have used."""
     states = settings.pop("states", None)
     states = None if states is None else read_states(states)
-    is_edges = choose_format(Path(path)) == "edges"
-    has_all = is_edges and states is not None and set(read_parents(path)) <= set(states)
-    if not is_edges or has_all or isinstance(table, Table):
-        return read_network(path, tables=False, states=states)
-    from robustbn.states import states_from  # which needs Arrow
+    if isinstance(network, str | PathLike):
+        network = path = find_file(fspath(network))
+        is_edges = choose_format(path) == "edges"
+        has_all = is_edges and states is not None and set(read_parents(path)) <= set(states)
+        if not is_edges or has_all or isinstance(table, Table):
+            return read_network(path, tables=False, states=states)
+    from robustbn.states import parents_of, states_from  # which need Arrow
 
+    if not isinstance(network, Path):
+        network = parents_of(network)
+        if states is not None and set(network) <= set(states):
+            return BayesianNetwork({node: network.get(node, []) for node in states}, states)
     names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
     of_states = ("dates", "most_states", "most_numbers")
@@ -204,7 +249,9 @@ def _read(path: str | Path, table: Any, settings: dict[str, Any]) -> BayesianNet
     source = None if callable(table) else open_table(table, **of_source)
     if source is not None and source.is_once:
         raise DataError(
-            f"{source.where} can be read once only, so the states of {path} cannot be found first: "
-            "give them all with states=..., or a table that can be read twice."
+            f"{source.where} can be read once only, so the states of the network cannot be found "
+            "first: give them all with states=..., or a table that can be read twice."
         )
-    return states_from(table, path, states=states, bins=settings.pop("bins", None), **how).network
+    return states_from(
+        table, network, states=states, bins=settings.pop("bins", None), **how
+    ).network

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -15,11 +14,12 @@ from threadpoolctl import threadpool_limits
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.expansion import normalise_counts, standard_errors
+from robustbn._core.expansion import drop_rounding, normalise_counts, standard_errors
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import RobustFit, Shift
 from robustbn._core.trust import DOUBT
-from robustbn._learn.filling import Complete, complete_fit, completing
+from robustbn._core.warn import warn
+from robustbn._learn.filling import Complete, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (
     Fitted,
@@ -27,12 +27,11 @@ from robustbn._learn.places import (
     fit_in_memory,
     fit_on_dask,
     fit_stream,
-    judge_table,
+    trust_in_memory,
 )
 from robustbn._means.fit import fit_with_oracle
-from robustbn._rows.memory import RowsInMemory
 from robustbn._rows.place import find_place
-from robustbn._show.words import describe_repeats, find_vanishing, say_few_rows
+from robustbn._show.words import describe_repeats, find_vanishing
 from robustbn._tables.coded import as_sides, as_weights
 from robustbn.estimator.settings import understand_earlier
 from robustbn.estimator.shown import ShownEstimator
@@ -202,8 +201,9 @@ class RobustEstimator(ShownEstimator):
         ----------
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
-        known : +1 for a row that is known to be good, -1 for one known to be bad, 0 for the others;
-            one a row. Rows that are like them change sides with them. `ask` says which to look at.
+        known : "good" or 1 for a row that is known to be good, "bad" or -1 for one known to be bad,
+            nothing ("", None) or 0 for the others; one a row. Rows that are like them change sides
+            with them. `ask` says which to look at.
         """
         return self._learn_from(X, sample_weight, known)
 
@@ -243,6 +243,7 @@ class RobustEstimator(ShownEstimator):
         watch = watch or (Watch(tell_round, tell_part) if self.verbose else Watch())
         start = time.perf_counter()
         with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+            weights = sides = None
             if place == "memory":
                 network, table = self._read(X)
                 weights = as_weights(sample_weight, table)
@@ -258,7 +259,7 @@ class RobustEstimator(ShownEstimator):
         with self._all_or_nothing():
             self.fit_seconds_ = time.perf_counter() - start
             self._note_table(X, network, found.reading)
-            self._aside = found.aside
+            self._aside, self._weights, self._sides = found.aside, weights, sides
             self._store(network, found)
         self._warn_if_unsure()
         return self
@@ -371,47 +372,42 @@ class RobustEstimator(ShownEstimator):
         ----------
         kinds : their numbers, from 1: `kinds_[0]` is kind 1.
         X : the rows of `fit`, to judge them all again; without it, the tables come from the sums
-            that were kept, and only rows that were distrusted are judged again.
+            that were kept, and only rows that were distrusted are judged again. Needed where
+            values are missing, or rows are known: they are inferred and judged again.
         """
-        network = self._fitted()
+        network, old = self._fitted(), self._fit
         if X is None and not hasattr(self, "_judged"):
             raise NotFittedError(
                 "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
             )
-        columns = self._kinds().columns
-        wrong = [
-            k for k in kinds if not (isinstance(k, int | np.integer) and 0 < k <= len(columns))
-        ]
-        if wrong or not len(kinds):
-            raise SettingError(
-                f"kinds are numbers from 1 to {len(columns)}, the number of kinds_; found "
-                f"{list(kinds)!r}."
-                if columns
-                else "There are no kinds of bad rows in this fit, so none can be trusted."
+        if X is None and (old.recorded is not None or self._sides is not None):
+            raise NotFittedError(
+                "The sums of a fit do not tell what trusting a kind makes of rows that miss values "
+                "or that are known: they are needed again. Call trust(kinds, X) with the rows of "
+                "fit; robustbn fit does so with --place memory."
             )
-        fit = trust_kinds(
-            network.layout, self._fit, [columns[k - 1] for k in kinds], self._kinds().counts[:, -1]
-        )
-        new, model = copy(self), fit.model
-        if X is not None:
-            table = new._encode(X, has_context=True)
-            new._aside = table.aside
-            data = RowsInMemory(network, table.codes, self.kernels, self.n_threads, table.holed)
-            complete = self._completing(network, table.reading.config)
-            found = data.judge(model.weigh, None, gathers=complete is not None)
-            fit = replace(fit, counts=found.counts, n_trusted=found.total)
-            if complete is not None and found.holes is not None:
-                fit = complete_fit(fit, data, found.holes, None, complete)
-            judged = judge_table(table, found.trust)
+        columns = self._kinds().choose(kinds)
+        unheld = self._kinds().counts[:, -1] * (old.n_rows / max(self.reading_.n_rows, 1))
+        new = copy(self)
+        if X is None:
+            fit = trust_kinds(network.layout, old, columns, unheld)
+            judged = self._judged.judged_again(lambda c: fit.model.weigh(new._load_codes(c)))
+            found = Fitted(fit, self.reading_, judged, self._aside.without_counts())
         else:
-            new._aside = self._aside.without_counts()
-            judged = self._judged.judged_again(lambda codes: model.weigh(new._load_codes(codes)))
-        new._store(network.with_cpts(None), Fitted(fit, self.reading_, judged))
+            table = self._encode_again(X)
+            complete = self._completing(network, table.reading.config)
+            found = trust_in_memory(
+                network, table, old, self._config(), columns, unheld, self._weights, self._sides,
+                complete,
+            )  # fmt: skip
+        new._aside = found.aside
+        new._store(network.with_cpts(None), found)
         return new
 
     def _store(self, network: BayesianNetwork, found: Fitted) -> None:
         """Set the tables, and what is known of the rows."""
         fit, judged = found.fit, found.judged
+        fit = replace(fit, counts=drop_rounding(network.layout, fit.counts, fit.plain_counts))
         self._fit, self._judged = fit, judged
         pseudo_counts = self._pseudo_counts(network)
         q = normalise_counts(network.layout, fit.counts, pseudo_counts)
@@ -439,7 +435,7 @@ class RobustEstimator(ShownEstimator):
         self.history_ = list(fit.rounds)
         self.converged_, self.status_ = fit.converged, fit.status
         self.misfit_, self.inferred_ = fit.misfit, fit.inferred
-        self.vanishing_ = find_vanishing(network, fit.counts, fit.plain_counts)
+        self.vanishing_ = find_vanishing(network, fit)
         if self.vanishing_:
             named = "; ".join(str(group) for group in self.vanishing_[:3])
             self.status_ += f" Look at them before you believe that: {named}."
@@ -455,28 +451,21 @@ class RobustEstimator(ShownEstimator):
         from robustbn.estimator.model_file import build_fit
 
         super()._restore(network, document)
-        self._fit, plain, found = build_fit(document, network, self.kernels)
+        self._fit, plain, found = build_fit(document, network, self.reading_.n_rows, self.kernels)
         self._describe(self._fit, plain)
         self._found = found
 
     def _warn_if_unsure(self) -> None:
         self._warn_of_damaged()
         if not self.converged_:
-            warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
+            warn(self.status_, ConvergenceWarning)
         few = self._say_few_rows()
         if few:
-            warnings.warn(
+            warn(
                 f"{few} Sampling noise hides all but gross corruption: read the tables with care, "
                 "or use a simpler network.",
                 SmallSampleWarning,
-                stacklevel=3,
             )
-
-    def _say_few_rows(self) -> str:
-        """Return that there are too few rows for the network; nothing if there are not."""
-        n = round(self.reading_.n_rows / self._fit.effect)
-        which = "different rows" if self._fit.effect > 1 else "rows"
-        return say_few_rows(n, self.network_.layout.n_free, which)
 
 
 def _seed(random_state: Any) -> int:

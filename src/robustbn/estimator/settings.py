@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from robustbn._core.config import check_setting, is_same
-from robustbn.exceptions import NotFittedError, SettingError
+from robustbn._core.file_names import nearest_name
+from robustbn.exceptions import NotFittedError, SettingError, UnknownSettingError
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def understand_earlier(init: Init) -> Init:
     """Let a constructor take earlier spellings too, which its signature does not show."""
+    known = list(inspect.signature(init).parameters)[1:]  # without self
 
     @wraps(init)
     def understanding(self: Settings, *values: Any, **settings: Any) -> None:
         earlier = {name: settings.pop(name) for name in self._EARLIER if name in settings}
+        for name in settings:
+            if name not in known:
+                raise UnknownSettingError(say_unknown(type(self).__name__, name, known))
         init(self, *values, **settings)
         for name, value in earlier.items():
             self._set(name, value)
 
     return cast("Init", understanding)
+
+
+def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
+    """Return that there is no setting of a name, those that there are, and the nearest."""
+    near = nearest_name(name, known)
+    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
 
 
 class Settings:
@@ -69,10 +80,7 @@ class Settings:
         """Change settings by name; those inside a group as `group__name`."""
         for name, value in settings.items():
             if not self._is_setting(name):
-                raise SettingError(
-                    f"{type(self).__name__} has no setting {name!r}; it has "
-                    f"{', '.join(self._names())}."
-                )
+                raise SettingError(say_unknown(type(self).__name__, name, self._names()))
             self._set(name, value)
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,21 +15,26 @@ from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Misfit, RepeatedRow, RobustFit, Round, Shift, Vanishing
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._core.tuning import TUNING
+from robustbn._core.warn import warn
 from robustbn._learn.leftovers import Leftover, find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
-from robustbn._tables.coded import some
+from robustbn._show.words import say_few_rows
+from robustbn._tables.coded import Table, some
 from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.kinds import FoundKinds, find_kinds
-from robustbn.exceptions import ContextWarning, NotFittedError, SettingError
+from robustbn.exceptions import ContextWarning, DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from robustbn._show.fitted import Plots
+
+OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+IN_DOUBT = "trusted in part; no single value speaks against it"
 
 
 class ShownEstimator(TableEstimator):
@@ -55,6 +59,8 @@ class ShownEstimator(TableEstimator):
     _leftovers: tuple[JudgedRows, float, list[Leftover]]
     _aside: Aside = Aside()  # of a model from a file, whose rows are not at hand
     _found: FoundKinds | None = None  # once it was asked for
+    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
+    _sides: NDArray[np.int8] | None = None  # of those that are known
 
     @property
     def kinds_(self) -> list[BadKind]:
@@ -69,7 +75,8 @@ class ShownEstimator(TableEstimator):
         network = self._fitted()
         if self._found is None:
             origins = None if self._aside.counted else self._find_origins_of
-            self._found = find_kinds(network, self._fit, self._judged, self._load_codes, origins)
+            n = self.reading_.n_rows
+            self._found = find_kinds(network, self._fit, self._judged, n, self._load_codes, origins)
         return self._found
 
     def _find_origins_of(self, numbers: NDArray[np.int64], belongs: Vector) -> list[Origin]:
@@ -128,6 +135,18 @@ class ShownEstimator(TableEstimator):
             "why": why,
         }
         return beside(names, columns), reading.kind
+
+    def _encode_again(self, X: Any) -> Table:
+        """Return the rows of `fit` as codes; refuse others, and rows whose weights are lost."""
+        table, n = self._encode(X, has_context=True), self.reading_.n_rows
+        if len(table) != n:
+            raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
+        if self._weights is None and not np.isclose(self._fit.n_rows, n):
+            raise NotFittedError(
+                "The rows of this fit were weighted, and their weights are not at hand: fit again, "
+                "and call trust then."
+            )
+        return table
 
     def _name_kinds(self, codes: Codes) -> list[str]:
         """Return the cause of the kind that each row is most like, to be put before its reason."""
@@ -272,13 +291,12 @@ class ShownEstimator(TableEstimator):
         damaged = self._aside.damaged
         if damaged:
             many = len(damaged) > 1
-            warnings.warn(
+            warn(
                 f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
                 f"{'are' if many else 'is'} left out of where bad rows come from; the network's "
                 f"columns are not touched by it. {next(iter(damaged.values())).rstrip('.')}. Say "
                 "which columns to look at with context=[...], or context=() for none.",
                 ContextWarning,
-                stacklevel=4,
             )
 
     def ask(self, n: int = 20) -> Any:
@@ -319,8 +337,8 @@ class ShownEstimator(TableEstimator):
             "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
             "change": [q.change for q in questions],
             "why": [
-                reason.text if trust[place] < DOUBT else ""
-                for place, reason in zip(places, reasons, strict=True)
+                OF_A_CLASS if question.column < 0 else reason.text or IN_DOUBT
+                for question, reason in zip(questions, reasons, strict=True)
             ],
         }
         labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
@@ -393,6 +411,15 @@ class ShownEstimator(TableEstimator):
 
         self._fitted()
         return Plots(self)
+
+    def _say_few_rows(self) -> str:
+        """Return that there are too few rows for the network; nothing if there are not."""
+        n = round(self.reading_.n_rows / self._fit.effect)
+        which = "different row" if self._fit.effect > 1 else "row"
+        return say_few_rows(n, self.network_.layout.n_free, which)
+
+    def _say_fitted(self) -> str:
+        return f"{super()._say_fitted()}, {self.contamination_:.1%} of their weight distrusted"
 
     def __str__(self) -> str:
         """Return what was found, in a few sentences; the settings alone before `fit`."""

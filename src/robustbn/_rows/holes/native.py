@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.cpus import available_cpus
 from robustbn._core.holes import Expectation, HolePosterior
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.tuning import Tuning
 from robustbn._rows.kernels import _native
-from robustbn._rows.kernels.native import align, as_read, available_cpus
+from robustbn._rows.kernels.native import align, as_read
 from robustbn.exceptions import CodeRangeError
 
 

@@ -6,11 +6,11 @@ import importlib
 import importlib.util
 import os
 import sys
-import warnings
 from functools import cache
 from typing import cast
 
 from robustbn._core.protocols import Kernels
+from robustbn._core.warn import warn
 from robustbn.exceptions import SettingError, SlowBackendWarning
 
 KERNELS = ("native", "numpy")
@@ -44,11 +44,10 @@ def _check_machine() -> None:
 def _default_name() -> str:
     if has_native():
         return "native"
-    warnings.warn(
+    warn(
         "robustbn was installed without its native kernels (no C++ compiler was found); the NumPy "
         "kernels run instead: the same results, 10 to 100 times slower. Install a C++17 compiler "
         "and reinstall robustbn.",
         SlowBackendWarning,
-        stacklevel=4,
     )
     return "numpy"

@@ -14,8 +14,10 @@ What such codes no longer tell is kept in spare ones, which no pass but `fingerp
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from math import prod
 
 import numpy as np
@@ -26,6 +28,7 @@ from robustbn._core.layout import Layout
 BYTE_STATES = 256
 MOST_FOLDED = 2**16  # joint states: a table of them is looked up when rows are packed
 MOST_TRIED = 8  # families for the next place in a cluster, if there are holes in them
+MOST_SHARING = 512  # of what shares a column, one with another; and columns of one cluster
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ def fuse_families(layout: Layout) -> list[Cluster]:
 
     Greedy: the largest family that is left opens a cluster, which takes in the neighbouring
     families that make it grow least while its codes fit into a byte (a family too large for a byte
-    takes in only what costs nothing). Then clusters that fit together are put together. About
-    O(d * neighbours) time.
+    takes in only what costs nothing). Then clusters that fit together are put together.
+    O(d * neighbours) time, of which at most `MOST_SHARING` are looked at.
     """
     clusters = _merge(layout, _grow_all(layout))
     clusters.sort(key=lambda c: (c.code_bytes, c.n_states))
@@ -116,8 +119,8 @@ def _cells_of_joint_states(layout: Layout, cluster: Cluster) -> list[NDArray[np.
             steps = np.arange(states[column], dtype=np.int64) * stride
             along = [-1 if k == axis else 1 for k in range(len(shape))]
             cells += steps.astype(np.int32).reshape(along)
-        for column in set(layout.families[i]) & set(layout.holed):
-            if not cluster.is_blanked:
+        for column in layout.families[i]:
+            if states[column] > layout.cards[column]:
                 np.moveaxis(cells, told.index(column), 0)[-1] = -1
         maps.append(cells.ravel())
     return maps
@@ -142,6 +145,8 @@ def _count_codes(layout: Layout, nodes: Iterable[int]) -> int:
     are the bits of a number.
     """
     columns = {c for i in nodes for c in layout.families[i]}
+    if not _has_holes(layout, columns):
+        return prod(layout.cards[c] for c in columns)
     bit = {c: 1 << k for k, c in enumerate(columns)}
     holed = sum(bit[c] for c in columns if _has_holes(layout, [c]))
     families = [sum(bit[c] for c in layout.families[i]) for i in nodes]
@@ -178,7 +183,7 @@ def _join(layout: Layout, cluster: Cluster, families: Sequence[int]) -> Cluster 
     """Return a cluster with more families, if its codes fit into a byte or are no more than now."""
     limit = max(BYTE_STATES, cluster.n_states)
     columns = sorted(set(cluster.columns).union(*(layout.families[i] for i in families)))
-    if prod(layout.cards[c] for c in columns) > limit:
+    if len(columns) > MOST_SHARING or prod(layout.cards[c] for c in columns) > limit:
         return None
     if _has_holes(layout, columns) and _joint_states(layout, columns) > MOST_FOLDED:
         return None
@@ -189,43 +194,80 @@ def _join(layout: Layout, cluster: Cluster, families: Sequence[int]) -> Cluster 
 def _spare(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
     """Return clusters of no node that hold the columns which no other tells apart."""
     told = {c for cluster in clusters if cluster.tells_columns for c in cluster.columns}
+    left = sorted(set(range(layout.n_nodes)) - told, key=lambda c: -layout.codes_per_column[c])
     spare: list[list[int]] = []
-    for c in sorted(set(range(layout.n_nodes)) - told, key=lambda c: -layout.codes_per_column[c]):
-        for columns in spare:
-            if _joint_states(layout, [*columns, c]) <= BYTE_STATES:
-                columns.append(c)
-                break
-        else:
-            spare.append([c])
+    rooms = _Rooms(len(left))
+    for c in left:
+        place = next(rooms.with_room(layout.codes_per_column[c]), len(spare))
+        if place == len(spare):
+            spare.append([])
+        spare[place].append(c)
+        rooms[place] = BYTE_STATES // _joint_states(layout, spare[place])
     return [Cluster(tuple(each), (), _joint_states(layout, each)) for each in spare]
 
 
 # --- putting families together --------------------------------------------------------------------
 
 
+class _Loose:
+    """The families that are in no cluster yet.
+
+    Two families are neighbours if they share a column; of a column that very many families share,
+    those are neighbours that stand near each other. `looseness` counts the neighbours that are
+    left.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.families = [set(family) for family in layout.families]
+        self._cells = layout.cells_per_node
+        self._users: list[list[int]] = [[] for _ in layout.cards]
+        for i, family in enumerate(self.families):
+            for c in family:
+                self._users[c].append(i)
+        self._left = set(range(layout.n_nodes))
+        self._changed = set(self._left)
+        self._seeds: list[tuple[int, int, int]] = []
+        self.looseness = [len(self._neighbours(i)) for i in range(layout.n_nodes)]
+
+    def _neighbours(self, i: int) -> set[int]:
+        """Return the neighbours of a family, taken or not."""
+        near: set[int] = set()
+        for c in self.families[i]:
+            users = self._users[c]
+            if len(users) > MOST_SHARING:
+                first = bisect_left(users, i) // MOST_SHARING * MOST_SHARING
+                users = users[first : first + MOST_SHARING]
+            near.update(users)
+        near.discard(i)
+        return near
+
+    def take(self, i: int) -> set[int]:
+        """Take a family away; return its neighbours that are left."""
+        self._left.discard(i)
+        near = self._neighbours(i) & self._left
+        for k in near:
+            self.looseness[k] -= 1
+        self._changed |= near
+        return near
+
+    def find_seed(self) -> int | None:
+        """Return the largest family that is left, of equal ones the loosest; None at the end."""
+        for i in self._changed & self._left:
+            heapq.heappush(self._seeds, (-self._cells[i], self.looseness[i], i))
+        self._changed.clear()
+        while self._seeds:
+            _, looseness, i = heapq.heappop(self._seeds)
+            if i in self._left and looseness == self.looseness[i]:
+                return i
+        return None
+
+
 def _grow_all(layout: Layout) -> list[Cluster]:
-    families = [set(f) for f in layout.families]
-    users: list[list[int]] = [[] for _ in layout.cards]
-    for i, family in enumerate(families):
-        for c in family:
-            users[c].append(i)
-    neighbours = [
-        set().union(*(users[c] for c in family)) - {i} for i, family in enumerate(families)
-    ]
-    left = set(range(layout.n_nodes))
-    looseness = [len(near) for near in neighbours]  # neighbours that are left
-
-    def take(i: int) -> None:
-        left.discard(i)
-        for near in neighbours[i]:
-            looseness[near] -= 1
-
-    grown = []
-    while left:
-        seed = min(left, key=lambda i: (-layout.cells_per_node[i], looseness[i], i))
+    loose, grown = _Loose(layout), []
+    families, looseness = loose.families, loose.looseness
+    while (seed := loose.find_seed()) is not None:
         cluster = _cluster(layout, sorted(families[seed]), [seed])
-        take(seed)
-        near = neighbours[seed] & left
+        near = loose.take(seed)
         while near:
             columns = set(cluster.columns)
             growth = {i: prod(layout.cards[c] for c in families[i] - columns) for i in near}
@@ -239,27 +281,74 @@ def _grow_all(layout: Layout) -> list[Cluster]:
             if not fitting:
                 break
             cluster, best = min(fitting, key=lambda each: each[0].n_states)
-            take(best)
-            near = (near | neighbours[best]) & left
+            near |= loose.take(best)
+            near.discard(best)
         grown.append(cluster)
     return grown
+
+
+class _Rooms:
+    """How much room there is in each of n places; the first with enough is found in O(log n).
+
+    A binary tree: the places are its leaves, and every node knows the most room below it.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n_leaves = 1 << max(n - 1, 0).bit_length()
+        self._most = [0] * (2 * self._n_leaves)
+
+    def __setitem__(self, place: int, room: int) -> None:
+        node = place + self._n_leaves
+        self._most[node] = room
+        while node > 1:
+            node //= 2
+            self._most[node] = max(self._most[2 * node], self._most[2 * node + 1])
+
+    def with_room(self, wanted: int) -> Iterator[int]:
+        """Yield the places that have that much room, in order."""
+        node = 1
+        while node:
+            if self._most[node] < wanted:
+                node = _next_subtree(node)
+            elif node < self._n_leaves:
+                node *= 2
+            else:
+                yield node - self._n_leaves
+                node = _next_subtree(node)
+
+
+def _next_subtree(node: int) -> int:
+    """Return the node right of a node and all below it; 0 if there is none."""
+    while node % 2:
+        node //= 2
+    return node + 1 if node else 0
 
 
 def _merge(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
     """Put together what fits together: first fit, the widest first."""
     merged: list[Cluster] = []
-    fewest: list[int] = []  # codes of each: a bound that is quick to check
+    rooms = _Rooms(len(clusters))
+    holders: list[list[int]] = [[] for _ in layout.cards]  # clusters that hold each column
+    growths: list[int] = []  # by how many joint states each may be multiplied
     for cluster in sorted(clusters, key=lambda c: -c.n_states):
         n_codes = _count_codes(layout, cluster.nodes)
-        for k, other in enumerate(merged):
-            is_apart = set(other.columns).isdisjoint(cluster.columns)
-            if is_apart and fewest[k] * n_codes > max(BYTE_STATES, other.n_states):
-                continue
-            joined = _join(layout, other, cluster.nodes)
+        fresh = prod(layout.cards[c] for c in cluster.columns if not holders[c])
+        near = {k for c in cluster.columns for k in holders[c][-MOST_SHARING:]}
+        sharing = sorted(k for k in near if growths[k] >= fresh)
+        roomy = islice(rooms.with_room(n_codes), MOST_SHARING)  # in vain only if too many holes
+        for place, _ in groupby(heapq.merge(sharing, roomy)):
+            joined = _join(layout, merged[place], cluster.nodes)
             if joined is not None:
-                merged[k], fewest[k] = joined, _count_codes(layout, joined.nodes)
                 break
         else:
-            merged.append(cluster)
-            fewest.append(n_codes)
+            place, joined = len(merged), cluster
+            merged.append(Cluster((), (), 1))
+            growths.append(1)
+        for c in set(joined.columns).difference(merged[place].columns):
+            holders[c].append(place)
+        merged[place] = joined
+        limit = max(BYTE_STATES, joined.n_states)
+        growths[place] = limit // prod(layout.cards[c] for c in joined.columns)
+        is_full = len(joined.columns) >= MOST_SHARING
+        rooms[place] = 0 if is_full else limit // _count_codes(layout, joined.nodes)
     return merged

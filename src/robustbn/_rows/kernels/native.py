@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory
+from robustbn._core.cpus import available_cpus
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Copied,
@@ -324,19 +324,6 @@ def find_copied(prints: NDArray[np.uint64], least: int) -> Copied:
     rows: NDArray[np.int64] = allocate((found.n_rows,), np.int64, "Looking for copies")
     found.write(distinct, seen, rows)
     return Copied(distinct, rows[np.cumsum(seen) - seen], seen, rows)
-
-
-def available_cpus() -> int:
-    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so.
-
-    That is how those who run several processes (joblib, Dask) tell each of them its part.
-    """
-    try:
-        n = len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        n = os.cpu_count() or 1
-    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return min(n, int(told)) if told.isdecimal() and int(told) else n
 
 
 def as_read(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -9,13 +9,18 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 PATIENCE_S = 0.1  # how soon a thread that nobody listens to any more notices
+GRACE_S = 2.0  # how long such a thread is waited for: what it reads from may be stuck
 
 
 def make_ahead(items: Iterator[T], depth: int) -> Generator[T, None, None]:
     """Yield items that a thread makes, at most `depth` ahead; close it to end the thread.
 
-    What is raised while they are made is raised here, in its place.
+    What is raised while they are made is raised here, in its place. With a `depth` of 0 they are
+    made here, without a thread.
     """
+    if not depth:
+        yield from items
+        return
     ready: Queue[tuple[bool, Any]] = Queue(depth)
     is_over = Event()
 
@@ -50,4 +55,4 @@ def make_ahead(items: Iterator[T], depth: int) -> Generator[T, None, None]:
                 raise value
     finally:
         is_over.set()
-        thread.join()
+        thread.join(GRACE_S)

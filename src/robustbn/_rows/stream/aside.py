@@ -190,7 +190,8 @@ class AsidePass:
 
     def _stretches(self, names: Sequence[str]) -> Iterator[Beside]:
         """Yield columns of all rows, with the trust in them."""
-        with closing(make_ahead(self._blocks(names), STRETCHES_AHEAD)) as blocks:
+        depth = self.data.stream.may_be_ahead(STRETCHES_AHEAD)
+        with closing(make_ahead(self._blocks(names), depth)) as blocks:
             for part, start, columns, block in blocks:
                 if block is not None:
                     trust = self.data.judge_block(block, self.weigh)

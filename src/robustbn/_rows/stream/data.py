@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import physical_bytes
+from robustbn._core.cpus import available_cpus
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
@@ -210,7 +210,8 @@ class RowsInStream:
         n_parts, chosen = len(stream.parts), self._choose(n_most, seed)
         wanted = [k for k in range(found.n_done, n_parts) if not self.is_skipped(k)]
         of_part, mine, n_kept, n_read = np.zeros_like(counts), _Picked(found, chosen, seed), 0, 0
-        with closing(make_ahead(self._coded(wanted), BLOCKS_AHEAD)) as messages:
+        depth = stream.may_be_ahead(BLOCKS_AHEAD)
+        with closing(make_ahead(self._coded(wanted), depth)) as messages:
             for message in messages:
                 self._pass_over_skipped(message.part)
                 if message.block is not None:
@@ -294,7 +295,8 @@ class RowsInStream:
         n_parts = len(self.stream.parts)
         parts = [k for k in range(begin, n_parts) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
-        with closing(make_ahead(self._coded(uncached), BLOCKS_AHEAD)) as messages:
+        depth = self.stream.may_be_ahead(BLOCKS_AHEAD)
+        with closing(make_ahead(self._coded(uncached), depth)) as messages:
             for k in parts:
                 n_kept = n_read = 0
                 for span, rows in self._stretches_of(k, messages):
@@ -387,7 +389,7 @@ class RowsInStream:
 
     @property
     def _few_threads(self) -> int:
-        return max(1, (self.n_threads or os.cpu_count() or 1) // 4)
+        return max(1, (self.n_threads or available_cpus()) // 4)
 
     def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:
         """Return the trust in the rows of a stretch, NaN for those left out."""

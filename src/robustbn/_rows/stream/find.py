@@ -12,7 +12,7 @@ from typing import Any
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import name_of
 from robustbn._core.protocols import Column
-from robustbn._rows.stream.parts import Part, open_anew
+from robustbn._rows.stream.parts import Part, as_reader
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
 from robustbn.exceptions import DataError, SettingError
@@ -49,7 +49,7 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
     if is_relation(table):
         return [Part("The relation", partial(_open_relation, table))], {}
     if callable(table):
-        return [Part("The stream", partial(_open_made, table))], {}
+        return [Part("The stream", _reopening(table), is_made=True)], {}
     source = open_table(table)
     if source.is_once:
         raise DataError(
@@ -175,10 +175,40 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
     return parts
 
 
-def _open_made(make: Callable[[], Any]) -> Source:
+def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
+    """Return what opens the table that a function makes, again and again.
+
+    A table that was opened for its columns alone is the one that is read next, so that no rows are
+    taken from it in vain.
+    """
+    first = make()
+    if isinstance(first, Iterator) and make() is first:
+        raise DataError(
+            "The function returns the same iterator at every call, which can be read once only, "
+            "and two passes are needed. Make a new one in the function."
+        )
+    waiting = [_open_made(first)]
+
+    def open_next() -> Source:
+        if not waiting:
+            waiting.append(_open_made(make()))
+        source = waiting[0]
+
+        def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+            is_new = waiting == [source]
+            if is_new:
+                waiting.clear()
+            yield from (source if is_new else _open_made(make())).stretches(positions)
+
+        return replace(source, stretches=read)
+
+    return open_next
+
+
+def _open_made(made: Any) -> Source:
     from robustbn._tables.files import naming_file
 
-    return naming_file(open_table(open_anew(make)))
+    return naming_file(open_table(as_reader(made)))
 
 
 def _open_relation(relation: Any) -> Source:

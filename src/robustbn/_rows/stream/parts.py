@@ -17,11 +17,11 @@ from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
 from robustbn._tables.columns import find_columns
 from robustbn._tables.encode import Tally
+from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.table import (
     code_block,
     dtype_of_codes,
-    fix_edges,
     follow_network,
     make_coders,
 )
@@ -40,6 +40,8 @@ class Part:
     first_row : number of its first row in the file.
     stamp : size and time of its file, by which another state of it is known; empty if it has none.
     n_rows : how many it has, if that is known before it is opened.
+    is_made : whether a function of the caller makes it. That is run in the caller's thread: Ctrl-C
+        reaches it there, and what it holds may belong to that thread.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Part:
     first_row: int = 0
     stamp: str = ""
     n_rows: int | None = None
+    is_made: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +123,10 @@ class CodeStream:
     def file_numbers(self) -> dict[str, int]:
         """Where each file stands among all."""
         return {name: k for k, name in enumerate(self.files)}
+
+    def may_be_ahead(self, n_items: int) -> int:
+        """Return how many items may be read ahead, by a thread: none if the caller makes them."""
+        return 0 if any(part.is_made for part in self.parts) else n_items
 
     def read(
         self, part: int, tally: Tally, beside: Sequence[str] = ()
@@ -203,7 +210,8 @@ def open_stream(
         )
         config = fix_edges(together, network, range(network.n_nodes), config)
     sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
-    ignored = tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions))
+    used = set(find_columns(first, network, config))
+    ignored = tuple(n for k, n in enumerate(first.names or ()) if k not in used)
     left_out = dict(skipped)
     return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, left_out, plan)
 
@@ -220,17 +228,43 @@ def _read_nodes(
 
 def open_anew(make: Callable[[], Any]) -> Any:
     """Return what a function makes: a table, or an iterator of batches or tables as a reader."""
+    return as_reader(make())
+
+
+def as_reader(made: Any) -> Any:
+    """Return a table as it is, and an iterator of tables as a reader of the first one's columns."""
     import pyarrow as pa
 
-    made = make()
     if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
         return made
     first = next(made, None)
     if first is None:
-        raise DataError("The stream has no batches, so not even its columns are known.")
+        raise DataError(
+            "The stream has no batches, so not even its columns are known. A function has to "
+            "return a new iterator at every call."
+        )
     table = _as_table(first)
-    rest = (batch for each in made for batch in _as_table(each).to_batches())
+    names = table.column_names
+    rest = (
+        batch
+        for k, each in enumerate(made, start=1)
+        for batch in _with_columns(_as_table(each), names, k).to_batches()
+    )
     return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
+
+
+def _with_columns(table: Any, names: Sequence[str], number: int) -> Any:
+    """Return the columns of a later step of an iterator in the order of the first."""
+    if table.column_names == names:
+        return table
+    for name in names:
+        n = table.column_names.count(name)
+        if n != 1:
+            raise DataError(
+                f"The stream: batch {number} (from 0) has {n} columns {name!r}, and the first has "
+                f"{names.count(name)}. Columns are found by their names in every batch."
+            )
+    return table.select(names)
 
 
 def _as_table(made: Any) -> Any:

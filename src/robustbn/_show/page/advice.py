@@ -11,6 +11,7 @@ from pathlib import PurePath
 import numpy as np
 
 from robustbn._core.kinds import BadKind, MovedCell
+from robustbn._core.numbers import count, rounded
 from robustbn._core.origins import Origin
 from robustbn._networks.edges import write_edge
 from robustbn._show.page.content import Report, as_text, percent, shorten
@@ -31,6 +32,7 @@ class Headline(StrEnum):
     """What a fit can find."""
 
     CLEAN = "the rows fit"
+    TOO_FEW = "no row stands out, and there are too few to tell"
     MISFIT = "the network does not fit"
     BAD_ROWS = "some rows are bad"
     BAD_ROWS_AND_MISFIT = "some rows are bad, and the network does not fit"
@@ -55,18 +57,28 @@ class Action:
 
 
 def find_headline(report: Report) -> Headline:
-    """Return which of the five verdicts a report holds."""
+    """Return which of the verdicts a report holds."""
     if not report.converged:
         return Headline.NOT_SETTLED
     is_exact = report.misfit is None or report.misfit.is_exact
     if report.n_distrusted == 0 and report.contamination < 1e-6:
-        return Headline.CLEAN if is_exact else Headline.MISFIT
+        clean = Headline.TOO_FEW if report.few_rows else Headline.CLEAN
+        return clean if is_exact else Headline.MISFIT
     return Headline.BAD_ROWS if is_exact else Headline.BAD_ROWS_AND_MISFIT
 
 
 def verdict(report: Report) -> str:
-    """Return what the fit found, in two or three plain sentences."""
+    """Return what the fit found, in a few plain sentences."""
     headline = find_headline(report)
+    if headline is Headline.TOO_FEW:
+        return (
+            f"{report.few_rows} Only gross corruption would show, and none does; the tables are "
+            "what counting all rows gives."
+        )
+    return f"{_say_found(report, headline)} {report.few_rows}".rstrip()
+
+
+def _say_found(report: Report, headline: Headline) -> str:
     n = f"{report.n_rows:,}"
     if headline is Headline.CLEAN:
         return (
@@ -175,7 +187,7 @@ def say_evidence(nats: float) -> str:
     if nats > np.log(1e6):
         return "a typical row of it is more than a million times likelier bad than good"
     times = float(f"{np.exp(nats):.2g}")
-    return f"a typical row of it is about {times:,.4g} times likelier bad than good"
+    return f"a typical row of it is about {rounded(times, 2)} times likelier bad than good"
 
 
 def say_cause(kind: BadKind) -> str:
@@ -190,7 +202,8 @@ def say_cause(kind: BadKind) -> str:
 
 def say_origin(origin: Origin) -> str:
     """Return where many rows of a kind are."""
-    return f"{percent(origin.rate)} of the {origin.n_rows:,} rows with {origin.having} are of it."
+    rows = count(origin.n_rows, "row")
+    return f"{percent(origin.rate)} of the {rows} with {origin.having} are of it."
 
 
 # --- what to do -----------------------------------------------------------------------------------
@@ -202,6 +215,8 @@ def next_actions(report: Report) -> list[Action]:
     look, draw = _look_at_rows(report, fit), _draw_edge(report, fit)
     if headline is Headline.CLEAN:
         actions = [*_look_at_holes(report, fit), *_use(fit)]
+    elif headline is Headline.TOO_FEW:
+        actions = [*_smooth(report, fit), *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.MISFIT:
         actions = [*draw, *_look_at_holes(report, fit), *_use(fit)]
     elif headline is Headline.NOT_SETTLED:
@@ -237,8 +252,9 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in report.repeats)
     if n_copies > max((kind.n_rows for kind in report.kinds), default=0.0):
         said = (
-            f"Look at the copies: about {n_copies:,.0f} rows repeat {len(report.repeats):,} others "
-            "beyond what chance allows. A double import, a default form, a stuck sensor?"
+            f"Look at the copies: about {count(n_copies, 'copy', 'copies')} of "
+            f"{count(len(report.repeats), 'row')} beyond what chance allows. A double import, a "
+            "default form, a stuck sensor?"
         )
         return [Action(said + where, ask[0], "fit.repeats_")]
     if not report.kinds:
@@ -246,11 +262,11 @@ def _look_at_rows(report: Report, fit: str) -> list[Action]:
         return [Action(said, *ask)]
     kind = report.kinds[0]
     name = "" if kind.cause is None else f", {kind.cause.name}"
-    said = f"Look at kind {kind.number} (about {kind.n_rows:,.0f} rows{name}): are they wrong?"
+    said = f"Look at kind {kind.number} (about {count(kind.n_rows, 'row')}{name}): are they wrong?"
     real = f"If they are real, take kind {kind.number} for good rows; nothing is learned again."
     return [
         Action(said + where, *ask, kind=kind.number),
-        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust(kinds=[{kind.number}])"),
+        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust([{kind.number}], table)"),
     ]
 
 
@@ -283,13 +299,28 @@ def _draw_edge(report: Report, fit: str) -> list[Action]:
 
 def _look_at_holes(report: Report, fit: str) -> list[Action]:
     node, n = max(report.n_missing.items(), key=lambda each: each[1], default=("", 0))
-    if n < MANY_MISSING * report.n_rows:
+    is_evidence = report.settings.get("missing_is_evidence") == "True"
+    if is_evidence or n < MANY_MISSING * report.n_rows:
         return []
     said = (
         f"{as_text(node)} is missing from {percent(n / report.n_rows)} of the rows. If it is "
         "missing because of what it would say, let that speak for or against a row."
     )
-    return [Action(said, f"{fit} --missing-is-evidence", "fit.impute(table)")]
+    again = "robustbn.fit(network, table, missing_is_evidence=True)"
+    return [Action(said, f"{fit} --missing-is-evidence", again)]
+
+
+def _smooth(report: Report, fit: str) -> list[Action]:
+    if report.settings.get("prior", "None") not in ("None", "none"):
+        return []
+    return [
+        Action(
+            "Smooth the tables, most of which rest on a handful of rows: add one row to every "
+            "cell. A network with fewer edges or states needs fewer rows.",
+            f"{fit} --prior 1",
+            "robustbn.fit(network, table, prior=1)",
+        )
+    ]
 
 
 def _leave_out(report: Report, fit: str) -> Action:

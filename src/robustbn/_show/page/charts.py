@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
 
+from robustbn._core.numbers import count, rounded
 from robustbn._core.result import Round
-from robustbn._show.page.content import Report, percent
+from robustbn._show.page.content import Report, as_text, percent
 
 WIDTH, HEIGHT = 440.0, 230.0
 FEW_ROUNDS = 5  # so many shares have room beside each other on a phone
@@ -38,13 +39,13 @@ def draw_weights(report: Report) -> str:
         f"{_compact(10**p)}</text>"
         for p in range(floor(log10(tallest)) + 1)
     ]
-    for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        if count:
+    for low, high, n in zip(edges, edges[1:], counts, strict=False):
+        if n:
             kind = "bad" if (low + high) / 2 < 0.5 else "good"
             parts.append(
                 f'<rect class="{kind}" x="{x(low) + 1:.1f}" width="{x(high) - x(low) - 2:.1f}" '
-                f'y="{y(count):.1f}" height="{floor_y - y(count):.1f}">'
-                f"<title>{count:,} rows with a trust of {low:.2f} to {high:.2f}</title></rect>"
+                f'y="{y(n):.1f}" height="{floor_y - y(n):.1f}">'
+                f"<title>{count(n, 'row')} with a trust of {low:.2f} to {high:.2f}</title></rect>"
             )
     middle = (edges[0] + edges[-1]) / 2
     for weight, anchor in ((edges[0], "start"), (middle, "middle"), (edges[-1], "end")):
@@ -59,7 +60,8 @@ def draw_weights(report: Report) -> str:
     return _frame(
         "weights",
         "How many rows have which trust",
-        f"{below:,} of {sum(counts):,} rows have a trust below one half.",
+        f"{below:,} of {count(sum(counts), 'row')} {'has' if below == 1 else 'have'} a trust below "
+        "one half.",
         parts,
     )
 
@@ -97,9 +99,9 @@ def draw_spectrum(rounds: Sequence[Round]) -> str:
     return _frame(
         "spectrum",
         "Unusual variation before and after",
-        f"Before, the strongest pattern varied {before.eigenvalues[0]:.3g} times as much as in "
-        f"good rows; after, {after.eigenvalues[0]:.3g} times. Good rows stay below "
-        f"{after.threshold:.3g}.",
+        f"Before, the strongest pattern varied {rounded(before.eigenvalues[0])} times as much as "
+        f"in good rows; after, {rounded(after.eigenvalues[0])} times. Good rows stay below "
+        f"{rounded(after.threshold)}.",
         parts,
     )
 
@@ -126,8 +128,8 @@ def draw_rounds(rounds: Sequence[Round]) -> str:
         kind = "before" if r.eigenvalues[0] > r.threshold else "after"
         parts.append(
             f'<circle class="{kind}" cx="{middle:.1f}" cy="{scale.y(r.eigenvalues[0]):.1f}" '
-            f'r="5"><title>round {r.number}: {escape(r.action)}; {r.eigenvalues[0]:.3f}, good rows '
-            f"up to {r.threshold:.3f}</title></circle>"
+            f'r="5"><title>round {r.number}: {escape(as_text(r.action))}; '
+            f"{r.eigenvalues[0]:.3f}, good rows up to {r.threshold:.3f}</title></circle>"
         )
         height = 30 * r.removed / most
         parts.append(
@@ -149,7 +151,7 @@ def draw_rounds(rounds: Sequence[Round]) -> str:
     return _frame(
         "rounds",
         "What each round saw",
-        f"{n} rounds. The last one distrusts {percent(tested[-1].removed)} of the rows.",
+        f"{count(n, 'round')}. The last one distrusts {percent(tested[-1].removed)} of the rows.",
         parts,
     )
 

@@ -16,6 +16,7 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.numbers import count
 from robustbn._show.page.content import as_text, shorten
 from robustbn._show.page.layering import Edge, Layered, layer_graph
 from robustbn.network import BayesianNetwork
@@ -154,8 +155,8 @@ def lay_out(network: BayesianNetwork) -> Picture:
 def _head(network: BayesianNetwork, picture: Picture, name: str) -> str:
     edges = len(network.edges)
     description = (
-        f"{network.n_nodes} nodes in layers, parents above their children, joined by {edges} "
-        f"{'arrow' if edges == 1 else 'arrows'}."
+        f"{count(network.n_nodes, 'node')} in layers, parents above their children, joined by "
+        f"{count(edges, 'arrow')}."
     )
     width, height = picture.width, picture.height
     return (

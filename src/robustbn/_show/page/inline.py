@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
+from robustbn._core.numbers import count
 from robustbn._show.page.advice import next_actions, say_moved_cells, strongest_cell, verdict
 from robustbn._show.page.content import Report, as_text, percent, shorten
 from robustbn._show.page.drawing import draw_network
@@ -35,8 +36,9 @@ def network_html(network: BayesianNetwork) -> str:
     """Return the network as a fragment for a notebook: a line of facts and its drawing."""
     tables = "with tables" if network.has_cpts else "without tables"
     facts = (
-        f"{network.n_nodes:,} nodes, {len(network.edges):,} edges, "
-        f"{network.n_configurations:,} configurations, {network.n_cells:,} cells, {tables}"
+        f"{count(network.n_nodes, 'node')}, {count(len(network.edges), 'edge')}, "
+        f"{count(network.n_configurations, 'configuration')}, {count(network.n_cells, 'cell')}, "
+        f"{tables}"
     )
     return _fragment(f"<p><strong>BayesianNetwork</strong>: {facts}</p>" + _picture(network))
 
@@ -44,8 +46,8 @@ def network_html(network: BayesianNetwork) -> str:
 def estimator_html(report: Report) -> str:
     """Return a fitted estimator as a fragment: the verdict, the cells that moved, the drawing."""
     facts = (
-        f"{report.n_distrusted:,} of {report.n_rows:,} rows distrusted; effective sample size "
-        f"{report.effective_rows:,.0f}"
+        f"{report.n_distrusted:,} of {count(report.n_rows, 'row')} distrusted; effective sample "
+        f"size {report.effective_rows:,.0f}"
     )
     changed = "".join(f"<p>{escape(line)}</p>" for line in say_moved_cells(report))
     actions = "".join(
@@ -88,7 +90,7 @@ def _moved_tables(report: Report) -> str:
     rows = "".join(f"<tr>{line}</tr>" for line in lines)
     more = len(moved) - MAX_LISTED
     rest = (
-        f'<p class="rbn-quiet">and {more:,} more tables, none moved by more than '
+        f'<p class="rbn-quiet">and {count(more, "more table")}, none moved by more than '
         f"{percent(moved[MAX_LISTED].moved)}</p>"
         if more > 0
         else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from robustbn._core.numbers import count
 from robustbn._show.page.advice import (
     next_actions,
     say_cause,
@@ -46,7 +47,7 @@ def _kinds(report: Report) -> list[str]:
     lines = []
     for kind in report.kinds[:MOST_LISTED]:
         evidence = say_evidence(kind.nats)
-        said = f"about {kind.n_rows:,.0f} rows ({percent(kind.share)}). {say_cause(kind)}"
+        said = f"about {count(kind.n_rows, 'row')} ({percent(kind.share)}). {say_cause(kind)}"
         lines.append(f"- **Kind {kind.number}**: {_escape(said)}")
         if evidence:
             lines.append(f"  - {evidence}")

@@ -11,6 +11,7 @@ import hashlib
 import html
 from typing import Any
 
+from robustbn._core.numbers import count, rounded
 from robustbn._show.page.advice import (
     next_actions,
     say_cause,
@@ -53,7 +54,9 @@ def render_page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(text=as_text, percent=percent, tied=tie_units)
+    environment.filters.update(
+        text=as_text, percent=percent, tied=tie_units, count=count, rounded=rounded
+    )
     data = page_data(report)
     page = environment.get_template("page.html.j2").render(
         **_words(report, data),

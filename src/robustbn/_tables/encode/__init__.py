@@ -12,6 +12,7 @@ from robustbn._tables.encode.columns import (
     count_missing,
     distinct_values,
     find_edges,
+    without_gone,
 )
 from robustbn._tables.encode.moments import moments_of, with_moments
 from robustbn._tables.encode.tally import Tally
@@ -30,4 +31,5 @@ __all__ = [
     "moments_of",
     "require_rows",
     "with_moments",
+    "without_gone",
 ]

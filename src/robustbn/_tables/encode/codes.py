@@ -12,6 +12,9 @@ from robustbn.exceptions import CodeRangeError, DataError
 from robustbn.network import BayesianNetwork
 
 MOST_WEIGHT = 1e100  # of all rows; its square is still a number
+SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1} | dict.fromkeys(
+    ("0", "", "nan", "none", "<na>"), 0
+)  # what people write of a row that they know
 
 
 def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
@@ -84,20 +87,24 @@ def check_known(known: ArrayLike | None, n_rows: int) -> NDArray[np.int8] | None
     if known is None:
         return None
     try:
-        array = np.asarray(known, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"known must be numbers, +1, -1 or 0 a row: {error}") from None
+        array = np.asarray(known)
+    except ValueError as error:
+        raise DataError(f"known has one value a row: {error}") from None
     if array.shape != (n_rows,):
-        raise DataError(
-            f"known has one number a row, shape ({n_rows},); found shape {array.shape}."
-        )
-    sides = np.nan_to_num(array)
+        raise DataError(f"known has one value a row, shape ({n_rows},); found shape {array.shape}.")
+    if array.dtype.kind in "biuf":
+        sides = np.nan_to_num(array.astype(np.float64))
+    else:
+        words, place = np.unique(array.astype(str), return_inverse=True)
+        known_words = [SIDES.get(word.strip().lower().removesuffix(".0"), np.inf) for word in words]
+        sides = np.array(known_words, np.float64)[place]
     wrong = ~np.isin(sides, (-1, 0, 1))
     if wrong.any():
         row = int(np.argmax(wrong))
+        found = repr(str(array[row])) if isinstance(array[row], str) else array[row]
         raise DataError(
-            f"known is +1 for a good row, -1 for a bad one and 0 for the others; found "
-            f"{array[row]:g} at row {row}."
+            "known is good (1), bad (-1) or, for the other rows, nothing (0); found "
+            f"{found} at row {row}."
         )
     return sides.astype(np.int8)
 

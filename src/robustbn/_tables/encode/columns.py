@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Sized
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Integral
 from typing import Any
@@ -22,6 +23,7 @@ from robustbn._tables.encode.labels import (
     is_missing,
 )
 from robustbn._tables.encode.moments import with_moments
+from robustbn._tables.encode.notation import number_in
 
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
 
@@ -39,6 +41,8 @@ class ColumnCoder:
     edges : inner ends of the intervals of a number that is to be cut, or None.
     is_codes : whether whole numbers are codes themselves.
     period : what is taken of a date, before it is looked up.
+    notation : of numbers that are to be cut, if they are not written plainly.
+    gone : finds the values that are said to be missing; None if none is.
     """
 
     def __init__(
@@ -49,9 +53,13 @@ class ColumnCoder:
         edges: Vector | None = None,
         is_codes: bool = False,
         period: str | None = None,
+        notation: str | None = None,
+        gone: StateFinder | None = None,
     ) -> None:
         self.node = node
         self.finder = finder
+        self.gone = gone
+        self._notation = notation
         self.is_cut = edges is not None
         self.is_codes = is_codes
         self.n_states = n_states
@@ -71,7 +79,8 @@ class ColumnCoder:
 
     def find(self, value: Any) -> int:
         """Return the code of one value, MISSING or UNKNOWN."""
-        return self._find(value)
+        is_gone = self.gone is not None and self.gone.find(value) >= 0
+        return self._missing if is_gone else self._find(value)
 
     def code(self, column: Column, out: Codes) -> MarkedCodes | None:
         """Write the codes of a stretch into `out`.
@@ -79,6 +88,7 @@ class ColumnCoder:
         Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
         where they are; `out` is 0 there. O(n) time.
         """
+        column = without_gone(column, self.gone)
         if column.labels is not None:
             found = self._code_positions(column, out)
         elif self.is_cut and column.values.dtype.kind in "iuf":
@@ -203,7 +213,7 @@ class ColumnCoder:
 
     def _find_interval(self, value: Any) -> int:
         """Return the interval of a number, which may be written as text."""
-        number = _as_number(value)
+        number = _as_number(value, self._notation)
         if number is None:  # a state by its name, perhaps
             return MISSING if self.finder.means_missing(value) else self.finder.find(value)
         if np.isinf(number):
@@ -219,8 +229,28 @@ class ColumnCoder:
         return int(number) if is_code else UNKNOWN
 
 
-def _as_number(value: Any) -> float | None:
+def without_gone(column: Column, gone: StateFinder | None) -> Column:
+    """Return a column from which the values that are said to be missing are missing; O(n)."""
+    if gone is None:
+        return column
+    values, labels = column.values, column.labels
+    if labels is not None:
+        is_gone = np.array([*(gone.find(label) >= 0 for label in labels), False])[values]
+    elif values.dtype.kind in "biuf":
+        distinct, place = np.unique(values, return_inverse=True)
+        is_gone = np.array([gone.find(v) >= 0 for v in distinct.tolist()], bool)[place]
+    else:
+        listed = values.astype("M8[us]") if values.dtype.kind == "M" else values
+        is_gone = np.array([gone.find(v) >= 0 for v in listed.tolist()], bool)
+    if column.is_missing is not None:
+        is_gone = is_gone | column.is_missing
+    return replace(column, is_missing=is_gone) if is_gone.any() else column
+
+
+def _as_number(value: Any, notation: str | None = None) -> float | None:
     """Return a number, or text that is one, as a float; None for all else, NaN too."""
+    if notation is not None and isinstance(value, str):
+        return number_in(value, notation)
     is_text = isinstance(value, str) and "_" not in value  # Python reads 1_000, others do not
     if not is_text and (not isinstance(value, int | float | np.number | Decimal)):
         return None
@@ -270,25 +300,29 @@ def count_intervals(bins: int | str | Sequence[float]) -> int:
     return len(bins) + 1 if isinstance(bins, Sized) else int(bins)
 
 
-def as_numbers(column: Column) -> NDArray[np.float64]:
+def as_numbers(column: Column, notation: str | None = None) -> NDArray[np.float64]:
     """Return a column of numbers, or of text that is one, as floats; NaN for all else.
 
     What is no number is counted, and complained of, when the column is coded.
+
+    Parameters
+    ----------
+    notation : of text that is a number; None if it is written plainly.
     """
     values: Any = column.values
     if column.labels is not None:
-        table = [_as_float(label) for label in column.labels]
+        table = [_as_float(label, notation) for label in column.labels]
         values = np.array([*table, np.nan])[values]
     elif values.dtype.kind in "mM":
         values = np.full(len(values), np.nan)
     elif values.dtype.kind not in "biuf":
-        values = np.array([_as_float(v) for v in values.tolist()], np.float64)
+        values = np.array([_as_float(v, notation) for v in values.tolist()], np.float64)
     numbers: NDArray[np.float64] = values.astype(np.float64)
     return numbers if column.is_missing is None else np.where(column.is_missing, np.nan, numbers)
 
 
-def _as_float(value: Any) -> float:
-    number = _as_number(value)
+def _as_float(value: Any, notation: str | None = None) -> float:
+    number = _as_number(value, notation)
     return float("nan") if number is None else number
 
 

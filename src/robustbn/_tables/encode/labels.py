@@ -1,6 +1,7 @@
 """Which state a value of a table stands for. The rules, and nothing that guesses.
 
-A missing value (None, NaN, NaT, a null) stands for no state, unless `labels` names one for None.
+A missing value (None, NaN, NaT, a null) stands for no state, unless `labels` names one for None. A
+value for which `labels` names None is missing.
 Any other value stands for a state when, in this order,
 1. `labels` says so;
 2. they are equal: text with text, number with number, truth value with truth value;
@@ -104,6 +105,18 @@ class StateFinder:
             if code is not None:
                 return code
         return self.missing if self.means_missing(value) else self._unknown
+
+
+def split_labels(
+    said: Mapping[Hashable, Hashable], ignore_case: bool = False
+) -> tuple[dict[Hashable, Hashable], StateFinder | None]:
+    """Return the labels that lead to states, and what finds the values that are to be missing."""
+    leading = {value: state for value, state in said.items() if state is not None}
+    if len(leading) == len(said):
+        return leading, None
+    nothing = object()
+    gone = {value: nothing for value, state in said.items() if state is None and value is not None}
+    return leading, StateFinder([nothing], gone, ignore_case)
 
 
 def is_missing(value: Any) -> bool:

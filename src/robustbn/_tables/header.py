@@ -1,0 +1,140 @@
+"""The first lines of a text file: its encoding, its header, and whether that is one."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+
+from robustbn._core.file_names import name_of
+from robustbn._core.formulas import unguard_cell
+from robustbn._tables.packed import open_unpacked
+from robustbn._tables.sources import UnreadableError
+from robustbn.exceptions import DataError
+
+LONGEST_HEADER = 2**22
+MOST_BLANK = 10_000  # lines before the header
+LOOKED_AT = 20  # lines after the header, to see whether it is one
+
+
+@dataclass(frozen=True)
+class TextHeader:
+    """The first line of a text file that is not blank.
+
+    Parameters
+    ----------
+    names : of the columns.
+    n_blank : blank lines before it.
+    is_last : whether no line follows.
+    encoding : of the file.
+    line : its number, from 1.
+    next_line : what follows it.
+    widths : of the next lines that are not blank, the number of each and how many values it has.
+    """
+
+    names: tuple[str, ...]
+    n_blank: int
+    is_last: bool
+    encoding: str
+    line: int
+    next_line: str
+    widths: tuple[tuple[int, int], ...]
+
+
+def find_encoding(file: Path, encoding: str) -> str:
+    """Return the encoding of a text file: as given, unless its first bytes can only be UTF-16."""
+    if codecs.lookup(encoding).name != "utf-8":
+        return encoding
+    with open_unpacked(file) as stream:
+        head = stream.read(4)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-32" if head == codecs.BOM_UTF32_LE else "utf-16"
+    letters = tuple(byte != 0 for byte in head)
+    return {(True, False) * 2: "utf-16-le", (False, True) * 2: "utf-16-be"}.get(letters, encoding)
+
+
+def complain_of_separator(where: str, header: TextHeader, sep: str | None) -> None:
+    """Refuse a file of one column whose name looks like several."""
+    name = header.names[0]
+    for other in (";", "\t", "|", ","):
+        if other in name and other != sep and (header.is_last or other in header.next_line):
+            raise DataError(
+                f"{where} has one column, {name[:60]!r}: its columns seem to be separated by "
+                f"{other!r}. Say so with sep={other!r}."
+            )
+
+
+def complain_of_widths(where: str, header: TextHeader, sep: str) -> None:
+    """Refuse lines of one length that have more values than the header, which may come later."""
+    last = header.widths[-1:]
+    wide = list(takewhile(lambda each: each[1] == last[0][1], reversed(header.widths)))
+    n_names = len(header.names)
+    if len(wide) < 2 or wide[0][1] <= n_names:
+        return
+    named = ", ".join(map(repr, header.names[:3])) + (", ..." if n_names > 3 else "")
+    raise UnreadableError(
+        f"{where}: line {header.line} names {n_names} column{'s' if n_names > 1 else ''}, {named}, "
+        f"while lines {wide[-1][0]} to {wide[0][0]} have {wide[0][1]} values each. Delete the "
+        f"lines before its header, name every column, or quote the values that hold {sep!r}."
+    )
+
+
+def read_header(file: Path, sep: str, encoding: str) -> TextHeader:
+    """Return the header of a text file."""
+    with (
+        open_unpacked(file) as stream,
+        io.TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="") as text,
+    ):
+        lines = csv.reader(_short_lines(text, file), delimiter=sep, strict=True)
+        try:
+            for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
+                if values:
+                    "".join(values).encode(encoding)  # refuses what could not be decoded
+                    names = tuple(name_column(name) for name in values)
+                    line, after = lines.line_num, next(lines, None)
+                    widths = [(lines.line_num, len(after or ())), *_look_at_widths(lines)]
+                    widths = [each for each in widths if each[1]]
+                    next_line = sep.join(after or ())
+                    return TextHeader(
+                        names, n_blank, after is None, encoding, line, next_line, tuple(widths)
+                    )
+        except csv.Error as error:
+            raise DataError(f"{name_of(file)} cannot be read: its first lines: {error}.") from None
+        if next(lines, None) is not None:
+            raise DataError(
+                f"{name_of(file)} has no header: its first {MOST_BLANK:,} lines are blank."
+            )
+    raise DataError(f"{name_of(file)} has no header: all of its lines are blank.")
+
+
+def _look_at_widths(lines: Any) -> Iterator[tuple[int, int]]:
+    """Yield the number of each of the next lines, and how many values it has, while they are sound.
+
+    Whoever reads the rows complains of what is not.
+    """
+    try:
+        for values in islice(lines, LOOKED_AT):
+            yield lines.line_num, len(values)
+    except (csv.Error, DataError, UnicodeError):
+        return
+
+
+def name_column(cell: str) -> str:
+    """Return the name of a column, as a cell of the header gives it."""
+    return unguard_cell(cell.removeprefix("\ufeff").strip())
+
+
+def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:
+    """Yield lines; one that does not end is no header, and is not held as a whole."""
+    while line := text.readline(LONGEST_HEADER):
+        if len(line) == LONGEST_HEADER:
+            raise DataError(
+                f"{name_of(file)} cannot be read: its first line has more than "
+                f"{LONGEST_HEADER:,} characters."
+            )
+        yield line

@@ -1,0 +1,128 @@
+"""The blocks of every page run, from top to bottom, in a folder with the files that they name."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import robustbn
+from robustbn.simulate import corrupt
+
+DOCS = Path(__file__).parents[2] / "docs"
+SAYS = re.compile(r"^(\S.*?)  # (\S.*)$", re.MULTILINE)  # what a line gives
+ELSEWHERE = {"extend.md", "recipes.md", "tables.md", "large.md"}  # run by tests of their own
+BLOCK = re.compile(r"^( *)```(python|sh|bash)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+
+
+def blocks_of(page):
+    """Return the blocks of a page that can be run: what runs them, and their text."""
+    found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [(kind, re.sub(f"^{indent}", "", text, flags=re.M)) for indent, kind, text in found]
+
+
+PAGES = sorted(page.name for page in DOCS.glob("*.md") if blocks_of(page.name))
+CLAIMING = ["paper.md", "start.md", "understand.md"]  # whose comments are held, too
+
+
+def write_rows(network, codes, path):
+    columns = {n: np.array(network.states[n])[codes[:, i]] for i, n in enumerate(network.nodes)}
+    frame = pd.DataFrame(columns)
+    frame["checked"] = ""
+    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The files that pages name: networks, a list of edges, a table, one with bad rows."""
+    folder = tmp_path_factory.mktemp("files")
+    robustbn.example_network("alarm").write(folder / "alarm.bif.gz")
+    network = robustbn.random_network("tree", 40, random_state=0)
+    network.write(folder / "net.bif")
+    edges = "".join(f"{parent},{child}\n" for parent, child in network.edges)
+    (folder / "edges.csv").write_text(f"parent,child\n{edges}")
+    good = robustbn.sample(network, 10_000, random_state=0)
+    dirty, _ = corrupt(good, network, "product", 0.1, random_state=0)
+    write_rows(network, dirty, folder / "rows.csv")
+    for day, rows in (("monday", good[:5_000]), ("tuesday", good[5_000:])):
+        write_rows(network, rows, folder / f"{day}.parquet")
+    return folder
+
+
+def run_in_shell(block):
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONWARNINGS": "ignore",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    done = subprocess.run(
+        ["sh", "-e", "-c", block], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE | set(CLAIMING)])
+def test_every_block_runs(page, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file in files.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    names = {}
+    for kind, block in blocks_of(page):
+        if kind == "python":
+            exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+        else:
+            run_in_shell(block)
+
+
+def claims_of(block):
+    """Return the expressions of a block whose comment says what they give, and what it says."""
+    lines = block.splitlines()
+    for node in ast.parse(block).body:
+        comment = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode()
+        if isinstance(node, ast.Expr) and comment.startswith("  # "):
+            said = re.match(r"[\d.]+\b(?=[;:,]|$)|.*", comment[4:])[0]
+            with contextlib.suppress(ValueError, SyntaxError):  # words, not a value
+                yield ast.unparse(node), ast.literal_eval(said)
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.parametrize("page", CLAIMING)
+def test_what_a_page_says_in_comments_is_what_is_found(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, n_claims = {}, 0
+    for _, block in (each for each in blocks_of(page) if each[0] == "python"):
+        exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+        for expression, said in claims_of(block):
+            found = eval(expression, names)  # noqa: S307
+            assert found == (pytest.approx(said, abs=2e-3) if isinstance(said, float) else said)
+            n_claims += 1
+    assert n_claims
+
+
+def test_pages_that_others_run_are_run():
+    said = {page: f'"docs" / "{page}"' for page in ELSEWHERE}
+    tests = "".join(
+        path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.py")
+    )
+    assert all(place in tests for place in said.values())
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+def test_the_cause_of_the_page_is_the_one_that_is_found():
+    names = {}
+    _, block = blocks_of("causes.md")[0]
+    exec(compile(block, "docs/causes.md", "exec"), names)  # noqa: S102
+    said = dict(SAYS.findall(block))
+    assert eval(said["kind.cause.name"]) == names["kind"].cause.name  # noqa: S307
+    assert eval(said["sorted(kind.cause.columns)"]) == sorted(names["kind"].cause.columns)  # noqa: S307
+    assert names["kind"].cause.confidence > 0.97
