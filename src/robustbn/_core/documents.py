@@ -1,4 +1,4 @@
-"""What judges rows as plain values, for model files and checkpoints; and back, checked.
+"""What judges rows as plain values, for model files; and back, checked.
 
 Doubles are kept exactly. Fingerprints of repeated rows are not stored: they are made again from the
 codes.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, Misfit, Repetition, Round, UnevenCopies, Verdict
+from robustbn._core.result import Inferred, Misfit, Repetition, Round, UnevenCopies
 from robustbn._core.row_model import Filter, Repeats, RowModel
 from robustbn.exceptions import ModelFileError, RobustBNError
 
@@ -161,35 +161,6 @@ def build_inferred(document: Any, layout: Layout) -> Inferred | None:
 
 def _or_nan(value: Any) -> float:
     return math.nan if value is None else float(value)
-
-
-def describe_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return how rows are to be judged as plain values."""
-    return {
-        **describe_model(verdict.model),
-        "kind_counts": verdict.kind_counts.tolist(),
-        "rounds": describe_rounds(verdict.rounds),
-        "top": verdict.top,
-        "threshold": verdict.threshold,
-        "stopped": verdict.stopped,
-        "misfit": describe_misfit(verdict.misfit),
-        "repetition": describe_repetition(verdict.repetition),
-    }
-
-
-def build_verdict(document: Any, layout: Layout, fingerprint: Fingerprint) -> Verdict:
-    """Return how rows are to be judged."""
-    with explaining("verdict"):
-        return Verdict(
-            model=build_model(document, layout, fingerprint),
-            kind_counts=read_kind_counts(document, layout),
-            rounds=build_rounds(document["rounds"]),
-            top=float(document["top"]),
-            threshold=float(document["threshold"]),
-            stopped=str(document["stopped"]),
-            misfit=build_misfit(document.get("misfit")),
-            repetition=build_repetition(document.get("repetition")),
-        )
 
 
 def describe_repetition(repetition: Repetition | None) -> dict[str, Any] | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
 
-T = TypeVar("T")
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
 
@@ -309,12 +308,6 @@ class Data(Protocol):
         weights : the rows' own.
         gathers : whether what rows with missing values ask is gathered.
         """
-
-    def remember(self, stage: str, make: Callable[[], T]) -> T:
-        """Return what `make` gives, or gave before an earlier run ended at a later stage."""
-
-    def all_rows(self) -> Rows:
-        """Return all rows as one, to be passed over again and again."""
 
 
 class Vectors(Protocol):

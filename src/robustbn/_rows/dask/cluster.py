@@ -1,4 +1,4 @@
-"""Partitions on a cluster, and questions to all of them: one task a worker."""
+"""Partitions on a cluster, and questions to all of them: sums over rows, one task a worker."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
+from robustbn._rows.dask.partition import Partition
 from robustbn.exceptions import DataError, MissingDependencyError
 
 T = TypeVar("T")
 FORGETTING_SECONDS = 0.5  # until the scheduler no longer holds what workers have died over
 TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four workers by then
+Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
+Question = Callable[[Partition, Any], tuple[Vector | None, Any]]  # a sum over rows, and the rest
 MakePartition = Callable[..., Any]  # (is_anew: bool): what makes a partition, not run yet
 DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
 
@@ -195,11 +197,39 @@ class Partitions:
             n_rows[worker] = n_rows.get(worker, 0) + self.sizes[k]
         return list(groups.items())
 
-    def __getitem__(self, some: slice) -> Partitions:
-        """Return some of them that follow each other."""
-        return Partitions(
-            self.client, self.makers[some], self.futures[some], self.sizes[some], self.progress
-        )
+
+def visit(
+    question: Question, partitions: list[Partition], given: list[Any] | None
+) -> tuple[Sum | None, list[Any]]:
+    """Do one worker's share of a pass: return the sum, and the rest of each partition's answer."""
+    total: Sum | None = None
+    answers = []
+    for k, partition in enumerate(partitions):
+        table, answer = question(partition, None if given is None else given[k])
+        if table is not None:
+            total = add(total, (table, np.zeros_like(table)))
+        answers.append(answer)
+    return total, answers
+
+
+def add(total: Sum | None, more: Sum) -> Sum:
+    """Add with what rounding takes kept beside: the result does not depend on the order.
+
+    For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where
+    `b' = s - a`; errors are summed on their own.
+    """
+    if total is None:
+        return more
+    a, b = total[0], more[0]
+    s = a + b
+    from_b = s - a
+    lost = (a - (s - from_b)) + (b - from_b)
+    return s, total[1] + more[1] + lost
+
+
+def hold(value: T) -> T:
+    """Return what is given: a task for what a worker should have at hand."""
+    return value
 
 
 def _at(worker: str | None) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from robustbn._rows.dask.cluster import (
 )
 from robustbn._rows.dask.partition import (
     FilePart,
+    FoundInPartition,
     Partition,
     Reader,
     encode_batches,
     encode_file,
     encode_frame,
 )
-from robustbn._rows.dask.questions import describe
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.aside import plan_aside
@@ -96,6 +96,11 @@ def load_on_dask(
     )
     gone = np.concatenate(dropped)
     return RowsOnDask(network, partitions, reading, gone, name, n_threads, tuple(founds), files)
+
+
+def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInPartition]]:
+    """Return how many rows are left, and what was found."""
+    return None, (len(partition.codes), partition.found)
 
 
 def _find_client() -> Any:
