@@ -134,6 +134,18 @@ class Rows(Protocol):
     """Encoded rows. Row n touches one cell a node; `cells(n)` below is that set.
 
     A node touches none where its value, or a parent's, is missing.
+
+    Looking at all rows costs far more than what is done with them. So whatever is asked again and
+    again is a pass of its own, which holds nothing of shape (N, r); that is the reason of each:
+
+    - `parts` bounds memory; `unpack` gives codes back to whoever holds packed rows only;
+      `fingerprints` tell which rows are copies.
+    - `count` gives tables. `project` and `score` give numbers a row, `gram` sums of them: products
+      with a covariance that is never built.
+    - `divide` is a step that fits components to rows; `divide_apart` is the same of many starts
+      that do not know of each other, in one pass.
+    - `odds` is the verdict on rows; `divide_in_two` is a step by that verdict once it is
+      calibrated, which softmax over all columns does not give.
     """
 
     @property
@@ -237,14 +249,6 @@ class Copied:
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     rows: NDArray[np.int64]
-
-
-@runtime_checkable
-class CopyFinding(Protocol):
-    """Kernels that can also find copies. For others the fingerprints are sorted."""
-
-    def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
-        """Return the fingerprints that occur at least so often."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,3 +368,6 @@ class Kernels(Protocol):
 
         They have no holes, whatever the layout says.
         """
+
+    def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
+        """Return the fingerprints that occur at least so often."""

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
 from robustbn._core.elsewhere import name_of
 from robustbn._core.protocols import Column
-from robustbn._rows.stream.parts import Part, as_reader
+from robustbn._rows.stream.parts import Part
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
 from robustbn.exceptions import DataError, SettingError
@@ -109,8 +110,7 @@ def _collect(makers: Mapping[str, Callable[[], list[Part]]], on_error: str) -> F
 
 def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
     open_file()  # its header is read: can it be?
-    state = file.stat()
-    return [Part(str(file), open_file, 0, f"{state.st_size} {state.st_mtime_ns}")]
+    return [Part(str(file), open_file)]
 
 
 def _slices_of_file(file: Path, root: str, make_dataset: Callable[..., Any]) -> list[Part]:
@@ -154,15 +154,13 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
     from robustbn._tables.files import UNREADABLE, unreadable
 
     try:
-        info = fragment.filesystem.get_file_info(fragment.path)
         groups = [(g.id, g.num_rows) for g in getattr(fragment, "row_groups", ())]
     except UNREADABLE as error:
         raise unreadable(name, error) from None
     place = (format, schema, fragment.filesystem, fragment.path, fragment.partition_expression)
-    stamp = f"{info.size} {info.mtime_ns}"
     if sum(n for _, n in groups) < 2 * PART_ROWS:
         whole = _Slice(*place, None, name)
-        return [Part(name, whole.open, 0, stamp, whole.open().n_rows)]
+        return [Part(name, whole.open, 0, whole.open().n_rows)]
     parts: list[Part] = []
     first, n, ids = 0, 0, list[int]()
     for identity, n_rows in groups:
@@ -170,7 +168,7 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
         n += n_rows
         if n >= PART_ROWS or identity == groups[-1][0]:
             piece = _Slice(*place, tuple(ids), name, first)
-            parts.append(Part(name, piece.open, first, stamp, n))
+            parts.append(Part(name, piece.open, first, n))
             first, n, ids = first + n, 0, []
     return parts
 
@@ -209,6 +207,56 @@ def _open_made(made: Any) -> Source:
     from robustbn._tables.files import naming_file
 
     return naming_file(open_table(as_reader(made)))
+
+
+def as_reader(made: Any) -> Any:
+    """Return a table as it is, and an iterator of tables as a reader of the first one's columns."""
+    import pyarrow as pa
+
+    if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
+        return made
+    first = next(made, None)
+    if first is None:
+        raise DataError(
+            "The stream has no batches, so not even its columns are known. A function has to "
+            "return a new iterator at every call."
+        )
+    table = _as_table(first)
+    names = table.column_names
+    rest = (
+        batch
+        for k, each in enumerate(made, start=1)
+        for batch in _with_columns(_as_table(each), names, k).to_batches()
+    )
+    return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
+
+
+def _with_columns(table: Any, names: Sequence[str], number: int) -> Any:
+    """Return the columns of a later step of an iterator in the order of the first."""
+    if table.column_names == names:
+        return table
+    for name in names:
+        n = table.column_names.count(name)
+        if n != 1:
+            raise DataError(
+                f"The stream: batch {number} (from 0) has {n} columns {name!r}, and the first has "
+                f"{names.count(name)}. Columns are found by their names in every batch."
+            )
+    return table.select(names)
+
+
+def _as_table(made: Any) -> Any:
+    """Return one step of an iterator as an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(made, pa.RecordBatch):
+        return pa.Table.from_batches([made])
+    if hasattr(made, "__arrow_c_stream__"):
+        return pa.table(made)
+    raise DataError(
+        f"The stream yields a {type(made).__name__}; record batches, Arrow tables or frames are "
+        "wanted."
+    )
 
 
 def _open_relation(relation: Any) -> Source:
