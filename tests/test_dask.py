@@ -28,13 +28,15 @@ from robustbn._core.expansion import normalise_counts
 from robustbn._core.tuning import TUNING
 from robustbn._learn.completion import complete
 from robustbn._learn.conductor import fit_robustly
-from robustbn._rows.dask import RowsOnDask, is_on_dask, load_on_dask
 from robustbn._rows.dask import load as loading
+from robustbn._rows.dask import load_on_dask
 from robustbn._rows.dask import partition as dask_partition
 from robustbn._rows.dask.cluster import add, visit
 from robustbn._rows.dask.partition import Reader, _hold
+from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.holes import gather
 from robustbn._rows.memory import RowsInMemory
+from robustbn._rows.place import is_on_dask
 from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError
@@ -301,7 +303,7 @@ def kill_at(cluster, *moments):
     """Return a `progress` that kills one worker at each moment, each time another process."""
     waiting, killed = list(moments), []
 
-    def progress(done, total, what):
+    def progress(what, done, total):
         if waiting and (what, done) == waiting[0]:
             waiting.pop(0)
             deadline = time.monotonic() + 20
@@ -373,7 +375,7 @@ def test_partitions_that_the_cluster_has_forgotten_are_made_again(cluster):
 def test_partitions_forgotten_while_they_are_made_are_made_again(cluster, in_memory):
     forgotten = []
 
-    def progress(done, total, what):
+    def progress(what, done, total):
         if (what, done) == ("encoding partitions", 0) and not forgotten:
             client = distributed.default_client()
             forgotten.extend(client.futures)

@@ -265,7 +265,7 @@ def fit_on_dask(
         reading,
         kernels=config.kernels,
         n_threads=config.n_threads,
-        progress=lambda done, total, what: watch.part(what, done, total),
+        progress=watch.part,
     )
     weights = as_weights(sample_weight, data)
     if weights is not None and not weights.all():

@@ -22,7 +22,7 @@ TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four 
 Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
 Question = Callable[[Partition, Any], tuple[Vector | None, Any]]  # a sum over rows, and the rest
 MakePartition = Callable[..., Any]  # (is_anew: bool): what makes a partition, not run yet
-DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
+Progress = Callable[[str, int, int], None]  # what, done, of how many
 
 
 @dataclass(eq=False)
@@ -52,13 +52,11 @@ class Partitions:
     makers: tuple[MakePartition, ...]
     futures: list[Any]
     sizes: tuple[int, ...]
-    progress: DaskProgress
+    progress: Progress
     sent: _Sent = field(default_factory=_Sent)
 
     @classmethod
-    def make(
-        cls, client: Any, makers: Sequence[MakePartition], progress: DaskProgress
-    ) -> Partitions:
+    def make(cls, client: Any, makers: Sequence[MakePartition], progress: Progress) -> Partitions:
         """Have the workers make partitions, which stay there; their sizes are not known yet."""
         futures = client.compute([make(is_anew=False) for make in makers])
         made = cls(client, tuple(makers), futures, (0,) * len(makers), progress)
@@ -239,17 +237,17 @@ def _at(worker: str | None) -> dict[str, Any]:
     return {"pure": False, "workers": [worker], "allow_other_workers": True}
 
 
-def as_they_come(tasks: list[Any], what: str, progress: DaskProgress) -> Iterator[tuple[int, Any]]:
+def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tuple[int, Any]]:
     """Yield the number of each task that is done, and the task; on an error, stop the others."""
     distributed = load_distributed()
     place = {task.key: k for k, task in enumerate(tasks)}
-    progress(0, len(tasks), what)
+    progress(what, 0, len(tasks))
     try:
         for n_done, task in enumerate(distributed.as_completed(tasks), 1):
             if task.status in ("error", "cancelled"):
                 task.result()
             yield place[task.key], task
-            progress(n_done, len(tasks), what)
+            progress(what, n_done, len(tasks))
     except distributed.KilledWorker as error:
         error.add_note(
             f"While {what}: several workers died over the same partition. It may be larger than "

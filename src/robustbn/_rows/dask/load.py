@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._rows.dask.cluster import (
-    DaskProgress,
-    MakePartition,
-    Partitions,
-    load_distributed,
-)
+from robustbn._rows.dask.cluster import MakePartition, Partitions, Progress, load_distributed
 from robustbn._rows.dask.partition import (
     FilePart,
     FoundInPartition,
@@ -28,7 +23,8 @@ from robustbn._rows.dask.partition import (
     encode_frame,
 )
 from robustbn._rows.dask.rows import RowsOnDask
-from robustbn._rows.kernels import load_kernels
+from robustbn._rows.kernels import choose_kernels
+from robustbn._rows.place import is_on_dask
 from robustbn._tables.aside import plan_aside
 from robustbn._tables.coded import Reading
 from robustbn._tables.columns import find_columns
@@ -41,11 +37,6 @@ from robustbn.network import BayesianNetwork
 LEAST_ROWS = 2**20  # of a partition that is a part of a file
 
 
-def is_on_dask(table: Any) -> bool:
-    """Whether a table is a Dask collection; imports nothing."""
-    return type(table).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def load_on_dask(
     network: BayesianNetwork,
     table: Any,
@@ -53,7 +44,7 @@ def load_on_dask(
     *,
     kernels: str | None = None,
     n_threads: int | None = None,
-    progress: DaskProgress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> RowsOnDask:
     """Have the workers of a cluster read and encode a table, and return its rows.
 
@@ -69,16 +60,15 @@ def load_on_dask(
     config : how it is read. Intervals need their edges.
     kernels : that the workers use, "native" or "numpy".
     n_threads : of the host; workers use as many as they have.
-    progress : is told (done, of how many, what).
+    progress : is told (what, done, of how many).
     """
     client = _find_client()
     config = follow_network(network, config)
     _require_edges(config)
-    name = load_kernels(kernels).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
-    tell = progress or (lambda done, n, what: None)
+    name = choose_kernels(kernels)
     reader = Reader(network.with_cpts(None), config, name)
     tasks, reading, files = _plan(network, table, reader)
-    partitions = Partitions.make(client, tasks, tell)
+    partitions = Partitions.make(client, tasks, progress)
     described = partitions.ask("describing partitions", describe)[1]
     partitions = replace(partitions, sizes=tuple(n for n, _ in described))
     founds = [found for _, found in described]

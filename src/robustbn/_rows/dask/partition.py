@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -216,17 +217,14 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     layout = reader.network.layout.with_holes(c for t in tables for c in t.holed)
     codes = np.concatenate([np.empty((0, layout.n_nodes), np.uint8), *(t.codes for t in tables)])
     dropped, n_read = [np.empty(0, np.int64)], 0
-    missing: dict[str, int] = {}
-    unknown: dict[str, int] = {}
+    missing, unknown = Counter[str](), Counter[str]()
     for table in tables:
         found = table.reading
         if table.kept is not None:
             dropped.append(n_read + np.setdiff1d(np.arange(found.n_read), table.kept))
         n_read += found.n_read
-        for node, n in found.n_missing.items():
-            missing[node] = missing.get(node, 0) + n
-        for node, n in found.n_unknown.items():
-            unknown[node] = unknown.get(node, 0) + n
+        missing.update(found.n_missing)
+        unknown.update(found.n_unknown)
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
     incomplete = sum(t.reading.n_incomplete for t in tables)
     pieces = tuple(
