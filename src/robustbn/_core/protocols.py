@@ -64,11 +64,6 @@ class Divided:
     masses: Vector
     log_sum: float
 
-    def __add__(self, other: Divided) -> Divided:
-        """Return both sets of rows together."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return Divided(counts, masses, self.log_sum + other.log_sum)
-
 
 @dataclass(frozen=True, eq=False)
 class DividedApart:
@@ -84,11 +79,6 @@ class DividedApart:
     counts: Vector
     masses: Vector
     log_sums: Vector
-
-    def __add__(self, other: DividedApart) -> DividedApart:
-        """Return both sets of rows together."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return DividedApart(counts, masses, self.log_sums + other.log_sums)
 
 
 @dataclass(frozen=True)
@@ -120,11 +110,6 @@ class DividedInTwo:
     counts: Vector
     masses: Vector
     odds: RowVector
-
-    def __add__(self, other: DividedInTwo) -> DividedInTwo:
-        """Return both sets of rows, one after the other."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return DividedInTwo(counts, masses, np.concatenate([self.odds, other.odds]))
 
 
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)

@@ -23,7 +23,7 @@ READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}  # what is decoded 
 Found = tuple[list[Part], dict[str, str]]
 
 
-def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
+def find_parts(table: Any, on_error: str, config: TableConfig, part_rows: int = PART_ROWS) -> Found:
     """Return the parts of a table that can be read more than once, and files that cannot be read.
 
     Parameters
@@ -33,6 +33,7 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
         tables or frames, anew at every call.
     on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
     config : how text files are read.
+    part_rows : rows of a part that is some row groups of a file, about.
     """
     if on_error not in ("raise", "skip"):
         raise SettingError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
@@ -42,9 +43,9 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
             "path or the frame that it was read from."
         )
     if isinstance(table, str | os.PathLike):
-        return _find_files(os.fspath(table), on_error, config)
+        return _find_files(os.fspath(table), on_error, config, part_rows)
     if _is_dataset_of_files(table):
-        slices = partial(_slices_of, format=table.format, schema=table.schema)
+        slices = partial(_slices_of, format=table.format, schema=table.schema, part_rows=part_rows)
         fragments = {fragment.path: fragment for fragment in table.get_fragments()}
         return _collect({n: partial(slices, f, name=n) for n, f in fragments.items()}, on_error)
     if is_relation(table):
@@ -74,7 +75,7 @@ def _is_dataset_of_files(table: Any) -> bool:
     return hasattr(table, "get_fragments") and hasattr(table, "files") and not is_filtered
 
 
-def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
+def _find_files(path: str, on_error: str, config: TableConfig, part_rows: int) -> Found:
     from robustbn._tables.files import find_files, has_row_groups, make_dataset, open_files
     from robustbn._tables.here import find_here
 
@@ -89,7 +90,8 @@ def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
             str(f): partial(_whole, f, partial(open_one, [f], where=name_of(f))) for f in files
         }
     else:
-        makers = {str(f): partial(_slices_of_file, f, path, make_dataset) for f in files}
+        sliced = partial(_slices_of_file, root=path, make_dataset=make_dataset, part_rows=part_rows)
+        makers = {str(f): partial(sliced, f) for f in files}
     parts, skipped = _collect(makers, on_error)
     return parts, empty | skipped
 
@@ -113,10 +115,12 @@ def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
     return [Part(str(file), open_file)]
 
 
-def _slices_of_file(file: Path, root: str, make_dataset: Callable[..., Any]) -> list[Part]:
+def _slices_of_file(
+    file: Path, root: str, make_dataset: Callable[..., Any], part_rows: int
+) -> list[Part]:
     dataset = make_dataset([file], root, name_of(file))
     fragment = next(iter(dataset.get_fragments()))
-    return _slices_of(fragment, dataset.format, dataset.schema, str(file))
+    return _slices_of(fragment, dataset.format, dataset.schema, part_rows, str(file))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +153,8 @@ class _Slice:
             raise unreadable(self.name, error) from None
 
 
-def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]:
-    """Return a file as parts of about `PART_ROWS` rows each, if it has row groups."""
+def _slices_of(fragment: Any, format: Any, schema: Any, part_rows: int, name: str) -> list[Part]:
+    """Return a file as parts of about `part_rows` rows each, if it has row groups."""
     from robustbn._tables.files import UNREADABLE, unreadable
 
     try:
@@ -158,7 +162,7 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
     except UNREADABLE as error:
         raise unreadable(name, error) from None
     place = (format, schema, fragment.filesystem, fragment.path, fragment.partition_expression)
-    if sum(n for _, n in groups) < 2 * PART_ROWS:
+    if sum(n for _, n in groups) < 2 * part_rows:
         whole = _Slice(*place, None, name)
         return [Part(name, whole.open, 0, whole.open().n_rows)]
     parts: list[Part] = []
@@ -166,7 +170,7 @@ def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]
     for identity, n_rows in groups:
         ids.append(identity)
         n += n_rows
-        if n >= PART_ROWS or identity == groups[-1][0]:
+        if n >= part_rows or identity == groups[-1][0]:
             piece = _Slice(*place, tuple(ids), name, first)
             parts.append(Part(name, piece.open, first, n))
             first, n, ids = first + n, 0, []
