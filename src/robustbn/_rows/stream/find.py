@@ -23,7 +23,9 @@ READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}  # what is decoded 
 Found = tuple[list[Part], dict[str, str]]
 
 
-def find_parts(table: Any, on_error: str, config: TableConfig, part_rows: int = PART_ROWS) -> Found:
+def find_parts(
+    table: Any, on_error: str, config: TableConfig, part_rows: int | None = None
+) -> Found:
     """Return the parts of a table that can be read more than once, and files that cannot be read.
 
     Parameters
@@ -33,10 +35,11 @@ def find_parts(table: Any, on_error: str, config: TableConfig, part_rows: int = 
         tables or frames, anew at every call.
     on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
     config : how text files are read.
-    part_rows : rows of a part that is some row groups of a file, about.
+    part_rows : rows of a part that is some row groups of a file, about; `PART_ROWS` by default.
     """
     if on_error not in ("raise", "skip"):
         raise SettingError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
+    part_rows = part_rows or PART_ROWS
     if isinstance(table, Table):
         raise DataError(
             "This table was read into memory already, and cannot be read in stretches: give the "
