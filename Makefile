@@ -42,7 +42,7 @@ layers: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n auto --dist loadgroup
 
-fuzz: $(READY) ## Change files, models, checkpoints and arguments for SECONDS (60): none does harm
+fuzz: $(READY) ## Change files, models and arguments for SECONDS (60): none does harm
 	$(BIN)/python -m fuzz $(SECONDS)
 
 properties: $(READY) ## Fit CASES (10000) random networks to random tables: no crash, no NaN

@@ -1,6 +1,6 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, kills, soak. They have options of their own:
+Commands: proof, page, stale, compare, golden, stream, soak. They have options of their own:
 see `python -m benchmarks proof --help`.
 """
 
@@ -32,7 +32,6 @@ from benchmarks import (
     growth,
     holes,
     kernels,
-    kills,
     learned_adversary,
     misfit,
     profile_fits,
@@ -85,7 +84,6 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "compare": compare.main,
     "golden": golden.main,
     "stream": stream.main,
-    "kills": kills.main,
     "soak": soak.main,
     "stale": stale.main,
 }

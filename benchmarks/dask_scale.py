@@ -108,7 +108,7 @@ def make_frame(number: int, network: BayesianNetwork, n_rows: int) -> Any:
 
 def _in_memory(network: BayesianNetwork, frame: Any) -> RowsInMemory:
     rows = RowsInMemory(network, read_table(frame, network).codes, "native", N_WORKERS)
-    rows.all_rows()  # packs them
+    rows.rows  # noqa: B018 - packs them
     return rows
 
 

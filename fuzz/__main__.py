@@ -1,6 +1,6 @@
 """`python -m fuzz [SECONDS] [SEED] [TARGET]`: change what is read at random until the time is over.
 
-Targets: files (tables and networks), models, checkpoints, and kernels (arguments of the compiled
+Targets: files (tables and networks), models, and kernels (arguments of the compiled
 passes); all by default. Prints every case that is neither refused by one of our errors nor right,
 with the seed that makes it again, and ends with 1 if there was any. A case that ends the process is
 the next after the last line on standard error.
@@ -13,14 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from fuzz import checkpoints, models, readers
+from fuzz import models, readers
 from robustbn._rows.kernels import has_native
 
 BATCH = 200
 TARGETS: dict[str, tuple[Callable[[int, int], int], int]] = {
     "files": (readers.run, BATCH),
     "models": (models.run, BATCH),
-    "checkpoints": (checkpoints.run, BATCH // 4),  # a fit each
 }
 if has_native():
     from fuzz import kernels

@@ -27,11 +27,7 @@ with tempfile.TemporaryDirectory() as name:
         truth,
         random_state=0,
         place="stream",
-        streaming=robustbn.Streaming(
-            on_error="skip",
-            checkpoint=folder / "checkpoint",
-            weights_to=folder / "weights",
-        ),
+        streaming=robustbn.Streaming(on_error="skip", weights_to=folder / "weights"),
     ).fit(folder / "rows")
     weights = [pq.read_table(file)["weight"] for file in sorted((folder / "weights").iterdir())]
 

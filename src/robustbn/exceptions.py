@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
-    "CheckpointError",
+    "CacheError",
     "CodeRangeError",
     "ConstantColumnWarning",
     "ContextWarning",
@@ -207,17 +207,17 @@ class ModelFileError(RobustBNError, ValueError):
     """
 
 
-class CheckpointError(RobustBNError, ValueError):
-    """A checkpoint or cache is damaged, or belongs to another run.
+class CacheError(RobustBNError, ValueError):
+    """A cache of packed rows cannot be written, or has changed on disk.
 
-    Give the run a folder of its own, or remove that one and begin anew.
+    Give it a folder with more room, leave it out, or run again.
     """
 
 
 class InUseError(RobustBNError, BlockingIOError):
-    """Another run writes there now; the message says which process, where and since when.
+    """Another run writes there now; the message says which process, and where.
 
-    Wait for it, or give each run folders of its own.
+    Wait for it, or give each run names of its own.
     """
 
 

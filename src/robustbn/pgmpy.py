@@ -128,7 +128,7 @@ class RobustEstimator(_Estimator):
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, misfit, copies, prior, pseudo_count, \
-equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, verify, \
+equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, \
 random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
@@ -177,7 +177,6 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         bins: Any = None,
         missing_is_evidence: bool = False,
         sample_rows: int | None = None,
-        verify: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
@@ -197,7 +196,6 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         self.bins = bins
         self.missing_is_evidence = missing_is_evidence
         self.sample_rows = sample_rows
-        self.verify = verify
         self.random_state = random_state
         self.n_threads = n_threads
         self.kernels = kernels

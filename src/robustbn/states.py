@@ -175,9 +175,9 @@ def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source
     if isinstance(table, Table):
         raise DataError("This table was read for a network already, so its states are known.")
     if callable(table):
-        from robustbn._rows.stream.parts import open_anew
+        from robustbn._rows.stream.find import as_reader
 
-        table = open_anew(table)
+        table = as_reader(table())
     source = open_table(table, sep=sep, encoding=encoding, connection=connection)
     if source.names is None:
         raise DataError(f"{source.where} has no named columns, so no node can be found in it.")

@@ -156,7 +156,7 @@ def test_a_mistyped_command_is_guessed():
 
 def test_a_table_read_in_stretches_gives_the_same_network_and_a_report(work, tmp_path):
     call("fit", work / "alarm.bif", work / "dirty.parquet", "-o", tmp_path / "here.json")
-    options = ("--backend", "stream", "--checkpoint", tmp_path / "runs", "--cache", tmp_path / "c")
+    options = ("--backend", "stream", "--cache", tmp_path / "c")
     outputs = ("-o", tmp_path / "there.json", "--report", tmp_path / "page.html")
     ran = call("fit", work / "alarm.bif", work / "dirty.parquet", *options, *outputs)
     assert "distrusted" in ran.stdout

@@ -21,11 +21,7 @@ from distributed import Client
 
 import robustbn
 from robustbn import RobustEstimator, total_variation
-from robustbn._core.documents import build, describe
-from robustbn._core.result import Repetition, UnevenCopies, Verdict
-from robustbn._core.row_model import RowModel
 from robustbn._core.tuning import TUNING
-from robustbn._rows.memory import fingerprint_codes
 from robustbn.adversary import corrupt
 from robustbn.cli import main
 
@@ -231,18 +227,6 @@ def test_streams_and_clusters_decide_as_rows_in_memory_do(bootstrap):
         np.testing.assert_allclose(other.counts_, here.counts_, rtol=1e-6, atol=1e-6)
 
 
-def test_a_checkpoint_keeps_what_was_made_of_copies():
-    uneven = UnevenCopies("HR", "LOW", 5.0, 1.0)
-    model = RowModel.of_good_rows(ALARM.probabilities)
-    for repetition in (None, Repetition(True, True, 0.6, 1, 2.0, uneven)):
-        verdict = Verdict(
-            model, np.zeros((ALARM.n_cells, 0)), (), 1.0, 1.1, "", repetition=repetition
-        )
-        prints = fingerprint_codes(ALARM)
-        again = build(Verdict, describe(verdict), "verdict", ALARM.layout, prints)
-        assert again.repetition == repetition
-
-
 def test_copies_are_distrusted_if_so_asked_where_the_network_does_not_fit_too():
     parents = {node: ALARM.parents[node][: 1 + k % 3] for k, node in enumerate(ALARM.nodes)}
     thinned = robustbn.BayesianNetwork(parents, ALARM.states)
@@ -256,11 +240,6 @@ def test_copies_are_distrusted_if_so_asked_where_the_network_does_not_fit_too():
     assert asked.row_weights_[:400].mean() < 0.5
     assert asked.row_weights_[410:].mean() > 0.97
     assert 0.03 < asked.contamination_ < 0.09
-
-
-def test_verification_takes_copies_into_account():
-    rows = GOOD[resample(N_ROWS)]
-    assert fit(rows, verify=True).contamination_ < 1e-6
 
 
 def test_the_command_line_counts_copies_if_it_is_told_to(bootstrap, tmp_path):

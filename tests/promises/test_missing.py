@@ -364,20 +364,6 @@ def test_a_stream_gives_the_tables_of_memory(alarm, folder, fitted, cache, tmp_p
     assert fit.reading_.n_holes == fitted.reading_.n_holes
 
 
-def test_a_run_goes_on_from_its_checkpoint(alarm, folder, fitted, tmp_path, monkeypatch):
-    settings = {"random_state": 0, "place": "stream", "checkpoint": tmp_path / "kept", **SMOOTH}
-    monkeypatch.setattr("robustbn._learn.conductor.complete_fit", _fail)
-    with pytest.raises(KeyboardInterrupt):
-        RobustEstimator(alarm, **settings).fit(folder)
-    monkeypatch.undo()
-    fit = RobustEstimator(alarm, **settings).fit(folder)
-    np.testing.assert_allclose(fit.counts_, fitted.counts_, rtol=1e-4, atol=1e-2)
-
-
-def _fail(*_):
-    raise KeyboardInterrupt
-
-
 def test_a_model_file_keeps_what_was_inferred(fitted, dirty, alarm, tmp_path):
     fitted.save(tmp_path / "model.json")
     loaded = RobustEstimator.load(tmp_path / "model.json")

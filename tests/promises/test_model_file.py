@@ -154,7 +154,7 @@ def test_the_rows_of_the_fit_are_not_in_the_file(fitted, tmp_path):
         RobustEstimator.load(tmp_path / "model.json").rows()
 
 
-PLACES = ("cache", "checkpoint", "weights_to")
+PLACES = ("cache", "weights_to")
 
 
 def test_paths_are_not_saved_in_a_model_file(tree, tmp_path):

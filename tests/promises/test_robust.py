@@ -344,17 +344,6 @@ def test_repeated_rows_keep_their_numbers_when_rows_before_them_are_left_out():
     assert {n: column[worst.row] for n, column in table.items()} == worst.states
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1e4])
-def test_the_unit_of_sample_weights_does_not_matter_to_a_second_look(unit):
-    network = random_network("tree", 6, random_state=0)
-    X = sample(network, 400, 1)
-    fit = RobustEstimator(network, random_state=0, verify=True).fit(
-        X, sample_weight=np.full(len(X), unit)
-    )
-    assert fit.contamination_ < 1e-6
-    assert fit.history_[-1].removed == pytest.approx(0, abs=1e-6)
-
-
 def test_sample_weights_count_as_repeated_trust(poisoned):
     network, dirty, is_bad, _ = poisoned
     ignored = np.where(is_bad, 0.0, 1.0)

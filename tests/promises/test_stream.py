@@ -34,7 +34,7 @@ from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
-from robustbn.exceptions import CheckpointError, DataError
+from robustbn.exceptions import CacheError, DataError
 
 N_ROWS = 24_000
 NETWORK = random_network("tree", 12, random_state=3)
@@ -107,12 +107,6 @@ def no_memory(monkeypatch):
 def small_sample(monkeypatch):
     """Fewer rows are drawn than there are."""
     tune(monkeypatch, sample_surveyed=9_000, sample_least=6_000, sample_per_parameter=1)
-
-
-@pytest.fixture
-def often(monkeypatch):
-    """A checkpoint is written after every part."""
-    monkeypatch.setattr("robustbn._rows.stream.data.SAVE_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -645,15 +639,6 @@ def test_a_damaged_arrow_file_is_named_or_skipped(how, tmp_path):
     assert_same(stream(folder, on_error="skip"), in_memory(CODES[:3000]))
 
 
-def test_a_skipped_file_is_still_skipped_when_the_run_goes_on(tmp_path, small_sample, often):
-    write_folder(tmp_path / "rows", n_files=5, write_page_checksum=True)
-    damage(tmp_path / "rows/part-002.parquet", "pages")
-    begin(tmp_path / "rows", tmp_path / "run", on_error="skip")
-    resumed = stream(tmp_path / "rows", on_error="skip", checkpoint=tmp_path / "run")
-    assert len(resumed.reading_.skipped) == 1
-    assert_identical(resumed, stream(tmp_path / "rows", on_error="skip"))
-
-
 # --- weights --------------------------------------------------------------------------------------
 
 
@@ -742,7 +727,6 @@ from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn import read_network
-robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0
 folder, settings, when = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3])
 
@@ -776,77 +760,6 @@ def run_child(folder, settings, when):
         text=True,
         check=False,
     )
-
-
-@pytest.mark.parametrize("writes_weights", [False, True])
-@pytest.mark.parametrize("when", [("counting rows", 3), ("judging rows", 3)])
-def test_a_run_that_was_killed_goes_on_and_gives_the_same(
-    when, writes_weights, tmp_path, no_memory, often, monkeypatch
-):
-    write_folder(tmp_path / "rows", n_files=5)
-    settings = {"checkpoint": str(tmp_path / "run")}
-    if writes_weights:
-        settings["weights_to"] = str(tmp_path / "w")
-    killed = run_child(tmp_path, settings, when)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not (tmp_path / "w").exists()
-    told = []
-    resumed = stream(tmp_path / "rows", lambda *what: told.append(what[:2]), **settings)
-    done = [k for what, k in told if what == when[0]]
-    assert done == [3, 4, 5]  # the third part was read, but not yet stored
-    assert_identical(resumed, stream(tmp_path / "rows"))
-    assert everything_in(tmp_path / "run") == []
-    if writes_weights:
-        written = ds.dataset(tmp_path / "w").to_table()
-        np.testing.assert_array_equal(written["weight"], resumed.row_weights_)
-        assert len(everything_in(tmp_path / "w")) == 5
-    assert not list(tmp_path.glob(".*"))
-
-
-def test_weights_that_a_killed_run_left_broken_are_written_again(tmp_path, no_memory, often):
-    write_folder(tmp_path / "rows", n_files=4)
-    settings = {"checkpoint": str(tmp_path / "run"), "weights_to": str(tmp_path / "w")}
-    killed = run_child(tmp_path, settings, ("judging rows", 3))
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    (left,) = tmp_path.glob(".w.*.partial")
-    damage(left / "part-000.parquet", "footer")
-    resumed = stream(tmp_path / "rows", **settings)
-    np.testing.assert_array_equal(
-        ds.dataset(tmp_path / "w").to_table()["weight"], resumed.row_weights_
-    )
-
-
-def test_a_killed_run_that_draws_by_key_goes_on_and_gives_the_same(
-    tmp_path, no_memory, often, small_sample
-):
-    folder = write_kind("csv", tmp_path / "rows", CODES[:20_000])
-    told = []
-
-    def stop(what, done, total):
-        told.append((what, done))
-        if (what, done) == ("counting rows", 2):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stream(folder, checkpoint=tmp_path / "run", part=stop)
-    assert [f[:6] for f in everything_in(tmp_path / "run")] == ["run.js", "survey"]
-    assert_identical(stream(folder, checkpoint=tmp_path / "run"), stream(folder))
-
-
-def test_without_a_seed_a_run_goes_on_with_the_seed_it_had(tmp_path, often, small_sample):
-    write_folder(tmp_path / "rows", n_files=3)
-
-    def stop(what, done, total):
-        if what == "judging rows":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
-    verdict = (tmp_path / "run/verdict.json").read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None, part=stop)
-    assert (tmp_path / "run/verdict.json").read_bytes() == verdict
-    stream(tmp_path / "rows", checkpoint=tmp_path / "run", random_state=None)
 
 
 def test_a_function_is_run_by_the_thread_that_fits():
@@ -903,88 +816,41 @@ def test_a_source_that_is_stuck_is_not_waited_for(monkeypatch):
     assert not reader.is_alive()
 
 
-def begin(folder, checkpoint, **settings):
-    """Leave a run behind that was ended while rows were judged."""
+def test_an_interrupt_leaves_nothing_behind_and_the_next_run_gives_the_same(tmp_path):
+    write_folder(tmp_path / "rows", n_files=3)
+    settings = {"weights_to": tmp_path / "w", "cache": tmp_path / "cache"}
 
     def stop(what, done, total):
         if (what, done) == ("judging rows", 2):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stream(folder, checkpoint=checkpoint, **settings, part=stop)
-
-
-def test_an_interrupt_leaves_nothing_but_the_checkpoint_behind(tmp_path, often):
-    write_folder(tmp_path / "rows", n_files=3)
-    settings = {"weights_to": tmp_path / "w", "cache": tmp_path / "cache"}
-    begin(tmp_path / "rows", tmp_path / "run", **settings)
+        stream(tmp_path / "rows", part=stop, **settings)
     assert everything_in(tmp_path / "cache") == []
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["cache", "rows", "run"]
-    fitted = stream(tmp_path / "rows", checkpoint=tmp_path / "run", **settings)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["cache", "rows"]
+    fitted = stream(tmp_path / "rows", **settings)
     assert_identical(fitted, stream(tmp_path / "rows"))
     assert len(everything_in(tmp_path / "w")) == 3
 
 
-def test_a_checkpoint_of_another_run_is_refused_with_what_differs(tmp_path, often, monkeypatch):
-    write_folder(tmp_path / "rows", n_files=3)
-    run = tmp_path / "run"
-    begin(tmp_path / "rows", run)
-    other = random_network("tree", 12, random_state=4)
-    with pytest.raises(CheckpointError, match="What differs: network"):
-        RobustEstimator(other, random_state=0, checkpoint=run).fit(tmp_path / "rows")
-    with pytest.raises(CheckpointError, match="What differs: settings"):
-        stream(tmp_path / "rows", checkpoint=run, random_state=1)
-    with pytest.raises(CheckpointError, match="What differs: settings"):
-        stream(tmp_path / "rows", checkpoint=run, on_missing="drop")
-    with monkeypatch.context() as patch:
-        patch.setattr("robustbn._learn.places.__version__", "0.0.0")
-        with pytest.raises(CheckpointError, match=r"What differs: version .*has '0\.0\.0'"):
-            stream(tmp_path / "rows", checkpoint=run)
-    os.utime(tmp_path / "rows/part-001.parquet")
-    with pytest.raises(CheckpointError, match="What differs: data"):
-        stream(tmp_path / "rows", checkpoint=run)
+@pytest.mark.parametrize("when", [("counting rows", 3), ("judging rows", 3)])
+def test_a_run_that_was_killed_leaves_no_weights_and_the_next_gives_the_same(
+    when, tmp_path, no_memory
+):
+    write_folder(tmp_path / "rows", n_files=5)
+    settings = {"weights_to": str(tmp_path / "w")}
+    killed = run_child(tmp_path, settings, when)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "w").exists()
+    again = stream(tmp_path / "rows", **settings)
+    assert_identical(again, stream(tmp_path / "rows"))
+    written = ds.dataset(tmp_path / "w").to_table()
+    np.testing.assert_array_equal(written["weight"], again.row_weights_)
+    assert len(everything_in(tmp_path / "w")) == 5
+    assert not list(tmp_path.glob(".*"))
 
 
-def test_a_checkpoint_of_other_batches_is_refused(tmp_path, often):
-    table = as_table(CODES)
-    begin_on = lambda: iter(table.to_batches(1000))  # noqa: E731
-
-    def stop(what, done, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stream(begin_on, checkpoint=tmp_path / "run", part=stop)
-    with pytest.raises(CheckpointError, match="What differs: data"):
-        stream(lambda: iter(table.slice(5).to_batches(1000)), checkpoint=tmp_path / "run")
-    assert stream(begin_on, checkpoint=tmp_path / "run").reading_.n_rows == N_ROWS
-
-
-@pytest.mark.parametrize(
-    "stage", ["run.json", "survey-000003.npz", "verdict.json", "judged-000001.npz"]
-)
-@pytest.mark.parametrize("how", ["cut", "flipped"])
-def test_a_damaged_checkpoint_is_refused(stage, how, tmp_path, often):
-    write_folder(tmp_path / "rows", n_files=3)
-    begin(tmp_path / "rows", tmp_path / "run")
-    file = tmp_path / "run" / stage
-    data = bytearray(file.read_bytes())
-    middle = len(data) // 2
-    if how == "cut":
-        file.write_bytes(data[:middle])
-    else:
-        data[middle] ^= 1
-        file.write_bytes(data)
-    with pytest.raises(CheckpointError, match=f"{stage} is damaged|belongs to another run"):
-        stream(tmp_path / "rows", checkpoint=tmp_path / "run")
-
-
-def test_a_folder_with_other_files_is_no_checkpoint(tmp_path):
-    write_folder(tmp_path / "rows", n_files=3)
-    with pytest.raises(CheckpointError, match="no checkpoint, such as part-00"):
-        stream(tmp_path / "rows", checkpoint=tmp_path / "rows")
-
-
-@pytest.mark.parametrize("place", ["weights_to", "cache", "checkpoint"])
+@pytest.mark.parametrize("place", ["weights_to", "cache"])
 def test_a_full_disk_is_told_and_leaves_nothing_behind(place, tmp_path):
     write_folder(tmp_path / "rows", n_files=2)
     ended = run_child(tmp_path, {place: str(tmp_path / "full")}, "full")
@@ -992,7 +858,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(place, tmp_path):
     last = ended.stderr.strip().splitlines()[-1]
     assert re.search("full.* cannot be written: .*File too large", last), ended.stderr
     left = everything_in(tmp_path / "full") if (tmp_path / "full").exists() else []
-    assert left == ([] if place != "checkpoint" else ["run.json"])
+    assert left == []
     assert not list(tmp_path.glob(".*"))
 
 
@@ -1030,7 +896,7 @@ def test_a_cache_that_changed_on_disk_is_refused(how, tmp_path, monkeypatch):
                 (byte,) = os.pread(made[0].fileno(), 1, size // 2)
                 os.pwrite(made[0].fileno(), bytes([byte ^ 1]), size // 2)
 
-    with pytest.raises(CheckpointError, match=r"The cache .*cache has changed on disk"):
+    with pytest.raises(CacheError, match=r"The cache .*cache has changed on disk"):
         stream(tmp_path / "rows", cache=tmp_path / "cache", part=spoil)
     assert everything_in(tmp_path / "cache") == []
 
@@ -1065,29 +931,6 @@ def test_two_runs_may_have_caches_in_one_folder(tmp_path, held):
     outer = stream(tmp_path / "rows", cache=tmp_path / "cache", part=fit_another)
     assert_same(outer, held)
     assert_identical(outer, inner[0])
-
-
-# --- verification ---------------------------------------------------------------------------------
-
-
-def test_verification_finds_bad_rows_that_the_sample_missed(tmp_path, monkeypatch, no_memory):
-    tune(monkeypatch, sample_surveyed=300)
-    dirty = corrupt(TRUTH, NETWORK, "product", eps=0.15, random_state=3)[0]
-    write_folder(tmp_path / "rows", dirty)
-    hasty = {"sample_rows": 300, "misfit": "none"}
-    unverified = stream(tmp_path / "rows", **hasty)
-    verified = stream(tmp_path / "rows", verify=True, **hasty)
-    assert any(done.action == "looked at all rows" for done in verified.history_)
-
-    def error(fitted):
-        counted = robustbn.MaximumLikelihoodEstimator(NETWORK).fit(TRUTH)
-        return np.abs(fitted.network_.probabilities - counted.network_.probabilities).mean()
-
-    assert error(verified) < 0.7 * error(unverified)
-    held = in_memory(dirty, verify=True, **hasty)
-    np.testing.assert_allclose(  # single precision, summed in another order
-        verified.network_.probabilities, held.network_.probabilities, atol=1e-4
-    )
 
 
 # --- the page -------------------------------------------------------------------------------------

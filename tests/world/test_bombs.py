@@ -24,9 +24,8 @@ import robustbn
 from robustbn import read_network, read_table
 from robustbn._core import downloads
 from robustbn._core.inflation import RATIO_SETTING
-from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._tables.ipc_sizes import count_unpacked_bytes
-from robustbn.exceptions import CheckpointError, DataError
+from robustbn.exceptions import DataError
 from tests.tables import one_node
 
 MOST_MEGABYTES = 300
@@ -229,18 +228,3 @@ def test_columns_of_nothing_and_of_runs_are_read_quickly(tmp_path):
     assert read.codes[:, 0].tolist() == [0, 0, 0, 1, 1]
     feather.write_feather(pa.table({"a": pa.nulls(9)}), tmp_path / "t.arrow")
     assert read_table(tmp_path / "t.arrow", one_node("no", "yes")).reading.n_missing == {"a": 9}
-
-
-@pytest.mark.parametrize("how", ["compressed", "shape"])
-def test_a_checkpoint_that_says_to_hold_much_is_refused(how, tmp_path):
-    checkpoint = Checkpoint(tmp_path, {"network": "n"})
-    if how == "compressed":
-        np.savez_compressed(tmp_path / "draw-000001.npz", a=np.zeros(10**7))
-    else:
-        with zipfile.ZipFile(tmp_path / "draw-000001.npz", "w") as file:
-            head = io.BytesIO()
-            shape = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
-            np.lib.format.write_array_header_1_0(head, shape)
-            file.writestr("a.npy", head.getvalue())
-    with pytest.raises(CheckpointError, match="is damaged"):
-        checkpoint.load("draw")

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import warnings
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import dask
 import dask.bag as db
@@ -25,17 +25,18 @@ from distributed import Client, LocalCluster
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.protocols import TwoSides
 from robustbn._core.tuning import TUNING
 from robustbn._learn.completion import complete
-from robustbn._learn.conductor import fit_robustly, learn, verify
-from robustbn._rows.dask import RowsOnDask, is_on_dask, load_on_dask
+from robustbn._learn.conductor import fit_robustly
 from robustbn._rows.dask import load as loading
+from robustbn._rows.dask import load_on_dask
 from robustbn._rows.dask import partition as dask_partition
+from robustbn._rows.dask.cluster import add, visit
 from robustbn._rows.dask.partition import Reader, _hold
-from robustbn._rows.dask.questions import add, visit
+from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.holes import gather
 from robustbn._rows.memory import RowsInMemory
+from robustbn._rows.place import is_on_dask
 from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError
@@ -194,68 +195,6 @@ def test_weighted_rows_give_the_tables_of_rows_in_memory(cluster):
     np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9)
 
 
-def test_all_rows_are_looked_at_again_when_asked(cluster):
-    config = replace(CONFIG, verify=True)
-    expected = fit(RowsInMemory(NETWORK, CODES), config)
-    assert expected.rounds[-1].action == "looked at all rows"
-    found = fit(load(split(7)), config)
-    assert found.rounds[-1].eigenvalues == pytest.approx(expected.rounds[-1].eigenvalues, rel=1e-5)
-    assert_same(found, expected)
-
-
-def test_bad_rows_that_were_not_drawn_are_found_on_the_cluster(cluster):
-    good = RowsInMemory(NETWORK, robustbn.sample(NETWORK, 5000, random_state=9))
-    config = replace(CONFIG, polish=False)
-    survey = good.survey(None, 5000, 0)
-    verdict = learn(NETWORK, survey, None, config, lambda done: None)
-    assert not verdict.model.filters
-    rows = {"here": RowsInMemory(NETWORK, CODES), "there": load(split(7))}
-    judged = {}
-    for where, data in rows.items():
-        told: list[str] = []
-        tell = told.append
-        seen = verify(NETWORK, data.all_rows(), survey, verdict, None, config, tell)
-        found = data.judge(seen.model.weigh, None)
-        judged[where] = ([r.action for r in told], found.counts, found.trust)
-    assert judged["there"][0] == judged["here"][0]
-    assert judged["there"][0].count("filtered") > 1
-    assert np.abs(judged["there"][2] - judged["here"][2]).mean() < 1e-3
-    np.testing.assert_allclose(judged["there"][1], judged["here"][1], rtol=0.01, atol=5)
-
-
-def test_every_primitive_gives_what_rows_in_memory_give(cluster):
-    here, there = RowsInMemory(NETWORK, CODES).all_rows(), load(split(7)).all_rows()
-    rng = np.random.default_rng(0)
-    table, weights = rng.standard_normal((NETWORK.n_cells, 3)), rng.random((N_ROWS, 2))
-    offset = rng.standard_normal(3)
-    np.testing.assert_array_equal(there.fingerprints(), here.fingerprints())
-    np.testing.assert_array_equal(there.project(table, offset), here.project(table, offset))
-    np.testing.assert_array_equal(there.score(table, offset), here.score(table, offset))
-    np.testing.assert_allclose(there.count(weights), here.count(weights), rtol=1e-6)
-    np.testing.assert_allclose(
-        there.gram(table, offset, weights[:, 0].copy()),
-        here.gram(table, offset, weights[:, 0].copy()),
-        rtol=1e-4,
-        atol=1e-3,
-    )
-    divided = there.divide(table, offset, weights[:, 0]), here.divide(table, offset, weights[:, 0])
-    for name in ("counts", "masses", "log_sum"):
-        got, expected = (getattr(each, name) for each in divided)
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
-    apart = (rows.divide_apart(table, offset, *weights.T) for rows in (there, here))
-    for got, expected in zip(*map(astuple, apart), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
-    sides = TwoSides(0, 0.3, 0.8)
-    np.testing.assert_array_equal(there.odds(table, offset, 0), here.odds(table, offset, 0))
-    in_two = (rows.divide_in_two(table, offset, sides, weights[:, 0]) for rows in (there, here))
-    for got, expected in zip(*map(astuple, in_two), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
-    parts = list(there.parts(6000))
-    assert [where.start for where, _ in parts[1:]] == [where.stop for where, _ in parts[:-1]]
-    joined = np.concatenate([part.score(table) for _, part in parts])
-    np.testing.assert_array_equal(joined, here.score(table))
-
-
 def test_files_are_read_by_the_workers(cluster, in_memory, tmp_path, monkeypatch):
     for k, start in enumerate(range(0, N_ROWS, 3000)):
         table = pa.Table.from_pandas(FRAME[start : start + 3000], preserve_index=False)
@@ -272,7 +211,7 @@ def test_columns_in_the_names_of_folders_are_read(cluster, tmp_path):
     table = pa.Table.from_pandas(FRAME, preserve_index=False)
     pq.write_to_dataset(table, tmp_path, partition_cols=[NETWORK.nodes[2]])
     counts = load(tmp_path).survey(None, 100, 0).counts
-    np.testing.assert_array_equal(counts, RowsInMemory(NETWORK, CODES).all_rows().count())
+    np.testing.assert_array_equal(counts, RowsInMemory(NETWORK, CODES).rows.count())
 
 
 def test_text_files_are_read_by_the_workers(cluster, tmp_path):
@@ -364,7 +303,7 @@ def kill_at(cluster, *moments):
     """Return a `progress` that kills one worker at each moment, each time another process."""
     waiting, killed = list(moments), []
 
-    def progress(done, total, what):
+    def progress(what, done, total):
         if waiting and (what, done) == waiting[0]:
             waiting.pop(0)
             deadline = time.monotonic() + 20
@@ -436,7 +375,7 @@ def test_partitions_that_the_cluster_has_forgotten_are_made_again(cluster):
 def test_partitions_forgotten_while_they_are_made_are_made_again(cluster, in_memory):
     forgotten = []
 
-    def progress(done, total, what):
+    def progress(what, done, total):
         if (what, done) == ("encoding partitions", 0) and not forgotten:
             client = distributed.default_client()
             forgotten.extend(client.futures)

@@ -150,7 +150,6 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option("--backend", type=click.Choice(["native", "numpy", "stream"]), hidden=True)
 @click.option("--cache", type=click.Path(), help="Folder for packed rows of a table in stretches.")
-@click.option("--checkpoint", type=click.Path(), help="Folder from which an ended run goes on.")
 @click.option(
     "--on-error",
     type=click.Choice(["raise", "skip"]),
@@ -377,9 +376,7 @@ def _make_estimator(job: Job) -> RobustEstimator:
         n_threads=options["jobs"],
         kernels=options["kernels"],
         place=options["place"],
-        streaming=Streaming(
-            on_error=options["on_error"], cache=options["cache"], checkpoint=options["checkpoint"]
-        ),
+        streaming=Streaming(on_error=options["on_error"], cache=options["cache"]),
     )
     if options["backend"] is not None:  # an earlier spelling
         estimator.set_params(backend=options["backend"])

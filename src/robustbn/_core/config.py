@@ -33,7 +33,6 @@ class RobustConfig:
     misfit: str = "allow"
     copies: str = "auto"
     sample_rows: int | None = None
-    verify: bool = False
     seed: int = 0
     n_threads: int | None = None
     kernels: str | None = None
@@ -78,7 +77,6 @@ class Streaming:
     on_error : "raise", or "skip" to leave out a file that cannot be read, which is told in
         `reading_`.
     cache : a folder for packed rows, a few bytes each, so that a large table is parsed once only.
-    checkpoint : a folder from which a run that was ended goes on.
     weights_to : a file or folder to which the trust in each row is written.
 
     Examples
@@ -91,7 +89,6 @@ class Streaming:
 
     on_error: str = "raise"
     cache: str | os.PathLike[str] | None = None
-    checkpoint: str | os.PathLike[str] | None = None
     weights_to: str | os.PathLike[str] | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

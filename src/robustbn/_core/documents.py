@@ -1,4 +1,4 @@
-"""What a fit found as plain values, for model files and checkpoints; and back, checked.
+"""What a fit found as plain values, for model files; and back, checked.
 
 The values are those of the dataclasses themselves, by msgspec: types are checked, doubles are kept
 exactly, nothing of a file can run. Fingerprints of repeated rows are made again from their codes.

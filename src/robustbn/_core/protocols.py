@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
 
-T = TypeVar("T")
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
 
@@ -65,11 +64,6 @@ class Divided:
     masses: Vector
     log_sum: float
 
-    def __add__(self, other: Divided) -> Divided:
-        """Return both sets of rows together."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return Divided(counts, masses, self.log_sum + other.log_sum)
-
 
 @dataclass(frozen=True, eq=False)
 class DividedApart:
@@ -85,11 +79,6 @@ class DividedApart:
     counts: Vector
     masses: Vector
     log_sums: Vector
-
-    def __add__(self, other: DividedApart) -> DividedApart:
-        """Return both sets of rows together."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return DividedApart(counts, masses, self.log_sums + other.log_sums)
 
 
 @dataclass(frozen=True)
@@ -122,11 +111,6 @@ class DividedInTwo:
     masses: Vector
     odds: RowVector
 
-    def __add__(self, other: DividedInTwo) -> DividedInTwo:
-        """Return both sets of rows, one after the other."""
-        counts, masses = self.counts + other.counts, self.masses + other.masses
-        return DividedInTwo(counts, masses, np.concatenate([self.odds, other.odds]))
-
 
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
 
@@ -135,6 +119,18 @@ class Rows(Protocol):
     """Encoded rows. Row n touches one cell a node; `cells(n)` below is that set.
 
     A node touches none where its value, or a parent's, is missing.
+
+    Looking at all rows costs far more than what is done with them. So whatever is asked again and
+    again is a pass of its own, which holds nothing of shape (N, r); that is the reason of each:
+
+    - `parts` bounds memory; `unpack` gives codes back to whoever holds packed rows only;
+      `fingerprints` tell which rows are copies.
+    - `count` gives tables. `project` and `score` give numbers a row, `gram` sums of them: products
+      with a covariance that is never built.
+    - `divide` is a step that fits components to rows; `divide_apart` is the same of many starts
+      that do not know of each other, in one pass.
+    - `odds` is the verdict on rows; `divide_in_two` is a step by that verdict once it is
+      calibrated, which softmax over all columns does not give.
     """
 
     @property
@@ -240,14 +236,6 @@ class Copied:
     rows: NDArray[np.int64]
 
 
-@runtime_checkable
-class CopyFinding(Protocol):
-    """Kernels that can also find copies. For others the fingerprints are sorted."""
-
-    def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
-        """Return the fingerprints that occur at least so often."""
-
-
 @dataclass(frozen=True, eq=False)
 class Survey:
     """What one pass over a table gives: counts of every row, and some rows drawn at random.
@@ -310,12 +298,6 @@ class Data(Protocol):
         gathers : whether what rows with missing values ask is gathered.
         """
 
-    def remember(self, stage: str, make: Callable[[], T]) -> T:
-        """Return what `make` gives, or gave before an earlier run ended at a later stage."""
-
-    def all_rows(self) -> Rows:
-        """Return all rows as one, to be passed over again and again."""
-
 
 class Vectors(Protocol):
     """N vectors x[n] of length `dim`, known only through products. What an oracle works on."""
@@ -371,3 +353,6 @@ class Kernels(Protocol):
 
         They have no holes, whatever the layout says.
         """
+
+    def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
+        """Return the fingerprints that occur at least so often."""

@@ -8,20 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, Rows, RowVector, Survey
+from robustbn._core.protocols import Data, RowVector, Survey
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
-from robustbn._core.row_model import NO_REPEATS
 from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.population import settle
-from robustbn._learn.proposals import Sample
 from robustbn._learn.repeats import Copies
 from robustbn._learn.rounds import (
     State,
     begin,
-    begin_as_judged,
     begin_from,
     explain_bad_rows,
     filter_the_rest,
@@ -29,7 +26,6 @@ from robustbn._learn.rounds import (
 )
 from robustbn._learn.status import describe_status, say_repetition
 from robustbn._learn.study import Chosen, Study, Weighed, mean_weight
-from robustbn._rows.draw import drawing
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -58,14 +54,7 @@ def fit_robustly(
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(config.tuning.sample_surveyed, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
-    verdict = data.remember(
-        "verdict", lambda: learn(network, survey, sample_weight, config, tell, known)
-    )
-    if config.verify:
-        first, rows = verdict, data.all_rows()
-        verdict = data.remember(
-            "verified", lambda: verify(network, rows, survey, first, sample_weight, config, tell)
-        )
+    verdict = learn(network, survey, sample_weight, config, tell, known)
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
@@ -242,40 +231,6 @@ def _settle(study: Study, learned: _Learned) -> Verdict:
     return Verdict(
         model=replace(model, repeats=study.scale_to_all(learned.weighed.repeats)),
         kind_counts=by_component[:, 1:][:, model.is_bad] * (study.unit * study.scale),
-        rounds=state.rounds,
-        top=state.spectrum.top,
-        threshold=state.threshold,
-        stopped=state.stopped,
-    )
-
-
-def verify(
-    network: BayesianNetwork,
-    rows: Rows,
-    survey: Survey,
-    verdict: Verdict,
-    sample_weight: RowVector | None,
-    config: RobustConfig,
-    tell: Tell,
-) -> Verdict:
-    """Look at all rows as they are judged, and filter on when they do not look clean.
-
-    A network that does not describe the trusted rows says nothing of what they should look like.
-    """
-    if verdict.misfit is not None and not verdict.misfit.is_exact:
-        return verdict
-    model, base, n_given = verdict.model, verdict.model.repeats.weigh(rows), float(rows.n_rows)
-    if sample_weight is not None:  # in the unit in which the verdict was learned
-        base = base * (sample_weight / mean_weight(sample_weight))
-    if verdict.repetition is not None and verdict.repetition.effect > 1:
-        base, n_given = base / verdict.repetition.effect, n_given / verdict.repetition.effect
-    draw = drawing(network, config.kernels, config.n_threads, config.seed, like=survey)
-    sample = Sample(rows, base, n_given, draw, config.ceiling, config.tuning, tell)
-    state = begin_as_judged(sample, replace(model, repeats=NO_REPEATS), verdict.rounds)
-    state = filter_the_rest(sample, state)
-    return replace(
-        verdict,
-        model=replace(state.model, repeats=model.repeats),
         rounds=state.rounds,
         top=state.spectrum.top,
         threshold=state.threshold,

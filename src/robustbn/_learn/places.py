@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core import __version__
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.documents import build, describe
 from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import Rows, RowVector, Survey, Vector
-from robustbn._core.result import RobustFit, Round, Verdict
+from robustbn._core.result import RobustFit, Round
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit, count_recorded
 from robustbn._learn.known import Known, forgive_kinds, override_known, trust_kinds
 from robustbn._learn.origins import choose_runs
-from robustbn._networks.json import to_text
 from robustbn._rows.memory import (
     RowsInMemory,
     find_holed,
-    fingerprint_codes,
     gather_holes,
     load_rows,
 )
 from robustbn._rows.stream.aside import AsidePass, read_some
 from robustbn._rows.stream.cache import CodeCache
-from robustbn._rows.stream.checkpoint import Checkpoint
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.find import find_parts
-from robustbn._rows.stream.lock import holding
-from robustbn._rows.stream.parts import CodeStream, open_stream
-from robustbn._rows.stream.weights import WeightFiles, identify, lock_of, refuse_among_rows
+from robustbn._rows.stream.parts import open_stream
+from robustbn._rows.stream.weights import writing_weights
 from robustbn._tables.coded import Reading, Table, as_weights
 from robustbn._tables.context import Aside
-from robustbn._tables.encode import Tally
-from robustbn.exceptions import CheckpointError, DataError, ModelFileError
+from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
@@ -96,7 +86,7 @@ def fit_in_memory(
     holed = table.holed
     data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, holed)
     if fit_rows is not None:
-        fit = fit_rows(data.all_rows(), config, watch.round)
+        fit = fit_rows(data.rows, config, watch.round)
         if complete is not None and holed:
             trust = fit.weights
             holes = gather_holes(network, table.codes, trust, config.kernels, config.n_threads)
@@ -114,7 +104,7 @@ def fit_in_memory(
         fit, _ = fit_robustly(
             network, some, weights[has_weight], config, watch.round, known, complete
         )
-        trusted = fit.model.weigh(data.all_rows())
+        trusted = fit.model.weigh(data.rows)
         if sides is not None:
             trusted = override_known(sides, trusted)
         fit = replace(fit, weights=trusted)
@@ -196,77 +186,36 @@ def fit_stream(
     streaming: Streaming,
     watch: Watch,
     complete: Complete | None = None,
-    *,
-    is_seeded: bool,
 ) -> Fitted:
     """Fit robustly to rows that are read in stretches: the same answer as in memory.
 
     Two passes over the files, one with a cache, and one over the columns beside the network's;
     memory O(sample).
-
-    Parameters
-    ----------
-    is_seeded : whether the seed was given; otherwise a checkpoint goes on with its own.
     """
     stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
-    with _holding(streaming, table):
-        data, config = _prepare(stream, config, streaming, watch, is_seeded)
-        return _fit_prepared(data, table, config, watch, complete)
-
-
-@contextmanager
-def _holding(streaming: Streaming, table: Any) -> Iterator[None]:
-    """Hold what a run writes, for itself alone."""
-    weights_to, checkpoint = streaming.weights_to, streaming.checkpoint
-    with ExitStack() as held:
-        if weights_to is not None:
-            refuse_among_rows(weights_to, table)
-            held.enter_context(holding(lock_of(weights_to), os.fspath(weights_to)))
-        if checkpoint is not None:
-            file = Path(checkpoint) / ".checkpoint.lock"
-            held.enter_context(holding(file, f"The checkpoint {os.fspath(checkpoint)}"))
-        yield
-
-
-def _fit_prepared(
-    data: RowsInStream,
-    table: Any,
-    config: RobustConfig,
-    watch: Watch,
-    complete: Complete | None,
-) -> Fitted:
-    """Fit to a stream that holds whatever it is to keep."""
-    stream, files = data.stream, data.weight_files
-    network, plan = stream.network, stream.aside
-    if plan.names:
-        data.weight_files = None  # they are written with the names
-    try:
+    with (
+        writing_weights(streaming.weights_to, table, list(stream.files)) as files,
+        closing(CodeCache(config.kernels, streaming.cache)) as cache,
+    ):
+        data = RowsInStream(
+            stream,
+            cache,
+            on_error=streaming.on_error,
+            kernels=config.kernels,
+            n_threads=config.n_threads,
+            weight_files=None if stream.aside.names else files,  # they are written with the names
+            progress=watch.part,
+        )
         fit, survey = fit_robustly(network, data, None, config, watch.round, None, complete)
         judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
         shown = np.union1d(judged.numbers, judged.drawn)
-        aside = _look_aside(AsidePass(data, plan, fit.weights, fit.model.weigh, shown, files))
+        weigh = fit.model.weigh
+        aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
         if files:
-            if data.checkpoint:  # if this is the last that the run does, another knows them by it
-                data.checkpoint.note(weights=files.identity)
             files.finish()
-    finally:
-        if files:
-            files.discard()
-        data.cache.clear()
-    if data.checkpoint:
-        data.checkpoint.clear()
-    found = Reading(
-        n_read=data.surveyed.n_read,
-        n_rows=survey.n_rows,
-        n_missing=dict(data.surveyed.missing),
-        n_unknown=dict(data.surveyed.unknown),
-        ignored=stream.ignored,
-        kind=stream.kind,
-        where=os.fspath(table) if isinstance(table, str | os.PathLike) else _name(stream),
-        config=stream.config,
-        skipped=dict(stream.skipped),
-        n_incomplete=data.surveyed.incomplete,
-    )
+    found = data.reading
+    if isinstance(table, str | os.PathLike):
+        found = replace(found, where=os.fspath(table))
     return Fitted(fit, found, judged, aside)
 
 
@@ -315,7 +264,7 @@ def fit_on_dask(
         reading,
         kernels=config.kernels,
         n_threads=config.n_threads,
-        progress=lambda done, total, what: watch.part(what, done, total),
+        progress=watch.part,
     )
     weights = as_weights(sample_weight, data)
     if weights is not None and not weights.all():
@@ -343,102 +292,3 @@ def fit_on_dask(
     is_anywhere = fit.weights is None or bool((fit.weights < DOUBT).any())
     aside = read_aside(data, fit.model.weigh, shown, choose_runs, is_anywhere=is_anywhere)
     return Fitted(fit, data.reading, judged, aside)
-
-
-# --- streams --------------------------------------------------------------------------------------
-
-
-def _prepare(
-    stream: CodeStream,
-    config: RobustConfig,
-    streaming: Streaming,
-    watch: Watch,
-    is_seeded: bool,
-) -> tuple[RowsInStream, RobustConfig]:
-    """Return the rows of a stream with whatever they are to keep, and settings with the seed."""
-    network, weight_files, checkpoint = stream.network, None, None
-    if streaming.checkpoint is not None:
-        named = replace(config, n_threads=None, seed=config.seed if is_seeded else -1)
-        checkpoint = Checkpoint(streaming.checkpoint, _identity(stream, named))
-        if not is_seeded:
-            config = replace(config, seed=_kept_seed(checkpoint, config.seed))
-    if streaming.weights_to is not None:
-        weight_files = _begin_weights(stream, Path(streaming.weights_to), checkpoint)
-
-    def unpack(document: dict[str, Any]) -> Any:
-        try:
-            prints = fingerprint_codes(network, kernels)
-            return build(Verdict, document, "verdict", network.layout, prints)
-        except ModelFileError as error:
-            raise CheckpointError(f"{streaming.checkpoint} is damaged: {error}") from None
-
-    kernels = config.kernels
-    data = RowsInStream(
-        stream,
-        CodeCache(kernels, streaming.cache),
-        on_error=streaming.on_error,
-        kernels=kernels,
-        n_threads=config.n_threads,
-        weight_files=weight_files,
-        checkpoint=checkpoint,
-        pack=describe,
-        unpack=unpack,
-        progress=watch.part,
-    )
-    return data, config
-
-
-def _begin_weights(
-    stream: CodeStream, path: Path, checkpoint: Checkpoint | None
-) -> WeightFiles | None:
-    """Return where weights are written; None if a run that was ended then has put them in place."""
-    run = None
-    if checkpoint is not None:
-        found = identify(path)
-        if found and found == checkpoint.label.get("weights"):
-            return None
-        run = checkpoint.label.get("run")
-        if run is None:
-            run = uuid.uuid4().hex[:8]
-            checkpoint.note(run=run)
-    return WeightFiles(path, list(stream.files), run)
-
-
-def _kept_seed(checkpoint: Checkpoint, seed: int) -> int:
-    """Return the seed that a checkpoint goes on with, or keep this one there."""
-    stored = checkpoint.load_document("seed")
-    if stored is None:
-        checkpoint.save_document("seed", {"seed": seed})
-        return seed
-    return int(stored["seed"])
-
-
-def _identity(stream: CodeStream, config: RobustConfig) -> dict[str, str]:
-    """Return what a run is of: a checkpoint of another is refused."""
-    states = [
-        f"{part.name} {part.first_row} {_state(stream, k)}" for k, part in enumerate(stream.parts)
-    ]
-    return {
-        "version": __version__,
-        "network": _digest(to_text(stream.network.with_cpts(None))),
-        "data": _digest("\n".join(states)),
-        "settings": _digest(f"{config} {stream.config}"),
-    }
-
-
-def _state(stream: CodeStream, part: int) -> str:
-    """Return what tells a part from another: the stamp of its file, or its first rows."""
-    if stream.parts[part].stamp:
-        return stream.parts[part].stamp
-    with closing(stream.read(part, Tally())) as blocks:
-        first = next(blocks, None)
-    return "" if first is None else hashlib.sha256(first.codes.tobytes()).hexdigest()
-
-
-def _name(stream: CodeStream) -> str:
-    files = list(stream.files)
-    return files[0] if len(files) == 1 else f"The dataset of {len(files)} files"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

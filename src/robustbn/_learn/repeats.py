@@ -17,7 +17,7 @@ from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import Repeats, RowModel, locate_prints
 from robustbn._core.trust import is_even
 from robustbn._core.tuning import Tuning
-from robustbn._rows.copied import find_copied
+from robustbn._rows.kernels import load_kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ def find_copies(
     most : copies of a row that speak against none; it has to appear more often.
     kernels : that look for fingerprints which occur several times.
     """
-    found = find_copied(prints, max(tuning.copies_seen, most + 1), kernels)
+    least = max(tuning.copies_seen, most + 1)
+    found = load_kernels(kernels).find_copied(prints, least)
     first, seen, one_each = found.first, found.seen, take_rows(codes, found.first)
     weight = seen.astype(np.float64)
     if not is_even(weights):

@@ -101,12 +101,6 @@ def begin_from(sample: Sample, model: RowModel, rounds: tuple[Round, ...]) -> St
     return _look_explained(sample, explained, "looked again", rounds, started_at)
 
 
-def begin_as_judged(sample: Sample, model: RowModel, rounds: tuple[Round, ...]) -> State:
-    """Look at rows as another set of rows taught to judge them: the model stays as it is."""
-    weights, started_at = sample.base * model.weigh(sample.rows), time.perf_counter()
-    return _look(sample, model, math.nan, weights, "looked at all rows", rounds, started_at)
-
-
 def _look_explained(
     sample: Sample,
     explained: Explained,

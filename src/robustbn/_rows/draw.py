@@ -22,7 +22,6 @@ def sample(
     *,
     n_threads: int | None = None,
     kernels: str | None = None,
-    backend: str | None = None,
 ) -> Codes:
     """Draw `n` rows; integer codes of shape (n, d), columns in the order of `network.nodes`.
 
@@ -31,7 +30,7 @@ def sample(
     Parameters
     ----------
     random_state : seed, `numpy.random.Generator`, or None for fresh randomness.
-    n_threads, kernels : as in the estimators; `backend` is an earlier spelling of `kernels`.
+    n_threads, kernels : as in the estimators.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def sample(
         raise SettingError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     rng = np.random.default_rng(random_state)
     key, order = int(rng.integers(2**63)), _order(network)
-    return load_kernels(kernels or backend).sample(
+    return load_kernels(kernels).sample(
         network.layout, order, network.probabilities, int(n), key, n_threads
     )
 

@@ -1,11 +1,10 @@
-"""A table as rows that can be passed over: in memory, or in stretches from a stream."""
+"""A table in memory as rows that can be passed over."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +18,6 @@ from robustbn._rows.kernels import load_kernels
 from robustbn._tables.encode import as_codes
 from robustbn.exceptions import CodeRangeError
 from robustbn.network import BayesianNetwork
-
-T = TypeVar("T")
 
 
 def load_rows(
@@ -100,15 +97,16 @@ class RowsInMemory:
     holed: tuple[int, ...] = ()
 
     @cached_property
-    def _rows(self) -> Rows:
+    def rows(self) -> Rows:
+        """All rows, encoded."""
         return self._load(self.codes)
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
         n = len(self.codes)
-        counts = self._rows.count(weights)
+        counts = self.rows.count(weights)
         if n <= n_most:
-            return Survey(n, counts, self.codes, np.arange(n), self._rows)
+            return Survey(n, counts, self.codes, np.arange(n), self.rows)
         chosen = draw_evenly(n, n_most, seed)
         codes = take_rows(self.codes, chosen)
         return Survey(n, counts, codes, chosen, self._load(codes))
@@ -124,21 +122,13 @@ class RowsInMemory:
 
         One pass; none where all rows are trusted, since `survey` has counted them.
         """
-        trust = weigh(self._rows)
+        trust = weigh(self.rows)
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:
             holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
         total = sum_weights(judged)
-        return Judged(self._rows.count(judged), total, trust, holes)
-
-    def remember(self, stage: str, make: Callable[[], T]) -> T:
-        """Return what is made: nothing is worth remembering of rows in memory."""
-        return make()
-
-    def all_rows(self) -> Rows:
-        """Return all rows."""
-        return self._rows
+        return Judged(self.rows.count(judged), total, trust, holes)
 
     def _load(self, codes: Codes) -> Rows:
         return load_rows(self.network, codes, self.kernels, self.n_threads, holed=self.holed)

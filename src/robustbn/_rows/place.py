@@ -22,13 +22,18 @@ def find_place(
     """Return one of `PLACES`: the one that is wanted, or where the table belongs by its size."""
     if wanted not in (None, *PLACES):
         raise SettingError(f"Unknown place {wanted!r}; choose one of {', '.join(PLACES)}.")
-    if wanted == "dask" or type(table).__module__.partition(".")[0] in ("dask", "dask_expr"):
+    if wanted == "dask" or is_on_dask(table):
         return "dask"
     if wanted == "stream" or streaming != Streaming():
         return "stream"
     if wanted == "memory" or network is None or not _is_elsewhere(table):
         return "memory"
     return "stream" if is_large(table, network) else "memory"
+
+
+def is_on_dask(table: Any) -> bool:
+    """Whether a table is a Dask collection; imports nothing."""
+    return type(table).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def _is_elsewhere(table: Any) -> bool:

@@ -47,7 +47,7 @@ from robustbn.exceptions import (
 from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
-PATH_SETTINGS = ("streaming__cache", "streaming__checkpoint", "streaming__weights_to")  # in no file
+PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
 
 
 class TableEstimator(Settings):
@@ -130,7 +130,7 @@ class TableEstimator(Settings):
         """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
 
         Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
-        with those rows, and `weights(X)` gives it again. Nor are paths (`cache`, `checkpoint`,
+        with those rows, and `weights(X)` gives it again. Nor are paths (`cache`,
         `weights_to`): they belong to the run, and who sends you a model must not choose them.
         """
         from robustbn.estimator.model_file import write_model

@@ -80,11 +80,9 @@ def fit(
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
     missing_is_evidence: bool = False,
     sample_rows: int | None = None,
-    verify: bool = False,
     streaming: Streaming | None = None,
     on_error: str = "raise",
     cache: str | PathLike[str] | None = None,
-    checkpoint: str | PathLike[str] | None = None,
     weights_to: str | PathLike[str] | None = None,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -124,14 +122,14 @@ def fit(
         `RobustEstimator.fit`.
     method, schedule, polish, misfit, copies : how rows are judged, as in `RobustEstimator`.
     prior, pseudo_count, equivalent_sample_size : what is added to counts, as there.
-    missing_is_evidence, sample_rows, verify : as there.
+    missing_is_evidence, sample_rows : as there.
     random_state, n_threads, kernels, place, verbose : as there.
     on_unknown, on_missing, bins : how values become states, as in `read_table`.
     rename, labels, ignore_case, codes, others, periods : as there.
     sep, encoding, connection, format, sheet : of the table, as there.
     context, id, keep : columns that are no nodes, as there.
     streaming : a `Streaming`, for a table that is read in stretches.
-    on_error, cache, checkpoint, weights_to : its fields, by their own names.
+    on_error, cache, weights_to : its fields, by their own names.
     states, dates, most_states, most_numbers : for an edge list, the states of single nodes or of
         all, what comes first in dates, and how many labels and numbers stay, as in `states_from`.
 

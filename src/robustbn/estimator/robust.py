@@ -82,8 +82,6 @@ class RobustEstimator(ShownEstimator):
         named "... is missing", for every column that misses values.
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
         network, at least 50,000. The verdict is applied to all rows.
-    verify : whether all rows are looked at once more as they are judged, and filtered on if they
-        do not look clean; a few more passes.
     streaming : a `Streaming` with what a table that is read in stretches keeps and writes; giving
         one makes it so. Its fields may be given by their own names too: `cache=...`.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
@@ -128,7 +126,6 @@ class RobustEstimator(ShownEstimator):
         "backend": "kernels",  # or place: see `_set`
         "on_error": "streaming__on_error",
         "cache": "streaming__cache",
-        "checkpoint": "streaming__checkpoint",
         "weights_to": "streaming__weights_to",
     }
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
@@ -152,7 +149,6 @@ class RobustEstimator(ShownEstimator):
         bins: Any = None,
         missing_is_evidence: bool = False,
         sample_rows: int | None = None,
-        verify: bool = False,
         streaming: Streaming | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
@@ -175,7 +171,6 @@ class RobustEstimator(ShownEstimator):
         self.bins = bins
         self.missing_is_evidence = missing_is_evidence
         self.sample_rows = sample_rows
-        self.verify = verify
         self.streaming = streaming
         self.random_state = random_state
         self.n_threads = n_threads
@@ -273,7 +268,6 @@ class RobustEstimator(ShownEstimator):
             misfit=self.misfit,
             copies=self.copies,
             sample_rows=self.sample_rows,
-            verify=self.verify,
             seed=_seed(self.random_state),
             n_threads=self.n_threads,
             kernels=self.kernels,
@@ -323,10 +317,8 @@ class RobustEstimator(ShownEstimator):
             return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
         if sample_weight is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
-        streaming, is_seeded = self.streaming or Streaming(), self.random_state is not None
-        return fit_stream(
-            network, X, config, reading, streaming, watch, complete, is_seeded=is_seeded
-        )
+        streaming = self.streaming or Streaming()
+        return fit_stream(network, X, config, reading, streaming, watch, complete)
 
     def _completing(self, network: BayesianNetwork, reading: TableConfig) -> Complete | None:
         """Return how tables are learned from rows that miss values, if what is missing counts."""

@@ -25,7 +25,7 @@ def test_the_seed_decides_the_rows(alarm):
     one = sample(alarm, 1000, random_state=1)
     assert np.array_equal(one, sample(alarm, 1000, random_state=1))
     assert np.array_equal(one, sample(alarm, 1000, random_state=np.random.default_rng(1)))
-    assert np.array_equal(one, sample(alarm, 1000, random_state=1, backend="numpy"))
+    assert np.array_equal(one, sample(alarm, 1000, random_state=1, kernels="numpy"))
     assert not np.array_equal(one, sample(alarm, 1000, random_state=2))
     assert not np.array_equal(sample(alarm, 1000), sample(alarm, 1000))
     assert one.dtype == np.uint8

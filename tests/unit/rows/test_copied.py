@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from robustbn import random_network, sample
 from robustbn._core.layout import take_rows
-from robustbn._core.protocols import CopyFinding
 from robustbn._core.row_model import Repeats
 from robustbn._core.trust import even_weights
 from robustbn._core.tuning import TUNING
 from robustbn._learn.repeats import find_copies
-from robustbn._rows.copied import find_copied, sort_copied
 from robustbn._rows.kernels import has_native, load_kernels
 from robustbn._rows.memory import load_rows
 
@@ -27,7 +25,7 @@ def assert_same(mine, theirs):
 
 
 def test_copied_prints_come_in_order_with_all_their_rows():
-    found = sort_copied(np.array([7, 3, 7, 9, 3, 7, 1], np.uint64), 2)
+    found = load_kernels("numpy").find_copied(np.array([7, 3, 7, 9, 3, 7, 1], np.uint64), 2)
     assert found.prints.tolist() == [3, 7]
     assert found.first.tolist() == [1, 0]
     assert found.seen.tolist() == [2, 3]
@@ -43,7 +41,10 @@ def test_copied_prints_come_in_order_with_all_their_rows():
 )
 def test_the_kernels_find_the_specified_copies(values, n, least, seed):
     prints = np.random.default_rng(seed).choice(np.array(values, np.uint64), n)
-    assert_same(find_copied(prints, least, "native"), sort_copied(prints, least))
+    assert_same(
+        load_kernels("native").find_copied(prints, least),
+        load_kernels("numpy").find_copied(prints, least),
+    )
 
 
 @needs_native
@@ -54,13 +55,10 @@ def test_many_rows_and_many_copies_are_told_apart_however_alike_their_bits(least
     alike = rng.integers(0, 2**30, 5000, np.uint64) << np.uint64(30)  # the same low bits
     low = rng.integers(0, 3000, 5000).astype(np.uint64)  # the same high bits
     prints = rng.permutation(np.concatenate([many, alike, alike[:100], alike[:100], low]))
-    assert_same(find_copied(prints, least, "native"), sort_copied(prints, least))
-
-
-def test_kernels_that_cannot_find_copies_have_them_sorted():
-    prints = np.array([5, 5, 2], np.uint64)
-    assert not isinstance(load_kernels("numpy"), CopyFinding)
-    assert_same(find_copied(prints, 2, "numpy"), sort_copied(prints, 2))
+    assert_same(
+        load_kernels("native").find_copied(prints, least),
+        load_kernels("numpy").find_copied(prints, least),
+    )
 
 
 @needs_native

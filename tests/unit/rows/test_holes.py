@@ -283,7 +283,7 @@ def test_packed_rows_with_holes_come_back_from_a_cache(name, in_folder, tmp_path
     ((_, again),) = cache.read(0, 1)
     np.testing.assert_array_equal(again.count(), rows.count())
     np.testing.assert_array_equal(again.fingerprints(), rows.fingerprints())
-    cache.clear()
+    cache.close()
 
 
 def test_rows_in_memory_keep_their_holes():
@@ -293,10 +293,10 @@ def test_rows_in_memory_keep_their_holes():
     assert find_holed(network.layout, codes) == (1, 3)
     data = RowsInMemory(network, codes, holed=(1, 3))
     expected = numpy.encode(layout, codes).count()
-    np.testing.assert_array_equal(data.all_rows().count(), expected)
+    np.testing.assert_array_equal(data.rows.count(), expected)
     survey = data.survey(None, 100, 0)
     np.testing.assert_array_equal(survey.counts, expected)
-    assert survey.rows.layout == data.all_rows().layout == layout
+    assert survey.rows.layout == data.rows.layout == layout
     with pytest.raises(CodeRangeError, match=r"column 3 \('X3'\).*0 to 1\.$"):
         load_rows(network, codes)
 

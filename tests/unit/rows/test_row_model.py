@@ -13,12 +13,11 @@ import pytest
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.documents import build, describe
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.result import Round, Verdict
+from robustbn._core.result import Verdict
 from robustbn._core.row_model import NO_REPEATS, Filter, Repeats, RowModel
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import fingerprint_codes, load_rows
 from robustbn._show.reasons import Explainer, touched_cells
-from robustbn.exceptions import ModelFileError
 
 PAIR = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["0", "1"], "b": ["0", "1", "2"]})
 ROWS = np.array(list(product(range(2), range(3))), np.uint8)  # every row there is
@@ -244,21 +243,6 @@ def test_a_model_survives_a_file_and_a_pickle_to_the_last_bit():
         np.testing.assert_array_equal(other.weigh(rows), model.weigh(rows))
         np.testing.assert_array_equal(other.log_weigh(rows), model.log_weigh(rows))
         assert other.is_bad.tolist() == [True, False]
-
-
-def test_a_verdict_survives_a_file_and_damage_is_named():
-    done = Round(0, "looked at the rows", (1.2,), 1.1, 0.0, 0, 0.1, is_accepted=False)
-    verdict = Verdict(one_kind(), np.ones((8, 1)), (done,), 1.2, 1.1, "after 20 filters")
-    document = json.loads(json.dumps(describe(verdict)))
-    again = read(document, PAIR)
-    assert again.rounds == (done,)
-    np.testing.assert_array_equal(again.model.weigh(rows_of()), one_kind().weigh(rows_of()))
-    document["model"]["is_bad"] = [True, False, True]
-    with pytest.raises(ModelFileError, match=r"verdict.model.is_bad is damaged: it has shape"):
-        read(document, PAIR)
-    del document["model"]
-    with pytest.raises(ModelFileError, match="missing required field `model`"):
-        read(document, PAIR)
 
 
 def test_no_repeats_weigh_nothing_down():

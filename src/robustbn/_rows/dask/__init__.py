@@ -8,8 +8,6 @@ so when a worker is lost its share of the pass is done again elsewhere, with the
 """
 
 from robustbn._rows.dask.aside import read_aside
-from robustbn._rows.dask.cluster import DaskProgress
-from robustbn._rows.dask.load import is_on_dask, load_on_dask
-from robustbn._rows.dask.rows import RowsOnDask
+from robustbn._rows.dask.load import load_on_dask
 
-__all__ = ["DaskProgress", "RowsOnDask", "is_on_dask", "load_on_dask", "read_aside"]
+__all__ = ["load_on_dask", "read_aside"]

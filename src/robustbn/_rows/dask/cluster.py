@@ -1,4 +1,4 @@
-"""Partitions on a cluster, and questions to all of them: one task a worker."""
+"""Partitions on a cluster, and questions to all of them: sums over rows, one task a worker."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._rows.dask.questions import Question, Sum, add, hold, visit
+from robustbn._rows.dask.partition import Partition
 from robustbn.exceptions import DataError, MissingDependencyError
 
 T = TypeVar("T")
 FORGETTING_SECONDS = 0.5  # until the scheduler no longer holds what workers have died over
 TRIES = 3  # of a pass whose tasks are lost; Dask itself has tried each on four workers by then
+Sum = tuple[Vector, Vector]  # a sum, and what rounding has taken from it
+Question = Callable[[Partition, Any], tuple[Vector | None, Any]]  # a sum over rows, and the rest
 MakePartition = Callable[..., Any]  # (is_anew: bool): what makes a partition, not run yet
-DaskProgress = Callable[[int, int, str], None]  # done, of how many, what
+Progress = Callable[[str, int, int], None]  # what, done, of how many
 
 
 @dataclass(eq=False)
@@ -50,13 +52,11 @@ class Partitions:
     makers: tuple[MakePartition, ...]
     futures: list[Any]
     sizes: tuple[int, ...]
-    progress: DaskProgress
+    progress: Progress
     sent: _Sent = field(default_factory=_Sent)
 
     @classmethod
-    def make(
-        cls, client: Any, makers: Sequence[MakePartition], progress: DaskProgress
-    ) -> Partitions:
+    def make(cls, client: Any, makers: Sequence[MakePartition], progress: Progress) -> Partitions:
         """Have the workers make partitions, which stay there; their sizes are not known yet."""
         futures = client.compute([make(is_anew=False) for make in makers])
         made = cls(client, tuple(makers), futures, (0,) * len(makers), progress)
@@ -195,11 +195,39 @@ class Partitions:
             n_rows[worker] = n_rows.get(worker, 0) + self.sizes[k]
         return list(groups.items())
 
-    def __getitem__(self, some: slice) -> Partitions:
-        """Return some of them that follow each other."""
-        return Partitions(
-            self.client, self.makers[some], self.futures[some], self.sizes[some], self.progress
-        )
+
+def visit(
+    question: Question, partitions: list[Partition], given: list[Any] | None
+) -> tuple[Sum | None, list[Any]]:
+    """Do one worker's share of a pass: return the sum, and the rest of each partition's answer."""
+    total: Sum | None = None
+    answers = []
+    for k, partition in enumerate(partitions):
+        table, answer = question(partition, None if given is None else given[k])
+        if table is not None:
+            total = add(total, (table, np.zeros_like(table)))
+        answers.append(answer)
+    return total, answers
+
+
+def add(total: Sum | None, more: Sum) -> Sum:
+    """Add with what rounding takes kept beside: the result does not depend on the order.
+
+    For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where
+    `b' = s - a`; errors are summed on their own.
+    """
+    if total is None:
+        return more
+    a, b = total[0], more[0]
+    s = a + b
+    from_b = s - a
+    lost = (a - (s - from_b)) + (b - from_b)
+    return s, total[1] + more[1] + lost
+
+
+def hold(value: T) -> T:
+    """Return what is given: a task for what a worker should have at hand."""
+    return value
 
 
 def _at(worker: str | None) -> dict[str, Any]:
@@ -209,17 +237,17 @@ def _at(worker: str | None) -> dict[str, Any]:
     return {"pure": False, "workers": [worker], "allow_other_workers": True}
 
 
-def as_they_come(tasks: list[Any], what: str, progress: DaskProgress) -> Iterator[tuple[int, Any]]:
+def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tuple[int, Any]]:
     """Yield the number of each task that is done, and the task; on an error, stop the others."""
     distributed = load_distributed()
     place = {task.key: k for k, task in enumerate(tasks)}
-    progress(0, len(tasks), what)
+    progress(what, 0, len(tasks))
     try:
         for n_done, task in enumerate(distributed.as_completed(tasks), 1):
             if task.status in ("error", "cancelled"):
                 task.result()
             yield place[task.key], task
-            progress(n_done, len(tasks), what)
+            progress(what, n_done, len(tasks))
     except distributed.KilledWorker as error:
         error.add_note(
             f"While {what}: several workers died over the same partition. It may be larger than "

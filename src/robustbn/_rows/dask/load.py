@@ -12,23 +12,20 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.config import TableConfig
-from robustbn._rows.dask.cluster import (
-    DaskProgress,
-    MakePartition,
-    Partitions,
-    load_distributed,
-)
+from robustbn._rows.dask.cluster import MakePartition, Partitions, Progress, load_distributed
 from robustbn._rows.dask.partition import (
-    FilePart,
+    FoundInPartition,
     Partition,
     Reader,
     encode_batches,
-    encode_file,
     encode_frame,
+    encode_part,
 )
-from robustbn._rows.dask.questions import describe
 from robustbn._rows.dask.rows import RowsOnDask
-from robustbn._rows.kernels import load_kernels
+from robustbn._rows.kernels import choose_kernels
+from robustbn._rows.place import is_on_dask
+from robustbn._rows.stream.find import find_parts
+from robustbn._rows.stream.parts import Part
 from robustbn._tables.aside import plan_aside
 from robustbn._tables.coded import Reading
 from robustbn._tables.columns import find_columns
@@ -41,11 +38,6 @@ from robustbn.network import BayesianNetwork
 LEAST_ROWS = 2**20  # of a partition that is a part of a file
 
 
-def is_on_dask(table: Any) -> bool:
-    """Whether a table is a Dask collection; imports nothing."""
-    return type(table).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def load_on_dask(
     network: BayesianNetwork,
     table: Any,
@@ -53,7 +45,7 @@ def load_on_dask(
     *,
     kernels: str | None = None,
     n_threads: int | None = None,
-    progress: DaskProgress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> RowsOnDask:
     """Have the workers of a cluster read and encode a table, and return its rows.
 
@@ -69,16 +61,15 @@ def load_on_dask(
     config : how it is read. Intervals need their edges.
     kernels : that the workers use, "native" or "numpy".
     n_threads : of the host; workers use as many as they have.
-    progress : is told (done, of how many, what).
+    progress : is told (what, done, of how many).
     """
     client = _find_client()
     config = follow_network(network, config)
     _require_edges(config)
-    name = load_kernels(kernels).__name__.rpartition(".")[2]  # type: ignore[attr-defined]
-    tell = progress or (lambda done, n, what: None)
+    name = choose_kernels(kernels)
     reader = Reader(network.with_cpts(None), config, name)
     tasks, reading, files = _plan(network, table, reader)
-    partitions = Partitions.make(client, tasks, tell)
+    partitions = Partitions.make(client, tasks, progress)
     described = partitions.ask("describing partitions", describe)[1]
     partitions = replace(partitions, sizes=tuple(n for n, _ in described))
     founds = [found for _, found in described]
@@ -96,6 +87,11 @@ def load_on_dask(
     )
     gone = np.concatenate(dropped)
     return RowsOnDask(network, partitions, reading, gone, name, n_threads, tuple(founds), files)
+
+
+def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInPartition]]:
+    """Return how many rows are left, and what was found."""
+    return None, (len(partition.codes), partition.found)
 
 
 def _find_client() -> Any:
@@ -134,9 +130,9 @@ def _plan(
     kind, where, ignored, files = "python", "The Dask bag", tuple[str, ...](), tuple[str, ...]()
     if isinstance(table, str | os.PathLike):
         root = os.fspath(table)
-        encode, kind, where = encode_file, "file", root
-        parts = _split_files(root)
-        files = tuple(part.file for part in parts)
+        encode, kind, where = encode_part, "file", root
+        parts = _find_files(root, reader.config)
+        files = tuple(part.name for part in parts)
         pieces: list[Any] = [delayed(part, traverse=False) for part in parts]
     elif is_on_dask(table) and hasattr(table, "columns") and hasattr(table, "to_delayed"):
         encode, kind, where = encode_frame, "pandas", "The Dask frame"
@@ -165,10 +161,9 @@ def _plan(
     return tasks, Reading(0, 0, {}, {}, ignored, kind, where, reader.config), files
 
 
-def _split_files(root: str) -> list[FilePart]:
+def _find_files(root: str, config: TableConfig) -> list[Part]:
     """Return the files of a path, in order; those of Parquet in parts, where they are large."""
     from robustbn._core.file_names import url_of
-    from robustbn._tables.files import find_files, unreadable
     from robustbn._tables.here import STANDARD_INPUT
 
     if url_of(root) is not None or root == STANDARD_INPUT:
@@ -176,39 +171,7 @@ def _split_files(root: str) -> list[FilePart]:
             f"{root} would be copied here, where the workers do not see it: give a Dask frame, "
             "such as dask.dataframe.read_parquet(...) reads it."
         )
-    parts = []
-    try:
-        for file in find_files(root):
-            is_plain = not any("=" in folder for folder in file.parts[:-1])
-            if is_plain and file.suffix.lower() in (".parquet", ".pq"):
-                parts += _split_groups(str(file), root)
-            else:
-                parts.append(FilePart(str(file), root))
-    except OSError as error:
-        raise unreadable(root, error) from None
-    return parts
-
-
-def _split_groups(file: str, root: str) -> list[FilePart]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from robustbn._tables.files import unreadable
-
-    try:
-        metadata = pq.read_metadata(file)
-    except pa.ArrowException as error:
-        raise unreadable(file, error) from None
-    parts: list[FilePart] = []
-    groups: list[int] = []
-    n_rows = 0
-    for group in range(metadata.num_row_groups):
-        groups.append(group)
-        n_rows += metadata.row_group(group).num_rows
-        if n_rows >= LEAST_ROWS or group == metadata.num_row_groups - 1:
-            parts.append(FilePart(file, root, tuple(groups)))
-            groups, n_rows = [], 0
-    return parts if len(parts) > 1 else [FilePart(file, root)]
+    return find_parts(root, "raise", config, LEAST_ROWS)[0]
 
 
 def _sum_by_node(network: BayesianNetwork, counts: list[Mapping[str, int]]) -> dict[str, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector
 from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
+from robustbn._rows.stream.parts import Part
 from robustbn._tables.coded import Table
 from robustbn._tables.groups import RawContext
 from robustbn._tables.sources import Source, open_table
@@ -128,20 +129,6 @@ class Partition:
         return self.codes.nbytes + self.found.dropped.nbytes + own + 1000
 
 
-@dataclass(frozen=True)
-class FilePart:
-    """A file, or some groups of rows of a Parquet file; `root` is the path it was found by."""
-
-    file: str
-    root: str
-    groups: tuple[int, ...] | None = None
-
-    def __str__(self) -> str:
-        if self.groups is None:
-            return self.file
-        return f"{self.file}, row groups {self.groups[0]} to {self.groups[-1]}"
-
-
 def _n_threads() -> int:
     """Return how many threads this worker may use; 1 outside of one."""
     from distributed import get_worker
@@ -177,34 +164,14 @@ def encode_batches(batches: Any, number: int, reader: Reader) -> Partition:
     return _hold(tables, number, reader)
 
 
-def encode_file(part: FilePart, number: int, reader: Reader) -> Partition:
+def encode_part(part: Part, number: int, reader: Reader) -> Partition:
     """Encode a file, or a part of one."""
-    source = _open_part(part, f"Partition {number} ({part})", reader.config)
+    source = replace(part.open(), where=f"Partition {number} ({part.name})")
     return _hold([_encode(source, reader)], number, reader)
 
 
 def _encode(source: Source, reader: Reader) -> Table:
     return encode_source(source, reader.network, reader.config, is_part=True)
-
-
-def _open_part(part: FilePart, where: str, config: TableConfig) -> Source:
-    from robustbn._tables.files import naming_file, open_files
-
-    if part.groups is None:
-        files = [Path(part.file)]
-        return open_files(files, part.root, where, sep=config.sep, encoding=config.encoding)
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    from robustbn._tables.arrow import open_dataset
-
-    schema = ds.dataset(part.file, format="parquet").schema
-    texts = [f.name for f in schema if f.type in (pa.string(), pa.large_string())]
-    whole = ds.dataset(part.file, format=ds.ParquetFileFormat(dictionary_columns=texts))
-    piece = next(iter(whole.get_fragments())).subset(row_group_ids=list(part.groups))
-    return naming_file(
-        open_dataset(ds.FileSystemDataset([piece], whole.schema, whole.format), where)
-    )
 
 
 def _is_scalar(value: Any) -> bool:
@@ -216,17 +183,14 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     layout = reader.network.layout.with_holes(c for t in tables for c in t.holed)
     codes = np.concatenate([np.empty((0, layout.n_nodes), np.uint8), *(t.codes for t in tables)])
     dropped, n_read = [np.empty(0, np.int64)], 0
-    missing: dict[str, int] = {}
-    unknown: dict[str, int] = {}
+    missing, unknown = Counter[str](), Counter[str]()
     for table in tables:
         found = table.reading
         if table.kept is not None:
             dropped.append(n_read + np.setdiff1d(np.arange(found.n_read), table.kept))
         n_read += found.n_read
-        for node, n in found.n_missing.items():
-            missing[node] = missing.get(node, 0) + n
-        for node, n in found.n_unknown.items():
-            unknown[node] = unknown.get(node, 0) + n
+        missing.update(found.n_missing)
+        unknown.update(found.n_unknown)
     ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
     incomplete = sum(t.reading.n_incomplete for t in tables)
     pieces = tuple(

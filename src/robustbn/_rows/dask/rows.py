@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -15,137 +15,15 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
-from robustbn._core.protocols import (
-    Divided,
-    DividedApart,
-    DividedInTwo,
-    Judged,
-    Rows,
-    RowVector,
-    Survey,
-    TwoSides,
-    Vector,
-)
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
-from robustbn._rows.dask.partition import FoundInPartition
-from robustbn._rows.dask.questions import (
-    Question,
-    all_codes,
-    count_rows,
-    divide_rows,
-    divide_rows_apart,
-    divide_rows_in_two,
-    expect_rows,
-    find_odds,
-    hash_rows,
-    judge_rows,
-    pick_rows,
-    project_rows,
-    score_rows,
-    sum_rows,
-)
+from robustbn._rows.dask.partition import FoundInPartition, Partition
 from robustbn._rows.memory import draw_evenly, find_holed, load_rows
 from robustbn._tables.coded import Reading
 from robustbn._tables.table import dtype_of_codes
 from robustbn.network import BayesianNetwork
 
-T = TypeVar("T")
 MOST_WEIGHTS_FETCHED = 50_000_000  # of rows; of more, the trust in each is not brought here
-
-
-@dataclass(frozen=True, eq=False)
-class DaskRows:
-    """All rows on a cluster as `Rows`: vectors of length N are on the host. For second looks."""
-
-    layout: Layout
-    partitions: Partitions
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return self.partitions.n_rows
-
-    def parts(self, max_rows: int) -> Iterator[tuple[slice, DaskRows]]:
-        """Yield the rows in parts of whole partitions, at most `max_rows` if those are small."""
-        starts, first = self.partitions.starts, 0
-        while first < len(starts) - 1:
-            fits = int(np.searchsorted(starts, starts[first] + max_rows, side="right")) - 1
-            last = max(first + 1, fits)
-            some = self.partitions[first:last]
-            if some.n_rows:
-                yield slice(int(starts[first]), int(starts[last])), replace(self, partitions=some)
-            first = last
-
-    def count(self, weights: RowVector | None = None) -> Vector:
-        """Return `C[j]`, the weight of the rows that touch cell j. One pass."""
-        return self.partitions.ask("counting rows", count_rows, weights=weights)[0]
-
-    def project(self, table: Vector, offset: Vector | None = None) -> RowVector:
-        """Return `y[n] = sum of table[j] over the cells of row n, minus offset`. One pass."""
-        return self._join("projecting rows", partial(project_rows, table, offset))
-
-    def score(self, table: Vector, offset: Vector | None = None) -> RowVector:
-        """Return `|y[n]|^2`. One pass."""
-        return self._join("scoring rows", partial(score_rows, table, offset))
-
-    def gram(
-        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
-    ) -> Vector:
-        """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`. One pass."""
-        work = partial(sum_rows, table, offset)
-        return self.partitions.ask("summing rows", work, weights=weights)[0]
-
-    def divide(
-        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
-    ) -> Divided:
-        """Divide each row's weight by `softmax(0, y[n])`, and count each part. One pass."""
-        work = partial(divide_rows, table, offset)
-        counts, sums = self.partitions.ask("dividing rows", work, weights=weights)
-        masses = np.sum([each[:-1] for each in sums], axis=0)
-        return Divided(counts, masses, math.fsum(float(each[-1]) for each in sums))
-
-    def divide_apart(
-        self,
-        table: Vector,
-        offset: Vector | None,
-        against: RowVector,
-        weights: RowVector | None = None,
-    ) -> DividedApart:
-        """Divide each row between each column alone and what is against it, and count that."""
-        given = np.ones(self.n_rows, np.float32) if weights is None else weights
-        work = partial(divide_rows_apart, table, offset)
-        both = np.stack([given, against], axis=1)
-        counts, sums = self.partitions.ask("dividing rows", work, weights=both)
-        return DividedApart(counts, *np.sum(sums, axis=0))
-
-    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
-        """Return the log-odds of the second side of columns against the first. One pass."""
-        return self._join("projecting rows", partial(find_odds, table, offset, n_first))
-
-    def divide_in_two(
-        self,
-        table: Vector,
-        offset: Vector | None,
-        sides: TwoSides,
-        weights: RowVector | None = None,
-    ) -> DividedInTwo:
-        """Divide each row between two sides by its odds, and count each column. One pass."""
-        work = partial(divide_rows_in_two, table, offset, sides)
-        counts, parts = self.partitions.ask("dividing rows", work, weights=weights)
-        masses, odds = zip(*parts, strict=True)
-        return DividedInTwo(counts, np.sum(masses, axis=0), np.concatenate(odds))
-
-    def fingerprints(self) -> NDArray[np.uint64]:
-        """Return a 64-bit hash of each row. One pass."""
-        return self._join("comparing rows", hash_rows)
-
-    def unpack(self) -> Codes:
-        """Return the codes of the rows. One pass."""
-        codes: Codes = self._join("fetching rows", all_codes)
-        return codes
-
-    def _join(self, what: str, question: Question) -> NDArray[Any]:
-        return np.concatenate(self.partitions.ask(what, question)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +151,57 @@ class RowsOnDask:
         trust = np.concatenate(trusts) if keeps_trust else None
         return Judged(counts, math.fsum(totals), trust, holes)
 
-    def remember(self, stage: str, make: Callable[[], T]) -> T:
-        """Return what is made."""
-        return make()
 
-    def all_rows(self) -> DaskRows:
-        """Return all rows as one, for second looks."""
-        return DaskRows(self.network.layout, self.partitions)
+# --- what is asked of each partition ------------------------------------------------------------
+
+
+def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, Codes]:
+    """Return the codes of some rows, by their numbers in the partition."""
+    return None, partition.codes[numbers]
+
+
+def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector, None]:
+    """Return the counts."""
+    return partition.rows.count(weights), None
+
+
+def judge_rows(
+    weigh: Callable[[Rows], RowVector],
+    keeps_trust: bool,
+    verdict: str | None,
+    partition: Partition,
+    weights: RowVector | None,
+) -> tuple[Vector, tuple[float, float, RowVector | None]]:
+    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept.
+
+    With the name of a verdict, what rows that miss values ask is gathered, and the weight of the
+    questions that are sampled is returned before the trust.
+    """
+    trust = weigh(partition.rows)
+    judged = trust if weights is None else trust * weights
+    total = float(judged.sum(dtype=np.float64))
+    n_sampled = 0.0
+    if verdict is not None:
+        n_sampled = partition.gather(verdict, lambda: judged).n_sampled
+    return partition.rows.count(judged), (total, n_sampled, trust if keeps_trust else None)
+
+
+def expect_rows(
+    weigh: Callable[[Rows], RowVector],
+    verdict: str,
+    q: Vector,
+    partition: Partition,
+    weights: RowVector | None,
+) -> tuple[Vector, tuple[float, float]]:
+    """Return the expected counts of the families that miss a value, and their variances.
+
+    And the log-likelihood of what they show under the tables q, and the weight that is impossible.
+    """
+
+    def judge() -> RowVector:
+        trust = weigh(partition.rows)
+        return trust if weights is None else trust * weights
+
+    found = partition.gather(verdict, judge).expect(q)
+    errors = np.zeros_like(found.counts) if found.standard_errors is None else found.standard_errors
+    return np.stack([found.counts, errors**2]), (found.log_likelihood, found.n_impossible)

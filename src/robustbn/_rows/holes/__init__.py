@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,8 +11,7 @@ from robustbn._core.holes import Holes
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector
 from robustbn._core.tuning import TUNING, Tuning
-from robustbn._rows.kernels import KERNELS, has_native
-from robustbn.exceptions import SettingError
+from robustbn._rows.kernels import choose_kernels
 
 
 def gather(
@@ -47,12 +45,7 @@ def gather(
     >>> holes.expect(q).counts.round(3)  # 0.45 against 0.1
     array([0.818, 0.182, 0.818, 0.   , 0.182, 0.   ])
     """
-    if engine is None:
-        asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
-        engine = asked or ("native" if has_native() else "numpy")
-    if engine not in KERNELS:
-        raise SettingError(f"Unknown engine {engine!r}; choose one of {', '.join(KERNELS)}.")
-    module = importlib.import_module(f"robustbn._rows.holes.{engine}")
+    module = importlib.import_module(f"robustbn._rows.holes.{choose_kernels(engine)}")
     holes: Holes = module.make_holes(layout, n_threads, seed, tuning)
     holes.add(codes, weights)
     return holes

@@ -19,12 +19,17 @@ KERNELS = ("native", "numpy")
 def load_kernels(name: str | None = None) -> Kernels:
     """Return kernels by name; by default the native ones, or NumPy's where they were not built."""
     _check_machine()
+    module = importlib.import_module(f"robustbn._rows.kernels.{choose_kernels(name)}")
+    return cast("Kernels", module)
+
+
+def choose_kernels(name: str | None) -> str:
+    """Return the name of the kernels that are used where these are asked for, or none are."""
     if name is None:
-        asked = os.environ.get("ROBUSTBN_KERNELS") or os.environ.get("ROBUSTBN_BACKEND")
-        name = asked or _default_name()
+        name = os.environ.get("ROBUSTBN_KERNELS") or _default_name()
     if name not in KERNELS:
         raise SettingError(f"Unknown kernels {name!r}; choose one of {', '.join(KERNELS)}.")
-    return cast("Kernels", importlib.import_module(f"robustbn._rows.kernels.{name}"))
+    return name
 
 
 def has_native() -> bool:

@@ -22,7 +22,7 @@ def divide_in_parts(
 ) -> Divided:
     """Return what `Rows.divide` does: one `project` and one `count` for each part of the rows."""
     n_columns = table.shape[1] + 1
-    total = Divided(np.zeros((rows.layout.n_cells, n_columns)), np.zeros(n_columns), 0.0)
+    counts, masses, log_sum = np.zeros((rows.layout.n_cells, n_columns)), np.zeros(n_columns), 0.0
     for where, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
         y = np.zeros((part.n_rows, n_columns))
         y[:, 1:] = part.project(table, offset)
@@ -31,9 +31,10 @@ def divide_in_parts(
         shares = np.exp(y - largest)
         sums = shares.sum(axis=1, keepdims=True)
         shares *= given[:, None] / sums
-        log_sum = float(given @ (largest + np.log(sums))[:, 0])
-        total += Divided(part.count(shares), shares.sum(axis=0), log_sum)
-    return total
+        log_sum += float(given @ (largest + np.log(sums))[:, 0])
+        counts += part.count(shares)
+        masses += shares.sum(axis=0)
+    return Divided(counts, masses, log_sum)
 
 
 def divide_apart_in_parts(
@@ -45,14 +46,15 @@ def divide_apart_in_parts(
 ) -> DividedApart:
     """Return what `Rows.divide_apart` does: one `project` and one `count` for each part."""
     r = table.shape[1]
-    total = DividedApart(np.zeros((rows.layout.n_cells, r)), np.zeros(r), np.zeros(r))
+    counts, masses, log_sums = np.zeros((rows.layout.n_cells, r)), np.zeros(r), np.zeros(r)
     for where, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
         odds = part.project(table, offset).astype(np.float64) - against[where, None]
         given = np.ones(part.n_rows) if weights is None else weights[where].astype(np.float64)
         shares = given[:, None] * 0.5 * (1 + np.tanh(0.5 * odds))
-        log_sums = given @ (np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))))
-        total += DividedApart(part.count(shares), shares.sum(axis=0), log_sums)
-    return total
+        log_sums += given @ (np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))))
+        counts += part.count(shares)
+        masses += shares.sum(axis=0)
+    return DividedApart(counts, masses, log_sums)
 
 
 def odds_in_parts(rows: Rows, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
@@ -69,8 +71,8 @@ def divide_in_two_in_parts(
 ) -> DividedInTwo:
     """Return what `Rows.divide_in_two` does: one `project` and one `count` for each part."""
     n_columns = table.shape[1] + 1
-    counts = np.zeros((rows.layout.n_cells, n_columns))
-    total = DividedInTwo(counts, np.zeros(n_columns), np.empty(0))
+    counts, masses = np.zeros((rows.layout.n_cells, n_columns)), np.zeros(n_columns)
+    all_odds = [np.empty(0)]
     for where, part in rows.parts(ROWS_DIVIDED_AT_ONCE):
         given = np.ones(part.n_rows) if weights is None else weights[where].astype(np.float64)
         y = _by_side(part, table, offset, sides.n_first)
@@ -84,8 +86,10 @@ def divide_in_two_in_parts(
                 for side, each, sign in ((y[0], first, -1), (y[1], second, 1))
             ]
         )
-        total += DividedInTwo(part.count(shares), shares.sum(axis=0), odds)
-    return total
+        counts += part.count(shares)
+        masses += shares.sum(axis=0)
+        all_odds.append(odds)
+    return DividedInTwo(counts, masses, np.concatenate(all_odds))
 
 
 def _by_side(

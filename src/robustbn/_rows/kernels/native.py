@@ -36,7 +36,7 @@ from robustbn._rows.kernels.division import (
     divide_in_two_in_parts,
     odds_in_parts,
 )
-from robustbn._rows.kernels.thresholds import sampling_thresholds
+from robustbn._rows.kernels.numpy import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
 MOST_DIVIDED = 16  # columns that one pass holds

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
+    Copied,
     Divided,
     DividedApart,
     DividedInTwo,
@@ -24,7 +25,6 @@ from robustbn._rows.kernels.division import (
     divide_in_two_in_parts,
     odds_in_parts,
 )
-from robustbn._rows.kernels.thresholds import sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
 ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
@@ -231,6 +231,31 @@ def sample(
             drawn = (u >> np.uint64(34)).astype(np.int64)
             block[:, i] = _count_reached(thresholds[i], configuration, drawn)
     return codes
+
+
+def find_copied(prints: NDArray[np.uint64], least: int) -> Copied:
+    """Return the fingerprints that occur at least so often, and their rows. O(N log N) time."""
+    order = np.argsort(prints, kind="stable")
+    found, begin, seen = np.unique(prints[order], return_index=True, return_counts=True)
+    is_copied = seen >= least
+    within = np.repeat(is_copied, seen)
+    return Copied(found[is_copied], order[begin[is_copied]], seen[is_copied], order[within])
+
+
+def sampling_thresholds(layout: Layout, probabilities: Vector) -> list[NDArray[np.int32]]:
+    """Return for each node an array of shape (configurations, card - 1).
+
+    A draw `u`, uniform in 0 ... 2^30 - 1, picks the state `sum(u >= thresholds)`: a state of
+    probability 0 is never picked, others to within 2^-30.
+    """
+    start = layout.cell_start
+    thresholds = []
+    for i, card in enumerate(layout.cards):
+        table = probabilities[start[i] : start[i + 1]].reshape(-1, card)
+        cumulative = np.cumsum(table, axis=1)
+        cumulative /= cumulative[:, -1:]
+        thresholds.append(np.rint(cumulative[:, :-1] * 2.0**30).astype(np.int32))
+    return thresholds
 
 
 def _count_reached(

@@ -18,7 +18,7 @@ from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.stream.parts import Span
-from robustbn.exceptions import CheckpointError
+from robustbn.exceptions import CacheError
 
 MOST_BYTES = 3 * 2**28  # held in memory, where no folder is given; and at most this of all memory:
 MEMORY_SHARE = 1 / 16
@@ -97,7 +97,7 @@ class CodeCache:
                 rows = self._kernels.restore(stretch.layout, packed, stretch.n_rows, n_threads)
             yield stretch.span, rows
 
-    def clear(self) -> None:
+    def close(self) -> None:
         """Remove every part."""
         for part in list(self._stretches):
             self.forget(part)
@@ -131,11 +131,11 @@ class CodeCache:
             raise self._has_changed()
         return packed
 
-    def _has_changed(self, why: str = "") -> CheckpointError:
-        return CheckpointError(f"The cache in {self.folder} has changed on disk{why}; run again.")
+    def _has_changed(self, why: str = "") -> CacheError:
+        return CacheError(f"The cache in {self.folder} has changed on disk{why}; run again.")
 
-    def _not_written(self, error: OSError) -> CheckpointError:
-        return CheckpointError(
+    def _not_written(self, error: OSError) -> CacheError:
+        return CacheError(
             f"The cache in {self.folder} cannot be written: {error}. Choose a folder with more "
             "room, or leave the cache out: the table is then read twice."
         )

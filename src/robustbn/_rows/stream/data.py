@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +12,20 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import physical_bytes
 from robustbn._core.cpus import available_cpus
 from robustbn._core.holes import Holes
-from robustbn._core.layout import Codes
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.cache import CodeCache
-from robustbn._rows.stream.checkpoint import Checkpoint
-from robustbn._rows.stream.draw import Drawn, KeyedRows, pick
 from robustbn._rows.stream.parts import Block, CodeStream, Span
-from robustbn._rows.stream.rows import PassingRows
-from robustbn._rows.stream.survey import Surveyed
+from robustbn._rows.stream.survey import EvenDraw, Surveyed
 from robustbn._rows.stream.weights import WeightFiles
+from robustbn._tables.coded import Reading
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError, InsufficientMemoryError
 
-T = TypeVar("T")
 MEMORY_FOR_HOLES = 0.25  # share of all memory that rows with missing values may take
 MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
-SAVE_SECONDS = 10.0  # of work that may be lost, and the part that is at hand
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
 
 Progress = Callable[[str, int, int], None]  # what, parts done, parts
@@ -64,8 +57,6 @@ class RowsInStream:
     kernels, n_threads : how rows are worked on. Most threads are left to those who decode: a
         stretch is so short that handing it to several costs more than it saves.
     weight_files : where the trust in each row is written, if anywhere.
-    checkpoint : where finished stages are kept, if anywhere.
-    pack, unpack : what a checkpoint stores of a stage, and back.
     progress : is told of every part.
 
     Attributes
@@ -79,13 +70,8 @@ class RowsInStream:
     kernels: str | None = None
     n_threads: int | None = None
     weight_files: WeightFiles | None = None
-    checkpoint: Checkpoint | None = None
-    pack: Callable[[Any], dict[str, Any]] | None = None
-    unpack: Callable[[dict[str, Any]], Any] | None = None
     progress: Progress = lambda *_: None
     surveyed: Surveyed = field(init=False)
-    _saved_at: float = field(default=0.0, init=False)
-    _n_saved: int = field(default=0, init=False)  # parts whose survey is stored
 
     # --- Data ---------------------------------------------------------------------------------
 
@@ -93,26 +79,21 @@ class RowsInStream:
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
         if weights is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
-        self._saved_at = time.monotonic()
         while True:
             try:
                 self._survey(n_most, seed)
                 break
             except _SurveyAgain:
-                self.cache.clear()
-                self._n_saved = 0
-                if self.checkpoint:
-                    self.checkpoint.forget("survey")
+                self.cache.close()
         found = self.surveyed
-        n_rows = sum(found.sizes)
-        if not n_rows:
+        if not found.n_rows:
             raise DataError(f"There are no rows (N = 0) in {self._first_names()}.")
-        drawn = found.all_drawn()
+        drawn = found.draw.finish()
         holed = find_holed(self.stream.network.layout, drawn.codes)
         rows = load_rows(
             self.stream.network, drawn.codes, self.kernels, self.n_threads, holed=holed
         )
-        return Survey(n_rows, found.counts, drawn.codes, drawn.numbers, rows)
+        return Survey(found.n_rows, found.counts, drawn.codes, drawn.numbers, rows)
 
     def judge(
         self,
@@ -128,12 +109,10 @@ class RowsInStream:
         counts, total = np.zeros(self.stream.network.n_cells), 0.0
         n_read = self.surveyed.n_read
         trust = np.full(n_read, np.nan, np.float32) if n_read <= MOST_WEIGHTS_HELD else None
-        holes = self._no_holes() if gathers and self.misses_values else None
-        begin, counts, total = self._resume_judging(counts, trust, gathers=holes is not None)
-        offset = saved = sum(self.surveyed.reads[:begin])
-        self._saved_at = time.monotonic()
+        holes = self._no_holes() if gathers and self.reading.n_holes else None
+        offset = 0
         n_parts = len(self.stream.parts)
-        for k, span, rows in self._pass(begin):
+        for k, span, rows in self._pass():
             if span is not None and rows is not None:
                 judged = weigh(rows)
                 counts += rows.count(judged)
@@ -147,24 +126,10 @@ class RowsInStream:
                     self._write_weights(k, span, here)
                 continue
             offset += self.surveyed.reads[k]
-            is_boundary = self._ends_file(k)
-            if self.weight_files and is_boundary:
+            if self.weight_files and self._ends_file(k):
                 self._end_weights(k)
             self.progress("judging rows", k + 1, n_parts)
-            if self.checkpoint and is_boundary and self._is_time(last=k + 1 == n_parts):
-                known = np.empty(0, np.float32) if trust is None else trust[saved:offset]
-                self.checkpoint.add(
-                    "judged", k + 1, done=k + 1, counts=counts, total=total, trust=known
-                )
-                saved = offset
         return Judged(counts, total, trust, holes)
-
-    @property
-    def misses_values(self) -> bool:
-        """Whether a value is missing from a row that is kept."""
-        config, found = self.stream.config, self.surveyed
-        has_unknown = config.on_unknown == "missing" and bool(found.unknown)
-        return config.keeps_holes and (bool(found.missing) or has_unknown)
 
     def _no_holes(self) -> Holes:
         network = self.stream.network
@@ -181,56 +146,51 @@ class RowsInStream:
                 "on_missing='observed', or from a part of the table."
             )
 
-    def remember(self, stage: str, make: Callable[[], T]) -> T:
-        """Return what `make` gives, or what it gave before an earlier run was ended."""
-        if self.checkpoint is None or self.pack is None or self.unpack is None:
-            return make()
-        stored = self.checkpoint.load_document(stage)
-        if stored is not None:
-            found: T = self.unpack(stored)
-            return found
-        made = make()
-        self.checkpoint.save_document(stage, self.pack(made))
-        return made
-
-    def all_rows(self) -> Rows:
-        """Return all rows as one; every call on it is a pass."""
-        n_rows = sum(self.surveyed.sizes)
-        return PassingRows(self.stream.network.layout, n_rows, self._all_stretches)
+    @property
+    def reading(self) -> Reading:
+        """How the table was read, and what the first pass found in it."""
+        stream, found, names = self.stream, self.surveyed, list(self.stream.files)
+        return Reading(
+            n_read=found.n_read,
+            n_rows=found.n_rows,
+            n_missing=dict(found.missing),
+            n_unknown=dict(found.unknown),
+            ignored=stream.ignored,
+            kind=stream.kind,
+            where=names[0] if len(names) == 1 else f"The dataset of {len(names)} files",
+            config=stream.config,
+            skipped=dict(stream.skipped),
+            n_incomplete=found.incomplete,
+        )
 
     # --- the first pass -----------------------------------------------------------------------
 
     def _survey(self, n_most: int, seed: int) -> None:
         stream, counts = self.stream, np.zeros(self.stream.network.n_cells)
-        self.surveyed = found = Surveyed(n_most, counts, stream.network.n_nodes)
-        stored = self.checkpoint.load("survey") if self.checkpoint else []
-        if stored:
-            stream.skipped.update(found.restore(stored))
-            self._n_saved = found.n_done
         n_parts, chosen = len(stream.parts), self._choose(n_most, seed)
-        wanted = [k for k in range(found.n_done, n_parts) if not self.is_skipped(k)]
-        of_part, mine, n_kept, n_read = np.zeros_like(counts), _Picked(found, chosen, seed), 0, 0
+        draw = EvenDraw(n_most, stream.network.n_nodes, seed, chosen)
+        self.surveyed = found = Surveyed(counts, draw)
+        wanted = [k for k in range(n_parts) if not self.is_skipped(k)]
+        of_part, mine, n_kept, n_read = np.zeros_like(counts), draw.begin_part(), 0, 0
         depth = stream.may_be_ahead(BLOCKS_AHEAD)
         with closing(make_ahead(self._coded(wanted), depth)) as messages:
             for message in messages:
-                self._pass_over_skipped(message.part)
+                found.skip_to(message.part)
                 if message.block is not None:
                     span, rows = message.block.span, self._load_block(message.block)
                     self.cache.add(message.part, span, rows)
                     of_part += rows.count()
-                    mine.add(found.n_read + span.kept, message.block.codes)
+                    mine.offer(found.n_read + span.kept, message.block.codes)
                     n_kept, n_read = n_kept + rows.n_rows, n_read + span.n_read
                     continue
                 self.progress("counting rows", message.part + 1, n_parts)
                 if message.error is not None:
                     self._skip(message, is_drawn=chosen is not None and len(chosen) == n_most)
                 else:
-                    found.add(of_part, mine.drawn, n_kept, n_read, message.tally)
-                self._save_survey(n_parts)
+                    found.add(of_part, mine, n_kept, n_read, message.tally)
                 of_part, n_kept, n_read = np.zeros_like(counts), 0, 0
-                mine = _Picked(found, chosen, seed)
-        self._pass_over_skipped(n_parts)
-        self._save_survey(n_parts)
+                mine = draw.begin_part()
+        found.skip_to(n_parts)
 
     def _choose(self, n_most: int, seed: int) -> NDArray[np.int64] | None:
         """Return the numbers of the rows to draw, if all are kept and how many is known."""
@@ -266,34 +226,19 @@ class RowsInStream:
         self.cache.forget(message.part)
         if is_drawn or len(of_file) > 1:
             raise _SurveyAgain
-        self.surveyed.skip()
 
     def is_skipped(self, part: int) -> bool:
         """Whether the file of a part is left out."""
         return self.stream.parts[part].name in self.stream.skipped
 
-    def _pass_over_skipped(self, part: int) -> None:
-        """Note the parts before one that are skipped."""
-        while self.surveyed.n_done < part:
-            self.surveyed.skip()
-
-    def _save_survey(self, n_parts: int) -> None:
-        found = self.surveyed
-        if self.checkpoint is None or found.n_done == self._n_saved:
-            return
-        if self._is_time(last=found.n_done == n_parts):
-            self.checkpoint.add("survey", found.n_done, **found.store(self.stream.skipped))
-            self._n_saved = found.n_done
-
     # --- later passes -------------------------------------------------------------------------
 
-    def _pass(self, begin: int) -> Generator[tuple[int, Span | None, Rows | None], None, None]:
+    def _pass(self) -> Generator[tuple[int, Span | None, Rows | None], None, None]:
         """Yield the stretches of every part again, and (part, None, None) at the end of each.
 
         Parts that are in the cache come from there; in the meantime others are read.
         """
-        n_parts = len(self.stream.parts)
-        parts = [k for k in range(begin, n_parts) if not self.is_skipped(k)]
+        parts = [k for k in range(len(self.stream.parts)) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
         depth = self.stream.may_be_ahead(BLOCKS_AHEAD)
         with closing(make_ahead(self._coded(uncached), depth)) as messages:
@@ -321,45 +266,7 @@ class RowsInStream:
                 return
             yield message.block.span, self._load_block(message.block)
 
-    def _all_stretches(self) -> Iterator[Rows]:
-        with closing(self._pass(0)) as passing:
-            for _, _, rows in passing:
-                if rows is not None:
-                    yield rows
-
-    def _resume_judging(
-        self, counts: Vector, trust: RowVector | None, *, gathers: bool
-    ) -> tuple[int, Vector, float]:
-        """Return the part to begin with, and the sums so far; fill in the trust so far.
-
-        What rows with missing values ask is not stored: it is gathered from the first part on.
-        """
-        stored = self.checkpoint.load("judged") if self.checkpoint else []
-        done = int(stored[-1]["done"]) if stored and not gathers else 0
-        if self.weight_files and not self._has_weights(done):
-            done = 0
-        if not done:
-            if self.checkpoint:
-                self.checkpoint.forget("judged")
-            if self.weight_files:
-                self.weight_files.discard()
-            return 0, counts, 0.0
-        if trust is not None:
-            known = np.concatenate([each["trust"] for each in stored])
-            trust[: len(known)] = known
-        return done, stored[-1]["counts"], float(stored[-1]["total"])
-
-    # --- weights, and when to save ------------------------------------------------------------
-
-    def _has_weights(self, n_parts: int) -> bool:
-        """Whether the files of the first parts have their weights already."""
-        assert self.weight_files is not None  # noqa: S101 - for the type checker
-        for file, parts in enumerate(self.stream.files.values()):
-            if parts[-1] < n_parts and not self.is_skipped(parts[0]):
-                n_rows = sum(self.surveyed.reads[k] for k in parts)
-                if not self.weight_files.has_whole(file, n_rows):
-                    return False
-        return True
+    # --- weights, and single stretches ---------------------------------------------------------
 
     def _write_weights(self, part: int, span: Span, weights: RowVector) -> None:
         assert self.weight_files is not None  # noqa: S101 - for the type checker
@@ -380,13 +287,6 @@ class RowsInStream:
         parts = self.stream.parts
         return part + 1 == len(parts) or parts[part + 1].name != parts[part].name
 
-    def _is_time(self, *, last: bool) -> bool:
-        """Whether a checkpoint is due."""
-        now = time.monotonic()
-        is_due = last or now - self._saved_at >= SAVE_SECONDS
-        self._saved_at = now if is_due else self._saved_at
-        return is_due
-
     @property
     def _few_threads(self) -> int:
         return max(1, (self.n_threads or available_cpus()) // 4)
@@ -402,26 +302,6 @@ class RowsInStream:
     def _first_names(self) -> str:
         names = list(self.stream.files)
         return names[0] + (f" and {len(names) - 1} more files" if len(names) > 1 else "")
-
-
-class _Picked:
-    """The rows that are drawn from one part."""
-
-    def __init__(self, found: Surveyed, chosen: NDArray[np.int64] | None, seed: int) -> None:
-        self._chosen, self._seed = chosen, seed
-        self._rows: list[Drawn] = []
-        self._keyed = KeyedRows(found.n_most, found.n_nodes, found.keyed.limit)
-
-    def add(self, numbers: NDArray[np.int64], codes: Codes) -> None:
-        """Draw from a stretch of rows."""
-        if self._chosen is None:
-            self._keyed.offer(self._seed, numbers, codes)
-        else:
-            self._rows.append(pick(self._chosen, numbers, codes))
-
-    @property
-    def drawn(self) -> list[Drawn]:
-        return self._rows or self._keyed.drawn
 
 
 def _spread(judged: RowVector, span: Span) -> RowVector:

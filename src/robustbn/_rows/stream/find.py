@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import name_of
 from robustbn._core.protocols import Column
-from robustbn._rows.stream.parts import Part, as_reader
+from robustbn._rows.stream.parts import Part
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError, open_table
 from robustbn.exceptions import DataError, SettingError
@@ -22,7 +23,9 @@ READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}  # what is decoded 
 Found = tuple[list[Part], dict[str, str]]
 
 
-def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
+def find_parts(
+    table: Any, on_error: str, config: TableConfig, part_rows: int | None = None
+) -> Found:
     """Return the parts of a table that can be read more than once, and files that cannot be read.
 
     Parameters
@@ -32,18 +35,20 @@ def find_parts(table: Any, on_error: str, config: TableConfig) -> Found:
         tables or frames, anew at every call.
     on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
     config : how text files are read.
+    part_rows : rows of a part that is some row groups of a file, about; `PART_ROWS` by default.
     """
     if on_error not in ("raise", "skip"):
         raise SettingError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
+    part_rows = part_rows or PART_ROWS
     if isinstance(table, Table):
         raise DataError(
             "This table was read into memory already, and cannot be read in stretches: give the "
             "path or the frame that it was read from."
         )
     if isinstance(table, str | os.PathLike):
-        return _find_files(os.fspath(table), on_error, config)
+        return _find_files(os.fspath(table), on_error, config, part_rows)
     if _is_dataset_of_files(table):
-        slices = partial(_slices_of, format=table.format, schema=table.schema)
+        slices = partial(_slices_of, format=table.format, schema=table.schema, part_rows=part_rows)
         fragments = {fragment.path: fragment for fragment in table.get_fragments()}
         return _collect({n: partial(slices, f, name=n) for n, f in fragments.items()}, on_error)
     if is_relation(table):
@@ -73,7 +78,7 @@ def _is_dataset_of_files(table: Any) -> bool:
     return hasattr(table, "get_fragments") and hasattr(table, "files") and not is_filtered
 
 
-def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
+def _find_files(path: str, on_error: str, config: TableConfig, part_rows: int) -> Found:
     from robustbn._tables.files import find_files, has_row_groups, make_dataset, open_files
     from robustbn._tables.here import find_here
 
@@ -88,7 +93,8 @@ def _find_files(path: str, on_error: str, config: TableConfig) -> Found:
             str(f): partial(_whole, f, partial(open_one, [f], where=name_of(f))) for f in files
         }
     else:
-        makers = {str(f): partial(_slices_of_file, f, path, make_dataset) for f in files}
+        sliced = partial(_slices_of_file, root=path, make_dataset=make_dataset, part_rows=part_rows)
+        makers = {str(f): partial(sliced, f) for f in files}
     parts, skipped = _collect(makers, on_error)
     return parts, empty | skipped
 
@@ -109,14 +115,15 @@ def _collect(makers: Mapping[str, Callable[[], list[Part]]], on_error: str) -> F
 
 def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
     open_file()  # its header is read: can it be?
-    state = file.stat()
-    return [Part(str(file), open_file, 0, f"{state.st_size} {state.st_mtime_ns}")]
+    return [Part(str(file), open_file)]
 
 
-def _slices_of_file(file: Path, root: str, make_dataset: Callable[..., Any]) -> list[Part]:
+def _slices_of_file(
+    file: Path, root: str, make_dataset: Callable[..., Any], part_rows: int
+) -> list[Part]:
     dataset = make_dataset([file], root, name_of(file))
     fragment = next(iter(dataset.get_fragments()))
-    return _slices_of(fragment, dataset.format, dataset.schema, str(file))
+    return _slices_of(fragment, dataset.format, dataset.schema, part_rows, str(file))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,28 +156,26 @@ class _Slice:
             raise unreadable(self.name, error) from None
 
 
-def _slices_of(fragment: Any, format: Any, schema: Any, name: str) -> list[Part]:
-    """Return a file as parts of about `PART_ROWS` rows each, if it has row groups."""
+def _slices_of(fragment: Any, format: Any, schema: Any, part_rows: int, name: str) -> list[Part]:
+    """Return a file as parts of about `part_rows` rows each, if it has row groups."""
     from robustbn._tables.files import UNREADABLE, unreadable
 
     try:
-        info = fragment.filesystem.get_file_info(fragment.path)
         groups = [(g.id, g.num_rows) for g in getattr(fragment, "row_groups", ())]
     except UNREADABLE as error:
         raise unreadable(name, error) from None
     place = (format, schema, fragment.filesystem, fragment.path, fragment.partition_expression)
-    stamp = f"{info.size} {info.mtime_ns}"
-    if sum(n for _, n in groups) < 2 * PART_ROWS:
+    if sum(n for _, n in groups) < 2 * part_rows:
         whole = _Slice(*place, None, name)
-        return [Part(name, whole.open, 0, stamp, whole.open().n_rows)]
+        return [Part(name, whole.open, 0, whole.open().n_rows)]
     parts: list[Part] = []
     first, n, ids = 0, 0, list[int]()
     for identity, n_rows in groups:
         ids.append(identity)
         n += n_rows
-        if n >= PART_ROWS or identity == groups[-1][0]:
+        if n >= part_rows or identity == groups[-1][0]:
             piece = _Slice(*place, tuple(ids), name, first)
-            parts.append(Part(name, piece.open, first, stamp, n))
+            parts.append(Part(name, piece.open, first, n))
             first, n, ids = first + n, 0, []
     return parts
 
@@ -209,6 +214,56 @@ def _open_made(made: Any) -> Source:
     from robustbn._tables.files import naming_file
 
     return naming_file(open_table(as_reader(made)))
+
+
+def as_reader(made: Any) -> Any:
+    """Return a table as it is, and an iterator of tables as a reader of the first one's columns."""
+    import pyarrow as pa
+
+    if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
+        return made
+    first = next(made, None)
+    if first is None:
+        raise DataError(
+            "The stream has no batches, so not even its columns are known. A function has to "
+            "return a new iterator at every call."
+        )
+    table = _as_table(first)
+    names = table.column_names
+    rest = (
+        batch
+        for k, each in enumerate(made, start=1)
+        for batch in _with_columns(_as_table(each), names, k).to_batches()
+    )
+    return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
+
+
+def _with_columns(table: Any, names: Sequence[str], number: int) -> Any:
+    """Return the columns of a later step of an iterator in the order of the first."""
+    if table.column_names == names:
+        return table
+    for name in names:
+        n = table.column_names.count(name)
+        if n != 1:
+            raise DataError(
+                f"The stream: batch {number} (from 0) has {n} columns {name!r}, and the first has "
+                f"{names.count(name)}. Columns are found by their names in every batch."
+            )
+    return table.select(names)
+
+
+def _as_table(made: Any) -> Any:
+    """Return one step of an iterator as an Arrow table."""
+    import pyarrow as pa
+
+    if isinstance(made, pa.RecordBatch):
+        return pa.Table.from_batches([made])
+    if hasattr(made, "__arrow_c_stream__"):
+        return pa.table(made)
+    raise DataError(
+        f"The stream yields a {type(made).__name__}; record batches, Arrow tables or frames are "
+        "wanted."
+    )
 
 
 def _open_relation(relation: Any) -> Source:

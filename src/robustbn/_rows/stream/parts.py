@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +36,6 @@ class Part:
     name : the path of its file, or what to call it.
     open : opens it, again and again.
     first_row : number of its first row in the file.
-    stamp : size and time of its file, by which another state of it is known; empty if it has none.
     n_rows : how many it has, if that is known before it is opened.
     is_made : whether a function of the caller makes it. That is run in the caller's thread: Ctrl-C
         reaches it there, and what it holds may belong to that thread.
@@ -47,7 +44,6 @@ class Part:
     name: str
     open: Callable[[], Source]
     first_row: int = 0
-    stamp: str = ""
     n_rows: int | None = None
     is_made: bool = False
 
@@ -224,58 +220,3 @@ def _read_nodes(
         source = part.open()
         positions = find_columns(source, network, config)
         yield from source.read([positions[k] for k in chosen])
-
-
-def open_anew(make: Callable[[], Any]) -> Any:
-    """Return what a function makes: a table, or an iterator of batches or tables as a reader."""
-    return as_reader(make())
-
-
-def as_reader(made: Any) -> Any:
-    """Return a table as it is, and an iterator of tables as a reader of the first one's columns."""
-    import pyarrow as pa
-
-    if not isinstance(made, Iterator) or isinstance(made, pa.RecordBatchReader):
-        return made
-    first = next(made, None)
-    if first is None:
-        raise DataError(
-            "The stream has no batches, so not even its columns are known. A function has to "
-            "return a new iterator at every call."
-        )
-    table = _as_table(first)
-    names = table.column_names
-    rest = (
-        batch
-        for k, each in enumerate(made, start=1)
-        for batch in _with_columns(_as_table(each), names, k).to_batches()
-    )
-    return pa.RecordBatchReader.from_batches(table.schema, chain(table.to_batches(), rest))
-
-
-def _with_columns(table: Any, names: Sequence[str], number: int) -> Any:
-    """Return the columns of a later step of an iterator in the order of the first."""
-    if table.column_names == names:
-        return table
-    for name in names:
-        n = table.column_names.count(name)
-        if n != 1:
-            raise DataError(
-                f"The stream: batch {number} (from 0) has {n} columns {name!r}, and the first has "
-                f"{names.count(name)}. Columns are found by their names in every batch."
-            )
-    return table.select(names)
-
-
-def _as_table(made: Any) -> Any:
-    """Return one step of an iterator as an Arrow table."""
-    import pyarrow as pa
-
-    if isinstance(made, pa.RecordBatch):
-        return pa.Table.from_batches([made])
-    if hasattr(made, "__arrow_c_stream__"):
-        return pa.table(made)
-    raise DataError(
-        f"The stream yields a {type(made).__name__}; record batches, Arrow tables or frames are "
-        "wanted."
-    )

@@ -1,17 +1,113 @@
-"""What a first pass has found so far: counts, rows drawn, what was odd; and its stored form."""
+"""What a first pass has found so far: counts, what was odd, and rows drawn while they pass by."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
-from robustbn._rows.stream.draw import Drawn, KeyedRows, join
 from robustbn._tables.encode import Tally
+
+LARGEST_KEY = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    numbers : among all rows of the table, increasing.
+    codes : shape (n, d).
+    keys : by which they were chosen: the smallest of all; empty if they were chosen beforehand.
+    """
+
+    numbers: NDArray[np.int64]
+    codes: Codes
+    keys: NDArray[np.uint64]
+
+
+class EvenDraw:
+    """Rows drawn evenly while they pass by, whatever their number turns out to be.
+
+    Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
+    held besides.
+
+    Parameters
+    ----------
+    n_most : how many rows are wanted.
+    n_nodes : columns of their codes.
+    seed : of the keys.
+    chosen : numbers of the rows that are wanted, increasing, if they were chosen beforehand.
+    limit : rows with a larger key are not wanted for certain.
+    """
+
+    def __init__(
+        self,
+        n_most: int,
+        n_nodes: int,
+        seed: int,
+        chosen: NDArray[np.int64] | None = None,
+        limit: np.uint64 = LARGEST_KEY,
+    ) -> None:
+        self._n_most, self._n_nodes, self._seed = n_most, n_nodes, seed
+        self._chosen, self._limit = chosen, limit
+        self._drawn: list[Drawn] = []
+        self._n_keyed = 0
+
+    def begin_part(self) -> EvenDraw:
+        """Return a draw of its own for rows that may yet be left out; see `take`."""
+        return EvenDraw(self._n_most, self._n_nodes, self._seed, self._chosen, self._limit)
+
+    def take(self, of_part: EvenDraw) -> None:
+        """Take in the rows that were drawn from a part."""
+        for each in of_part._drawn:
+            self._add(each)
+
+    def offer(self, numbers: NDArray[np.int64], codes: Codes) -> None:
+        """Take in those rows of a stretch that may be wanted."""
+        if self._chosen is None:
+            keys = _keys_of(numbers, self._seed)
+            is_near = keys <= self._limit
+            self._add(Drawn(numbers[is_near], codes[is_near], keys[is_near]))
+        elif len(numbers):
+            low, high = np.searchsorted(self._chosen, [numbers[0], numbers[-1] + 1])
+            mine = self._chosen[low:high]
+            self._add(Drawn(mine, codes[mine - numbers[0]], np.empty(0, np.uint64)))
+
+    def finish(self) -> Drawn:
+        """Return the rows that are wanted, in order of their numbers."""
+        nothing = np.empty((0, self._n_nodes), np.uint8)  # joins codes of either type
+        drawn = Drawn(
+            np.concatenate([np.empty(0, np.int64), *(d.numbers for d in self._drawn)]),
+            np.concatenate([nothing, *(d.codes for d in self._drawn)]),
+            np.concatenate([np.empty(0, np.uint64), *(d.keys for d in self._drawn)]),
+        )
+        if len(drawn.keys) <= self._n_most:
+            return drawn
+        smallest = np.sort(np.argpartition(drawn.keys, self._n_most)[: self._n_most])
+        return Drawn(drawn.numbers[smallest], drawn.codes[smallest], drawn.keys[smallest])
+
+    def _add(self, drawn: Drawn) -> None:
+        self._drawn.append(drawn)
+        self._n_keyed += len(drawn.keys)
+        if self._n_keyed > 2 * self._n_most:
+            kept = self.finish()
+            self._drawn, self._n_keyed = [kept], len(kept.keys)
+            self._limit = kept.keys.max()
+
+
+def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Return a random-looking number for each row: a function of its number and the seed."""
+    offset = np.random.default_rng(seed).integers(2**63)
+    z = (numbers.astype(np.uint64) + np.uint64(offset)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 @dataclass(eq=False)
@@ -20,42 +116,32 @@ class Surveyed:
 
     Parameters
     ----------
-    n_most : rows to draw at the most.
     counts : of all rows, cell by cell.
+    draw : rows that were drawn.
     sizes, reads : rows of each part that were kept, and that were read.
     missing, unknown : values of each node.
     incomplete : rows from which a value is missing.
-    drawn : rows that were drawn, if they were chosen beforehand.
-    keyed : rows that were drawn, otherwise.
-    unsaved : those of either that no checkpoint holds.
     """
 
-    n_most: int
     counts: Vector
-    n_nodes: int
+    draw: EvenDraw
     sizes: list[int] = field(default_factory=list)
     reads: list[int] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
-    drawn: list[Drawn] = field(default_factory=list)
-    unsaved: list[Drawn] = field(default_factory=list)
-    keyed: KeyedRows = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.keyed = KeyedRows(self.n_most, self.n_nodes)
 
     @property
-    def n_done(self) -> int:
-        """Number of parts that were surveyed or skipped."""
-        return len(self.sizes)
+    def n_rows(self) -> int:
+        """Rows that were kept."""
+        return sum(self.sizes)
 
     @property
     def n_read(self) -> int:
         """Rows that were read."""
         return sum(self.reads)
 
-    def add(self, counts: Vector, drawn: list[Drawn], n_kept: int, n_read: int, odd: Tally) -> None:
+    def add(self, counts: Vector, drawn: EvenDraw, n_kept: int, n_read: int, odd: Tally) -> None:
         """Take in a part."""
         self.counts += counts
         self.sizes.append(n_kept)
@@ -63,54 +149,10 @@ class Surveyed:
         self.missing.update(odd.missing)
         self.unknown.update(odd.unknown)
         self.incomplete += odd.incomplete
-        self._take(drawn)
-        self.unsaved += drawn
+        self.draw.take(drawn)
 
-    def all_drawn(self) -> Drawn:
-        """Return the rows that were drawn, in order."""
-        return self.keyed.smallest() if self.keyed.drawn else join(self.drawn, self.n_nodes)
-
-    def _take(self, drawn: list[Drawn]) -> None:
-        for each in drawn:
-            if len(each.keys):
-                self.keyed.add(each)
-            else:
-                self.drawn.append(each)
-
-    def skip(self) -> None:
-        """Pass over a part."""
-        self.sizes.append(0)
-        self.reads.append(0)
-
-    def store(self, skipped: Mapping[str, str]) -> dict[str, Any]:
-        """Return what a checkpoint is to hold, beside what it holds already."""
-        fresh = join(self.unsaved, self.n_nodes)
-        self.unsaved = []
-        return {
-            "counts": self.counts,
-            "sizes": np.array(self.sizes, np.int64),
-            "reads": np.array(self.reads, np.int64),
-            "missing": _pairs(self.missing),
-            "unknown": _pairs(self.unknown),
-            "incomplete": self.incomplete,
-            "skipped": _pairs(skipped),
-            "numbers": fresh.numbers,
-            "codes": fresh.codes,
-            "keys": fresh.keys,
-        }
-
-    def restore(self, stored: list[dict[str, Any]]) -> dict[str, str]:
-        """Take in what a checkpoint holds; return the files that were skipped, and why."""
-        last = stored[-1]
-        self.counts = last["counts"]
-        self.sizes, self.reads = last["sizes"].tolist(), last["reads"].tolist()
-        self.missing = Counter({n: int(v) for n, v in last["missing"].tolist()})
-        self.unknown = Counter({n: int(v) for n, v in last["unknown"].tolist()})
-        self.incomplete = int(last["incomplete"])
-        self._take([Drawn(each["numbers"], each["codes"], each["keys"]) for each in stored])
-        return dict(last["skipped"].tolist())
-
-
-def _pairs(values: Mapping[str, Any]) -> np.ndarray[tuple[int, int], np.dtype[np.str_]]:
-    pairs = [[name, str(value)] for name, value in values.items()]
-    return np.array(pairs, np.str_).reshape(len(pairs), 2)
+    def skip_to(self, part: int) -> None:
+        """Pass over the parts before one that were not added."""
+        n_skipped = part - len(self.sizes)
+        self.sizes += [0] * n_skipped
+        self.reads += [0] * n_skipped

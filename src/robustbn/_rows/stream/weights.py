@@ -6,8 +6,8 @@ import glob
 import os
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,38 @@ import numpy as np
 
 from robustbn._core.file_names import names_below
 from robustbn._core.protocols import RowVector
+from robustbn._rows.stream.lock import holding
 from robustbn._tables.context import beside
 from robustbn.exceptions import DataError
 
 PARQUET = (".parquet", ".pq")
+
+
+@contextmanager
+def writing_weights(
+    path: str | os.PathLike[str] | None, table: Any, names: Sequence[str]
+) -> Iterator[WeightFiles | None]:
+    """Yield what writes weights, if they are wanted; whatever is not finished then is removed.
+
+    Parameters
+    ----------
+    path, names : as in `WeightFiles`. The path is for one run at a time, which holds a lock on it.
+    table : the rows, among which no weights are written.
+    """
+    if path is None:
+        yield None
+        return
+    _refuse_among_rows(path, table)
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise DataError(f"{place}: there is no folder {place.parent}.")
+    lock = place.with_name(f".{place.name}.lock")
+    with holding(lock, os.fspath(path)) as is_alone:
+        files = WeightFiles(path, names, is_alone=is_alone)
+        try:
+            yield files
+        finally:
+            files.discard()
 
 
 class WeightFiles:
@@ -31,26 +59,21 @@ class WeightFiles:
 
     Parameters
     ----------
-    path : the file or folder to write; it must not be there. It is for one run at a time, which
-        holds a lock on it.
+    path : the file or folder to write; it must not be there.
     names : the table's files.
-    run : the run that goes on with what another run has begun, if it has the same; else a new one.
+    is_alone : whether no other run writes there: what killed runs left is removed.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], names: Sequence[str], run: str | None = None
+        self, path: str | os.PathLike[str], names: Sequence[str], *, is_alone: bool
     ) -> None:
         self.path = Path(path)
         self._refuse_if_there()
-        run = uuid.uuid4().hex[:8] if run is None else run
-        self.temporary = self.path.with_name(f".{self.path.name}.{run}.partial")
+        self.temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:8]}.partial")
         own = f".{glob.escape(self.path.name)}.{'[0-9a-f]' * 8}.partial"
-        for left_over in self.path.parent.glob(own):
-            if left_over != self.temporary and not left_over.is_symlink():
+        for left_over in self.path.parent.glob(own) if is_alone else ():
+            if not left_over.is_symlink():
                 _remove(left_over)
-        for found in (self.temporary, *self.temporary.rglob("*")):
-            if found.is_symlink():
-                raise DataError(f"{found} is a link that robustbn did not make; remove it.")
         self.is_folder = len(names) > 1
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
@@ -118,11 +141,6 @@ class WeightFiles:
         except OSError as error:
             raise self._not_written(error) from None
 
-    @property
-    def identity(self) -> list[int]:
-        """What still tells the files from all others once they are in place."""
-        return identify(self.temporary)
-
     def _refuse_if_there(self) -> None:
         if os.path.lexists(self.path):
             raise DataError(f"{self.path} exists already; choose another name or remove it.")
@@ -135,39 +153,12 @@ class WeightFiles:
                 writer.close()
         _remove(self.temporary)
 
-    def has_whole(self, file: int, n_rows: int) -> bool:
-        """Whether an earlier run, that was ended, has written all weights of a file."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            return bool(pq.read_metadata(self._place(file)).num_rows == n_rows)
-        except (OSError, pa.ArrowException):
-            return False
-
     def _place(self, file: int) -> Path:
         return self.temporary / self.names[file] if self.is_folder else self.temporary
 
     def _not_written(self, error: OSError) -> DataError:
         self.discard()
         return DataError(f"{self.path} cannot be written: {error}. Nothing was left behind.")
-
-
-def identify(path: Path) -> list[int]:
-    """Return what tells a file or folder from all others, whatever its name; empty if none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return []
-    return [found.st_ino, found.st_mtime_ns]
-
-
-def lock_of(path: str | os.PathLike[str]) -> Path:
-    """Return the file that is locked while weights are written; refuse a folder that is none."""
-    place = Path(path)
-    if not place.parent.is_dir():
-        raise DataError(f"{place}: there is no folder {place.parent}.")
-    return place.with_name(f".{place.name}.lock")
 
 
 def _remove(path: Path) -> None:
@@ -185,7 +176,7 @@ def _lasting(kind: Any) -> Any:
     return pa.string() if is_open else kind
 
 
-def refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
+def _refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
     """Refuse to write into the folder of a table: its next reader would take it for rows."""
     if not isinstance(table, str | os.PathLike):
         return
