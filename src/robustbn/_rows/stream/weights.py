@@ -16,7 +16,7 @@ import numpy as np
 
 from robustbn._core.elsewhere import names_below
 from robustbn._core.protocols import RowVector
-from robustbn._tables.context import beside
+from robustbn._tables.aside import beside
 from robustbn.exceptions import DataError
 
 PARQUET = (".parquet", ".pq")

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.judged import DOUBT
-from robustbn._core.origins import (
-    FILE_NAME,
-    ROW_NUMBER,
-    ContextTally,
-    CountedContext,
-    GroupRun,
-    count_together,
-    cut_row_numbers,
-    say_row_numbers,
-)
+from robustbn._core.origins import CountedContext
 from robustbn._core.protocols import Column, Rows, RowVector
+from robustbn._rows.context_counts import ChooseRuns, ContextStretch, RowCounter, count_pairs
 from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.parts import Block
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.aside import (
+    Aside,
     AsidePlan,
     AsideReader,
+    NameGatherer,
     nothing_in,
     say_files,
     to_arrow,
 )
-from robustbn._tables.context import Aside
+from robustbn._tables.context import ContextCoder
 from robustbn._tables.encode import Tally
-from robustbn._tables.groups import ContextSummary, Groups
-from robustbn._tables.names import NameGatherer
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -45,8 +36,6 @@ if TYPE_CHECKING:
 MOST_HELD = 2**28  # bytes of context; with more, rows are counted and not held
 STRETCHES_AHEAD = 2  # are read while one is counted: names are large
 BYTES_A_VALUE = 4  # of context, at the most
-
-ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +54,6 @@ class Beside:
     start: int
     columns: tuple[Column, ...]
     trust: RowVector
-
-    @property
-    def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows were judged, and which are distrusted."""
-        return ~np.isnan(self.trust), self.trust < DOUBT
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,35 +90,48 @@ class AsidePass:
         n_read, n_columns = self.data.surveyed.n_read, len(self.plan.context)
         if self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD:
             return self._hold()
-        counter = _Counter.of(self.data, self.plan)
+        coders, files = self.plan.coders(), say_files(list(self.data.stream.files))
+        counter = RowCounter(tuple(self.plan.context), files, n_read)
         names = self._gather_names()
         for stretch in self._stretches(self.plan.columns):
-            counter.count(stretch)
+            counter.add(self._code(stretch, self.plan.columns, coders))
             self._keep(names, stretch)
         names_found, numbers = names.finish()
         self._write_empty()
-        groups, tallies = counter.finish()
+        tallies = counter.tallies()
         runs = tuple(choose_runs(tallies))
-        rows, bad = np.zeros((2, len(runs), len(runs)), np.int64)
+        together = np.zeros((2, len(runs), len(runs)), np.int64)
         if runs:
-            wanted = _columns_of(runs, tallies, self.plan)
+            named, coders = {tallies[run.column].groups.name for run in runs}, self.plan.coders()
+            wanted = tuple(n for n in self.plan.context if n in named) or self.plan.columns[:1]
             for stretch in self._stretches(wanted):
-                codes = counter.place(stretch, wanted, groups, runs)
-                more = count_together(runs, codes, *stretch.masks)
-                rows, bad = rows + more[0], bad + more[1]
-        counted = CountedContext(tuple(tallies), runs, rows, bad)
+                coded = self._code(stretch, wanted, coders)
+                together += count_pairs(tallies, runs, counter.numbers, coded)
         return Aside(
             names=names_found,
             damaged=self.plan.damaged,
-            counted=counted,
+            counted=CountedContext(tallies, runs, *together),
             numbers=numbers,
             n_rows=n_read,
         )
 
+    def _code(
+        self, stretch: Beside, columns: Sequence[str], coders: Mapping[str, ContextCoder]
+    ) -> ContextStretch:
+        """Return the context of a stretch of some columns, coded."""
+        raws = {
+            name: coders[name].code(column)
+            for name, column in zip(columns, stretch.columns, strict=True)
+            if name in coders
+        }
+        stream = self.data.stream
+        file = stream.file_numbers[stream.parts[stretch.part].name]
+        return ContextStretch(stretch.start, file, raws, stretch.trust)
+
     def _hold(self) -> Aside:
         """Return names and context, the group of each row held."""
         surveyed, names = self.data.surveyed, self._gather_names()
-        reader = AsideReader(self.plan.without_names())
+        reader = AsideReader(replace(self.plan, names=()))
         here = [self.plan.columns.index(name) for name in self.plan.context]
         if self.plan.columns:
             for stretch in self._stretches(self.plan.columns):
@@ -145,9 +142,8 @@ class AsidePass:
             for name, parts in self.data.stream.files.items()
         ]
         self._write_empty()
-        aside = reader.finish(files)
         found, numbers = names.finish()
-        return Aside(aside.context, found, (), self.plan.damaged, None, numbers, surveyed.n_read)
+        return replace(reader.finish(files), names=found, numbers=numbers, n_rows=surveyed.n_read)
 
     def _gather_names(self) -> NameGatherer:
         return NameGatherer(self.plan.names, self.shown)
@@ -233,93 +229,3 @@ def read_some(data: RowsInStream, names: Sequence[str]) -> None:
         if not data.is_skipped(k):
             for _ in data.stream.read_beside(k, names):
                 pass
-
-
-def _columns_of(
-    runs: Sequence[GroupRun], tallies: Sequence[ContextTally], plan: AsidePlan
-) -> tuple[str, ...]:
-    """Return the names of the columns that runs are of; any, if they are of files and numbers."""
-    named = {tallies[run.column].name for run in runs}
-    return tuple(name for name in plan.context if name in named) or plan.columns[:1]
-
-
-class _Counter:
-    """Counts rows by file, by context and by row number.
-
-    Parameters
-    ----------
-    plan : which columns.
-    files : what to call each file; empty if there is one.
-    file_of_part : where the file of each part stands among them.
-    n_read : rows that were read.
-    """
-
-    def __init__(
-        self, plan: AsidePlan, files: tuple[str, ...], file_of_part: Sequence[int], n_read: int
-    ) -> None:
-        self._plan, self._files, self._file_of_part = plan, files, file_of_part
-        self._coders = plan.coders()
-        self._summaries = {name: ContextSummary(name) for name in plan.context}
-        self._starts = cut_row_numbers(n_read)
-        self._of_files = np.zeros((2, len(files) + 1), np.int64)
-        self._of_numbers = np.zeros((2, len(self._starts)), np.int64)
-
-    @classmethod
-    def of(cls, data: RowsInStream, plan: AsidePlan) -> _Counter:
-        stream = data.stream
-        files = [stream.file_numbers[part.name] for part in stream.parts]
-        return cls(plan, say_files(list(stream.files)), files, data.surveyed.n_read)
-
-    def count(self, stretch: Beside) -> None:
-        """Count a stretch of rows."""
-        masks = stretch.masks
-        for name, column in zip(self._plan.columns, stretch.columns, strict=True):
-            if name in self._coders:
-                self._summaries[name].add(self._coders[name].code(column), *masks)
-        for k, mask in enumerate(masks):
-            if self._files:
-                self._of_files[k, 1 + self._file_of_part[stretch.part]] += np.count_nonzero(mask)
-            numbers = 1 + self._stretch_numbers(stretch)[mask]
-            self._of_numbers[k] += np.bincount(numbers, minlength=len(self._starts))
-
-    def _stretch_numbers(self, stretch: Beside) -> NDArray[np.int64]:
-        numbers = stretch.start + np.arange(len(stretch.trust))
-        return np.searchsorted(self._starts[1:], numbers, side="right")
-
-    def finish(self) -> tuple[dict[int, Groups], list[ContextTally]]:
-        """Return the groups of the columns of context, by their places; and how many rows."""
-        tallies, groups = [], {}
-        if self._files:
-            tallies.append(ContextTally(FILE_NAME, self._files, (), False, *self._of_files))
-        for summary in self._summaries.values():
-            found = summary.tally()
-            if found is not None:
-                groups[len(tallies)] = found[0]
-                tallies.append(found[1])
-        labels, ends = say_row_numbers(self._starts)
-        tallies.append(ContextTally(ROW_NUMBER, labels, ends, True, *self._of_numbers))
-        self._coders = self._plan.coders()  # for the next pass
-        return groups, tallies
-
-    def place(
-        self,
-        stretch: Beside,
-        columns: Sequence[str],
-        groups: dict[int, Groups],
-        runs: Sequence[GroupRun],
-    ) -> dict[int, NDArray[Any]]:
-        """Return the group of each row in the columns that runs are of."""
-        raws = {
-            name: self._coders[name].code(column)
-            for name, column in zip(columns, stretch.columns, strict=True)
-            if name in self._coders
-        }
-        codes: dict[int, NDArray[Any]] = {}
-        for k in {run.column for run in runs}:
-            if k in groups:
-                codes[k] = groups[k].place(raws[groups[k].name])
-            elif k == 0 and self._files:
-                codes[k] = np.full(len(stretch.trust), self._file_of_part[stretch.part])
-            else:
-                codes[k] = self._stretch_numbers(stretch)
-        return codes
