@@ -25,7 +25,7 @@ from robustbn import read_network, read_table
 from robustbn._core import elsewhere
 from robustbn._core.inflation import RATIO_SETTING
 from robustbn._rows.stream.checkpoint import Checkpoint
-from robustbn._tables.ipc_sizes import count_unpacked_bytes
+from robustbn._tables.guards import count_unpacked_bytes
 from robustbn.exceptions import CheckpointError, DataError
 from tests.tables import one_node
 

@@ -17,7 +17,7 @@ from robustbn._core.origins import ContextColumn, Groups, Origin
 from robustbn._core.protocols import Column
 from robustbn._learn.origins import find_origins, log_tail
 from robustbn._show.page import render_page
-from robustbn._tables.context import ContextCoder, ContextGatherer, group_rows
+from robustbn._tables.context import ContextCoder, group_rows, join_raws
 from robustbn.cli import main
 from robustbn.exceptions import DataError
 from tests.reports import HOSTILE, quick_report
@@ -213,17 +213,17 @@ def test_nothing_distrusted_is_nowhere():
 
 
 def read(values, is_text=False):
-    gatherer = ContextGatherer(ContextCoder("c", is_text))
+    coder, raws = ContextCoder("c", is_text), []
     array = np.asarray(values)
     for start in range(0, len(array), 500):
         part = array[start : start + 500]
         if is_text:
             labels = list(dict.fromkeys(part.tolist()))
             part_codes = np.array([labels.index(v) for v in part.tolist()])
-            gatherer.add(Column(part_codes, labels))
+            raws.append(coder.code(Column(part_codes, labels)))
         else:
-            gatherer.add(Column(part))
-    return group_rows(gatherer.finish())
+            raws.append(coder.code(Column(part)))
+    return group_rows(join_raws("c", raws))
 
 
 @pytest.mark.parametrize(

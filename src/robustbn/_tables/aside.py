@@ -19,8 +19,8 @@ from robustbn._core.nearby import nearest_name
 from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
-from robustbn._tables.context import ContextCoder, ContextGatherer, RawContext, group_rows
-from robustbn._tables.encode import moments_of
+from robustbn._tables.context import ContextCoder, RawContext, group_rows, join_raws
+from robustbn._tables.encode.values import moments_of
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
@@ -179,20 +179,40 @@ class AsideReader:
     Parameters
     ----------
     plan : which columns.
+    shown : numbers of the rows that may be shown, in order: where names of all rows take too much,
+        theirs are kept. None to keep all.
     """
 
-    def __init__(self, plan: AsidePlan) -> None:
+    def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
         self.plan = plan
-        self._gatherers = {name: ContextGatherer(coder) for name, coder in plan.coders().items()}
-        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in plan.names}
+        self._coders = plan.coders()
+        self._raws: dict[str, list[RawContext]] = {name: [] for name in plan.context}
+        self._shown = shown
+        self._names: list[dict[str, pa.Array]] = []
+        self._starts = [0]
+        self._n_bytes = 0
+        self._has_all = True
 
-    def add(self, columns: Sequence[Column]) -> None:
-        """Take the columns of the plan, of one stretch."""
-        for name, column in zip(self.plan.columns, columns, strict=True):
-            if name in self._gatherers:
-                self._gatherers[name].add(column)
-            if name in self._chunks:
-                self._chunks[name].append(to_arrow(column))
+    def add(self, columns: Mapping[str, Column]) -> dict[str, pa.Array]:
+        """Take the columns of the plan, of one stretch; return those that rows keep."""
+        for name, coder in self._coders.items():
+            self._raws[name].append(coder.code(columns[name]))
+        names = {name: to_arrow(columns[name]) for name in self.plan.names}
+        if names:
+            self._keep(names)
+        return names
+
+    def _keep(self, names: dict[str, pa.Array]) -> None:
+        self._names.append(names)
+        self._starts.append(self._starts[-1] + len(next(iter(names.values()))))
+        self._n_bytes += sum(array.nbytes for array in names.values())
+        if self._shown is not None and self._n_bytes > MOST_NAME_BYTES:
+            for k in range(0 if self._has_all else len(self._names) - 1, len(self._names)):
+                start, end = self._starts[k : k + 2]
+                first, last = np.searchsorted(self._shown, [start, end])
+                some = self._shown[first:last] - start
+                self._names[k] = {name: array.take(some) for name, array in self._names[k].items()}
+            self._has_all = False
 
     def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
         """Return what was gathered.
@@ -202,56 +222,16 @@ class AsideReader:
         files : of several, the name of each and how many rows it has.
         is_part : whether it is of a part of a table: context stays as it was read.
         """
-        raw = tuple(gatherer.finish() for gatherer in self._gatherers.values())
-        names = {name: join_arrow(chunks) for name, chunks in self._chunks.items()}
+        raw = tuple(join_raws(name, raws) for name, raws in self._raws.items())
+        names = {n: join_arrow([stretch[n] for stretch in self._names]) for n in self.plan.names}
         if is_part:
             kept = tuple(each for each in raw if each.kind != "none")
             given_up = (*self.plan.given_up, *(r.name for r in raw if r.kind == "none"))
             return Aside((), names, kept, self.plan.damaged, given_up=given_up)
         found = [_file_column(files), *map(group_rows, raw)]
         context = tuple(column for column in found if column is not None)
-        return Aside(context, names, (), self.plan.damaged)
-
-
-class NameGatherer:
-    """Keeps columns of names.
-
-    Parameters
-    ----------
-    names : of the columns.
-    shown : numbers of the rows that may be shown, in order.
-    """
-
-    def __init__(self, names: Sequence[str], shown: NDArray[np.int64]) -> None:
-        self._shown = shown
-        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-        self._starts: list[int] = []
-        self._n_bytes = 0
-        self._has_all = True
-
-    def add(self, start: int, arrays: Mapping[str, pa.Array]) -> None:
-        """Take the names of the rows from number `start` on."""
-        if not self._has_all:
-            arrays = {name: self._pick(start, array) for name, array in arrays.items()}
-        self._starts.append(start)
-        for name, array in arrays.items():
-            self._chunks[name].append(array)
-        self._n_bytes += sum(array.nbytes for array in arrays.values())
-        if self._has_all and self._n_bytes > MOST_NAME_BYTES:
-            self._has_all = False
-            for name, chunks in self._chunks.items():
-                pairs = zip(self._starts, chunks, strict=True)
-                self._chunks[name] = [self._pick(first, chunk) for first, chunk in pairs]
-
-    def _pick(self, start: int, array: pa.Array) -> pa.Array:
-        """Return the names of those rows of a stretch that may be shown."""
-        first, last = np.searchsorted(self._shown, [start, start + len(array)])
-        return array.take(self._shown[first:last] - start)
-
-    def finish(self) -> tuple[dict[str, Any], NDArray[np.int64] | None]:
-        """Return the names, and the numbers of the rows that have them; None for all."""
-        found = {name: join_arrow(chunks) for name, chunks in self._chunks.items()}
-        return found, None if self._has_all else self._shown
+        numbers = None if self._has_all else self._shown
+        return Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:

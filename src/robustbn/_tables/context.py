@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
 from robustbn._tables.encode import as_numbers
-from robustbn._tables.encode.dates import day_of, find_orders
 from robustbn._tables.encode.labels import WORDS_FOR_MISSING, is_missing
+from robustbn._tables.encode.values import as_objects, find_distinct
+from robustbn._tables.encode.written import day_of, find_orders
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,8 +81,7 @@ class ContextCoder:
             except (TypeError, ValueError):  # a list among the values, say
                 self.kind = "none"
         if self.kind == "hours":
-            values, places = _distinct(column)
-            return self._raw(np.append(_hours_of(values), np.int32(NEITHER))[places])
+            return self._raw(_column_of_hours(column))
         if self.kind == "numbers":
             return self._raw(_column_of_floats(column))
         return self._raw(np.empty(0, np.int16))
@@ -92,7 +92,7 @@ class ContextCoder:
 
     def _code_values(self, column: Column) -> RawContext:
         """Give new values a number; where they get too many, go on in another way."""
-        values, places = _distinct(column)
+        values, places = find_distinct(_by_hour(column))
         occurs = np.arange(len(values))
         if len(values) > TUNING.where_values:
             occurs = np.unique(places)
@@ -111,38 +111,16 @@ class ContextCoder:
         return is_word or is_missing(value)
 
 
-class ContextGatherer:
-    """Keeps one column of context. Memory: 2 bytes a row for values, 4 for hours and numbers.
+def join_raws(name: str, raws: Sequence[RawContext]) -> RawContext:
+    """Return the stretches of a column, in the order they were read, as one.
 
-    Parameters
-    ----------
-    coder : that reads it.
+    Memory: 2 bytes a row for values, 4 for hours and numbers.
     """
-
-    def __init__(self, coder: ContextCoder) -> None:
-        self.coder = coder
-        self._raws: list[RawContext] = []
-
-    def add(self, column: Column) -> None:
-        """Take a stretch of rows; O(n)."""
-        raw = self.coder.code(column)
-        if raw.kind == "none":
-            self._raws = []
-        elif raw.kind != "values":
-            self._raws = [
-                RawContext(r.name, raw.kind, (), r.as_units(raw.kind)) if r.kind == "values" else r
-                for r in self._raws
-            ]
-        self._raws.append(raw)
-
-    def finish(self) -> RawContext:
-        """Return the whole column."""
-        if not self._raws:
-            return RawContext(self.coder.name, self.coder.kind, (), np.empty(0, np.int16))
-        last = self._raws[-1]
-        whole = np.concatenate([raw.codes for raw in self._raws])
-        self._raws = []
-        return RawContext(last.name, last.kind, last.values, whole)
+    last = raws[-1] if raws else RawContext(name, "values", (), np.empty(0, np.int16))
+    if last.kind == "none" or not raws:
+        return last
+    codes = [raw.codes if raw.kind == last.kind else raw.as_units(last.kind) for raw in raws]
+    return RawContext(name, last.kind, last.values, np.concatenate(codes))
 
 
 class ContextCounts:
@@ -495,9 +473,20 @@ def _days_of(values: Sequence[Any]) -> NDArray[np.datetime64] | None:
 
 def _floats_of(values: Sequence[Any]) -> NDArray[np.float64]:
     """Return values as numbers; NaN for what is none, or a truth value."""
-    objects = np.empty(len(values), object)
-    objects[:] = [None if isinstance(v, bool | np.bool_) else v for v in values]
-    return as_numbers(Column(objects))
+    plain = [None if isinstance(v, bool | np.bool_) else v for v in values]
+    return as_numbers(Column(as_objects(plain)))
+
+
+def _column_of_hours(column: Column) -> NDArray[np.int32]:
+    """Return a column as hours since 1970; NEITHER for what is no time."""
+    if column.labels is not None or column.values.dtype.kind != "M":
+        values, places = find_distinct(column)
+        return np.append(_hours_of(values), np.int32(NEITHER))[places]
+    hours = column.values.astype("M8[h]").astype(np.int64)
+    is_gone = _is_gone("hours", hours)
+    if column.is_missing is not None:
+        is_gone |= column.is_missing
+    return np.where(is_gone, NEITHER, hours).astype(np.int32)
 
 
 def _column_of_floats(column: Column) -> NDArray[np.float32]:
@@ -524,24 +513,7 @@ def _say_number(value: Any) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6g}"
 
 
-def _distinct(column: Column) -> tuple[Sequence[Any], NDArray[Any]]:
-    """Return values, and the place of each row among them: -1 where a value is missing."""
-    values = column.values
-    if column.labels is not None:
-        found, places = column.labels, np.maximum(values.astype(np.int64, copy=False), -1)
-    elif values.dtype.kind == "O":
-        numbers: dict[Hashable, int] = {}
-        listed = values.tolist()
-        places = np.fromiter(
-            (numbers.setdefault(v, len(numbers)) for v in listed), np.int64, len(listed)
-        )
-        found = list(numbers)
-    else:
-        is_time = values.dtype.kind == "M"
-        distinct, places = np.unique(
-            values.astype("M8[h]") if is_time else values, return_inverse=True
-        )
-        found = list(distinct) if is_time else distinct.tolist()
-    if column.is_missing is not None:
-        places = np.where(column.is_missing, -1, places)
-    return found, places
+def _by_hour(column: Column) -> Column:
+    """Return a column whose moments are hours; any other as it is."""
+    is_time = column.labels is None and column.values.dtype.kind == "M"
+    return replace(column, values=column.values.astype("M8[h]")) if is_time else column

@@ -21,10 +21,8 @@ from robustbn._tables.aside import (
     Aside,
     AsidePlan,
     AsideReader,
-    NameGatherer,
     nothing_in,
     say_files,
-    to_arrow,
 )
 from robustbn._tables.context import ContextCoder
 from robustbn._tables.encode import Tally
@@ -46,13 +44,13 @@ class Beside:
     ----------
     part : that it belongs to.
     start : number of its first row among all that were read.
-    columns : those of the plan.
+    columns : those that were asked for, by name.
     trust : in its rows, NaN for those left out.
     """
 
     part: int
     start: int
-    columns: tuple[Column, ...]
+    columns: Mapping[str, Column]
     trust: RowVector
 
 
@@ -88,78 +86,47 @@ class AsidePass:
         choose_runs : returns the groups to count two by two.
         """
         n_read, n_columns = self.data.surveyed.n_read, len(self.plan.context)
-        if self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD:
-            return self._hold()
-        coders, files = self.plan.coders(), say_files(list(self.data.stream.files))
-        counter = RowCounter(tuple(self.plan.context), files, n_read)
-        names = self._gather_names()
-        for stretch in self._stretches(self.plan.columns):
-            counter.add(self._code(stretch, self.plan.columns, coders))
-            self._keep(names, stretch)
-        names_found, numbers = names.finish()
+        is_held = self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD
+        of_files = {
+            name: sum(self.data.surveyed.reads[k] for k in parts)
+            for name, parts in self.data.stream.files.items()
+        }
+        counter = RowCounter(tuple(self.plan.context), say_files(list(of_files)), n_read)
+        held = self.plan if is_held else replace(self.plan, context={})
+        coders, reader = self.plan.coders(), AsideReader(held, self.shown)
+        if self.plan.columns or not is_held:
+            for stretch in self._stretches(self.plan.columns):
+                if not is_held:
+                    counter.add(self._code(stretch, coders))
+                names = reader.add(stretch.columns)
+                if self.weight_files is not None:
+                    self._write(self.weight_files, stretch, names)
         self._write_empty()
-        tallies = counter.tallies()
+        aside = replace(reader.finish(list(of_files.items()) if is_held else ()), n_rows=n_read)
+        if is_held:
+            return aside
+        return replace(aside, counted=self._count_pairs(counter, choose_runs))
+
+    def _count_pairs(self, counter: RowCounter, choose_runs: ChooseRuns) -> CountedContext:
+        """Return what was counted, with the groups that may belong together counted two by two."""
+        tallies, coders = counter.tallies(), self.plan.coders()
         runs = tuple(choose_runs(tallies))
         together = np.zeros((2, len(runs), len(runs)), np.int64)
         if runs:
-            named, coders = {tallies[run.column].groups.name for run in runs}, self.plan.coders()
+            named = {tallies[run.column].groups.name for run in runs}
             wanted = tuple(n for n in self.plan.context if n in named) or self.plan.columns[:1]
             for stretch in self._stretches(wanted):
-                coded = self._code(stretch, wanted, coders)
+                coded = self._code(stretch, coders)
                 together += count_pairs(tallies, runs, counter.numbers, coded)
-        return Aside(
-            names=names_found,
-            damaged=self.plan.damaged,
-            counted=CountedContext(tallies, runs, *together),
-            numbers=numbers,
-            n_rows=n_read,
-        )
+        return CountedContext(tallies, runs, *together)
 
-    def _code(
-        self, stretch: Beside, columns: Sequence[str], coders: Mapping[str, ContextCoder]
-    ) -> ContextStretch:
-        """Return the context of a stretch of some columns, coded."""
-        raws = {
-            name: coders[name].code(column)
-            for name, column in zip(columns, stretch.columns, strict=True)
-            if name in coders
-        }
+    def _code(self, stretch: Beside, coders: Mapping[str, ContextCoder]) -> ContextStretch:
+        """Return the context of a stretch, coded."""
+        columns = stretch.columns.items()
+        raws = {name: coders[name].code(column) for name, column in columns if name in coders}
         stream = self.data.stream
         file = stream.file_numbers[stream.parts[stretch.part].name]
         return ContextStretch(stretch.start, file, raws, stretch.trust)
-
-    def _hold(self) -> Aside:
-        """Return names and context, the group of each row held."""
-        surveyed, names = self.data.surveyed, self._gather_names()
-        reader = AsideReader(replace(self.plan, names=()))
-        here = [self.plan.columns.index(name) for name in self.plan.context]
-        if self.plan.columns:
-            for stretch in self._stretches(self.plan.columns):
-                reader.add([stretch.columns[k] for k in here])
-                self._keep(names, stretch)
-        files = [
-            (name, sum(surveyed.reads[k] for k in parts))
-            for name, parts in self.data.stream.files.items()
-        ]
-        self._write_empty()
-        found, numbers = names.finish()
-        return replace(reader.finish(files), names=found, numbers=numbers, n_rows=surveyed.n_read)
-
-    def _gather_names(self) -> NameGatherer:
-        return NameGatherer(self.plan.names, self.shown)
-
-    def _keep(self, names: NameGatherer, stretch: Beside) -> None:
-        """Take in the names of a stretch; write them with the trust in its rows."""
-        if not self.plan.names:
-            return
-        arrays = {
-            name: to_arrow(column)
-            for name, column in zip(self.plan.columns, stretch.columns, strict=True)
-            if name in self.plan.names
-        }
-        names.add(stretch.start, arrays)
-        if self.weight_files is not None:
-            self._write(self.weight_files, stretch, arrays)
 
     def _write(self, files: WeightFiles, stretch: Beside, arrays: dict[str, pa.Array]) -> None:
         stream, part = self.data.stream, stretch.part
@@ -193,7 +160,7 @@ class AsidePass:
                     trust = self.data.judge_block(block, self.weigh)
                 elif self.trust is not None:
                     trust = self.trust[start : start + len(columns[0].values)]
-                yield Beside(part, start, columns, trust)
+                yield Beside(part, start, dict(zip(names, columns, strict=True)), trust)
 
     def _blocks(
         self, names: Sequence[str]
