@@ -202,7 +202,8 @@ def _numbers(array: pa.Array) -> tuple[Any, Any]:
     """Return an array of numbers and which of them are missing, without a copy if none is."""
     if not array.null_count:
         return _view(array), None
-    return _view(array.fill_null(0)), _view(array.is_null())
+    nothing = False if pa.types.is_boolean(array.type) else 0
+    return _view(array.fill_null(nothing)), _view(array.is_null())
 
 
 def _view(array: pa.Array) -> Any:

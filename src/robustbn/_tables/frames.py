@@ -39,11 +39,7 @@ def open_pandas(frame: Any) -> Source:
         for start in range(0, len(frame), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             yield [
-                column[rows]
-                if column is not None
-                else _column_of_text(s.iloc[rows])
-                if _is_arrow(s)
-                else _column_of_series(s.iloc[rows])
+                _column_of_series(s.iloc[rows]) if column is None else column[rows]
                 for s, column in zip(series, whole, strict=True)
             ]
 
@@ -55,13 +51,22 @@ def _is_at_hand(series: Any) -> bool:
     return isinstance(series.dtype, np.dtype) or type(series.dtype).__name__ == "CategoricalDtype"
 
 
-def _is_arrow(series: Any) -> bool:
-    """Whether a series is text, held by Arrow, or of a time zone, which Arrow reads quickly."""
-    name = type(series.dtype).__name__
-    return name in ("ArrowDtype", "StringDtype", "DatetimeTZDtype")
+def _column_of_series(series: Any) -> Column:
+    kind = type(series.dtype).__name__
+    if kind == "CategoricalDtype":
+        codes, labels = series.array.codes, series.array.categories.tolist()
+        return Column(codes, labels, is_ordered=bool(series.dtype.ordered))
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufOM":
+        return Column(series.to_numpy())
+    if kind == "SparseDtype":
+        return Column(series.sparse.to_dense().to_numpy())
+    is_text = kind in ("ArrowDtype", "StringDtype")  # or held by Arrow already
+    if is_text or kind == "DatetimeTZDtype" or series.dtype.kind in "biuf":
+        return _through_arrow(series)
+    return Column(series.astype(object).to_numpy())
 
 
-def _column_of_text(series: Any) -> Column:
+def _through_arrow(series: Any) -> Column:
     import pyarrow as pa
 
     from robustbn._tables.arrow import column_of
@@ -74,20 +79,6 @@ def _column_of_text(series: Any) -> Column:
         return column_of(join_chunks(array, str(series.name)))
     except (pa.ArrowException, UnicodeError) as error:
         raise UnreadableError(f"The frame cannot be read: {error}.") from None
-
-
-def _column_of_series(series: Any) -> Column:
-    if type(series.dtype).__name__ == "CategoricalDtype":
-        codes, labels = series.array.codes, series.array.categories.tolist()
-        return Column(codes, labels, is_ordered=bool(series.dtype.ordered))
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufOM":
-        return Column(series.to_numpy())
-    if type(series.dtype).__name__ == "SparseDtype":
-        return Column(series.sparse.to_dense().to_numpy())
-    if series.dtype.kind in "biuf":  # numbers that may be missing, with a mask beside them
-        missing = series.isna().to_numpy()
-        return Column(series.to_numpy(dtype=series.dtype.numpy_dtype, na_value=0), None, missing)
-    return Column(series.astype(object).to_numpy())
 
 
 # --- polars, through Arrow ------------------------------------------------------------------------

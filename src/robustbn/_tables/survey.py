@@ -39,7 +39,6 @@ class NumberSample:
     keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     lowest: float = np.inf
     highest: float = -np.inf
-    is_whole: bool = True
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SAMPLE_SEED))
 
     def add(self, numbers: NDArray[np.float64]) -> None:
@@ -49,7 +48,6 @@ class NumberSample:
             return
         self.lowest = min(self.lowest, float(numbers.min()))
         self.highest = max(self.highest, float(numbers.max()))
-        self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
         keys = self.random.random(len(numbers))
         is_low = keys < (self.keys[-1] if len(self.keys) == SAMPLED_NUMBERS else np.inf)
         keys = np.concatenate([self.keys, keys[is_low]])
