@@ -1,4 +1,8 @@
-"""Columns of context: read in stretches, counted in tables that add up, put into groups."""
+"""Columns of context: read in stretches, counted in tables that add up, put into groups.
+
+Counted is by NumPy: Arrow's `group_by` needs its scanner, and even `pa.array` needs pandas, whose
+import takes longer than most tables.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +25,14 @@ from robustbn._tables.encode.labels import WORDS_FOR_MISSING, is_missing
 from robustbn._tables.encode.values import as_objects, find_distinct
 from robustbn._tables.encode.written import day_of, find_orders
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None
 NEITHER = np.iinfo(np.int32).min  # the hour of what is no time
 MOST_HOURS = 2**27  # 15,000 years: what is further from 1970 is no time
-ISO_START = r"^\d{4}-\d\d-\d\d([T ]\d\d)?$"
-PERIODS = {"hour": "h", "day": "D", "month": "M", "year": "Y"}  # with NumPy's letters
-COUNTED = ("read", "judged", "bad")  # of the rows of a group
+ISO_START = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d)?", re.ASCII)
+PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
+NO_KEY = np.iinfo(np.int64).min  # of rows that miss a value: NumPy's NaT
+WIDEST_SPAN = 2**18  # of keys that are counted without being sorted
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
 COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
@@ -126,9 +129,9 @@ def join_raws(name: str, raws: Sequence[RawContext]) -> RawContext:
 class ContextCounts:
     """How often the values of a column occur: of bounded size, and the same in any order.
 
-    A table with a line a key: values, while they are few; then hours, days, months or years, the
-    shortest that are not too many; or numbers by the bits they begin with, as many as keep them
-    few. Rows that miss a value have the key null. Counts of parts add up to those of the whole.
+    Keys are values, while they are few; then hours, days, months or years, the shortest that are
+    not too many; or numbers by the bits they begin with, as many as keep them few. Rows that miss a
+    value have a key of their own. Counts of parts add up to those of the whole.
 
     Parameters
     ----------
@@ -140,13 +143,14 @@ class ContextCounts:
         self.kind = "values"
         self.low, self.high = math.inf, -math.inf
         self._values: dict[Any, int] = {}
-        self._table: pa.Table | None = None
+        self._keys = np.zeros(0, np.int64)
+        self._counts = np.zeros((0, 3), np.int64)  # rows read, judged and distrusted of each key
         self._scale = 0  # place of the period, or bits that are left out
 
     @property
     def n_keys(self) -> int:
         """How many values, periods or buckets are counted."""
-        return 0 if self._table is None else self._table.num_rows - self._table["key"].null_count
+        return int(np.count_nonzero(self._keys != NO_KEY))
 
     def add(self, raw: RawContext, is_judged: Mask = None, is_bad: Mask = None) -> None:
         """Count some rows; without masks, all of them are judged and none is distrusted."""
@@ -158,25 +162,24 @@ class ContextCounts:
             self._count(raw, raw.codes[some], *masks)
 
     def _count(self, raw: RawContext, codes: NDArray[Any], is_judged: Mask, is_bad: Mask) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         keys, scale = _keys_of(raw.kind, codes), 0
         if raw.kind == "numbers":
             self._widen(codes)
             scale = self._scale if self.kind == "numbers" else 0
-            keys = pc.shift_right(keys, scale)
-        read = np.ones(len(codes), np.int64)
-        judged = read if is_judged is None else is_judged.astype(np.int64)
-        bad = np.zeros_like(read) if is_bad is None else is_bad.astype(np.int64)
-        table = pa.table({"key": keys, "read": read, "judged": judged, "bad": bad})
-        self._take(raw.kind, raw.values, _sum_by_key(table), scale)
+            keys = _coarser(raw.kind, keys, 0, scale)
+        counts = np.ones((len(codes), 3), np.int64)
+        counts[:, 2] = 0
+        for k, mask in enumerate((is_judged, is_bad), start=1):
+            if mask is not None:
+                counts[:, k] = mask
+        self._take(raw.kind, raw.values, *_sum_by_key(keys, counts), scale)
 
     def merge(self, other: ContextCounts) -> None:
         """Take in what another part has."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        if other._table is not None or other.kind == "none":
-            self._take(other.kind, tuple(other._values), other._table, other._scale)
+        if len(other._keys) or other.kind == "none":
+            values = tuple(other._values)
+            self._take(other.kind, values, other._keys, other._counts, other._scale)
 
     def _widen(self, numbers: NDArray[np.float32]) -> None:
         there = numbers[np.isfinite(numbers)]
@@ -185,69 +188,57 @@ class ContextCounts:
             self.high = max(self.high, float(there.max()))
 
     def _give_up(self) -> None:
-        self.kind, self._table = "none", None
+        self.kind, self._keys, self._counts = "none", self._keys[:0], self._counts[:0]
 
-    def _take(self, kind: str, values: Sequence[Any], table: Any, scale: int) -> None:
+    def _take(
+        self, kind: str, values: Sequence[Any], keys: Counts, counts: Counts, scale: int
+    ) -> None:
         """Take in counts of some kind, at a scale of theirs."""
-        import pyarrow as pa
-
         if kind == self.kind == "values":
             known = self._values
-            places = [
-                None if k is None else known.setdefault(values[k], len(known))
-                for k in table["key"].to_pylist()
-            ]
-            table = table.set_column(0, "key", pa.array(places, pa.int64()))
+            own = [k if k == NO_KEY else known.setdefault(values[k], len(known)) for k in keys]
+            keys = np.array(own, np.int64)
         elif kind == "values" and self.kind != "none":
-            kind, table = self.kind, self._as_units(self.kind, values, table)
+            kind, keys = self.kind, self._as_units(self.kind, values, keys)
         elif self.kind == "values":
-            own = list(self._values)
-            self._turn(kind if not own or _kind_of(own) == kind else "none")
+            seen = list(self._values)
+            self._turn(kind if not seen or _kind_of(seen) == kind else "none")
         if kind != self.kind or kind == "none":
             self._give_up()
             return
         wanted = max(scale, self._scale)
-        tables = [self._coarser(table, scale, wanted)]
-        if self._table is not None:
-            tables.append(self._coarser(self._table, self._scale, wanted))
-        self._table, self._scale = _sum_by_key(pa.concat_tables(tables)), wanted
+        old = _coarser(kind, self._keys, self._scale, wanted)
+        new = _coarser(kind, keys, scale, wanted)
+        self._set(np.concatenate([old, new]), np.concatenate([self._counts, counts]), wanted)
         if kind == "values" and len(self._values) > TUNING.where_values:
             self._turn(_kind_of(list(self._values)))
         self._stay_small()
 
-    def _as_units(self, kind: str, values: Sequence[Any], table: Any) -> Any:
-        """Return counts of values as those of hours or numbers; what is neither is missing."""
+    def _set(self, keys: Counts, counts: Counts, scale: int) -> None:
+        self._keys, self._counts = _sum_by_key(keys, counts)
+        self._scale = scale
+
+    def _as_units(self, kind: str, values: Sequence[Any], keys: Counts) -> Counts:
+        """Return keys of values as those of hours or numbers; what is neither is missing."""
         units = _units_of(kind, values)
         if kind == "numbers":
-            self._widen(units[[k for k in table["key"].to_pylist() if k is not None]])
-        return table.set_column(0, "key", _keys_of(kind, units).take(table["key"]))
+            self._widen(units[keys[keys != NO_KEY]])
+        return np.append(_keys_of(kind, units), NO_KEY)[np.maximum(keys, -1)]
 
     def _turn(self, kind: str) -> None:
         """Go on by hours or numbers, or give up."""
         values, self._values, self.kind = list(self._values), {}, kind
         if kind == "none":
             self._give_up()
-        elif self._table is not None:
-            self._table = _sum_by_key(self._as_units(kind, values, self._table))
-
-    def _coarser(self, table: Any, scale: int, wanted: int) -> Any:
-        """Return counts by longer periods, or by fewer bits."""
-        import pyarrow.compute as pc
-
-        if scale == wanted:
-            return table
-        if self.kind == "hours":
-            keys = pc.floor_temporal(table["key"], unit=list(PERIODS)[wanted])
         else:
-            keys = pc.shift_right(table["key"], wanted - scale)
-        return table.set_column(0, "key", keys)
+            self._set(self._as_units(kind, values, self._keys), self._counts, 0)
 
     def _stay_small(self) -> None:
         """Merge neighbours until they are few enough."""
         most = {"hours": TUNING.where_periods, "numbers": MOST_BUCKETS}.get(self.kind, math.inf)
         while self.n_keys > most and not (self.kind == "hours" and self._scale == 3):
-            table = self._coarser(self._table, self._scale, self._scale + 1)
-            self._table, self._scale = _sum_by_key(table), self._scale + 1
+            scale = self._scale + 1
+            self._set(_coarser(self.kind, self._keys, self._scale, scale), self._counts, scale)
 
     # --- groups -----------------------------------------------------------------------------------
 
@@ -257,18 +248,15 @@ class ContextCounts:
         Rows read, judged and distrusted; shape (groups + 1, 3). None if the column was given up, or
         has one group only.
         """
-        if self._table is None:
-            return None
-        table = self._table.sort_by("key")
-        counts = np.array([table[name].to_pylist() for name in COUNTED], np.int64).T
-        keys = np.array(table["key"].cast("int64").drop_null().to_pylist(), np.int64)
-        counts, missing = counts[: len(keys)], counts[len(keys) :].sum(axis=0)
+        is_there = self._keys != NO_KEY
+        missing = self._counts[~is_there].sum(axis=0)
+        keys, counts = self._keys[is_there], self._counts[is_there]
         if self.kind == "values":
             found = self._group_values(counts)
         elif self.kind == "hours":
-            found = self._group_hours(keys // 3600, counts)
+            found = self._group_hours(keys, counts)
         else:
-            found = self._group_numbers(keys, counts)
+            found = self._group_numbers(keys, counts) if self.kind == "numbers" else None
         if found is None or len(found[0].labels) + bool(missing[0]) < 2:
             return None
         return found[0], np.vstack([missing[None], found[1]])
@@ -306,7 +294,7 @@ class ContextCounts:
 
     def _group_hours(self, hours: Counts, counts: Counts) -> tuple[Groups, Counts] | None:
         """Group times by the shortest period of which there are not too many."""
-        letters = list(PERIODS.values())[self._scale :]
+        letters = PERIODS[self._scale :]
         moments = hours.astype("M8[h]")
         by_period = {p: np.unique(moments.astype(f"M8[{p}]"), return_inverse=True) for p in letters}
         sizes = {p: len(periods) for p, (periods, _) in by_period.items()}
@@ -360,18 +348,34 @@ def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def _sum_by_key(table: Any) -> Any:
-    """Return a table with one line a key."""
-    import pyarrow as pa
+def _sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Return the keys that occur, in order, and the sums of their counts; O(n) if they are near."""
+    there = keys[keys != NO_KEY]
+    low, high = (int(there.min()), int(there.max())) if len(there) else (0, 0)
+    if high - low >= WIDEST_SPAN:
+        found, places = np.unique(keys, return_inverse=True)
+        return found, _sum_groups(counts, places, len(found))
+    places = np.where(keys == NO_KEY, 0, keys - low + 1)
+    sums = _sum_groups(counts, places, high - low + 2)
+    found = np.flatnonzero(sums[:, 0])
+    return np.where(found == 0, NO_KEY, found + low - 1), sums[found]
 
-    added = table.group_by("key", use_threads=False).aggregate([(n, "sum") for n in COUNTED])
-    return pa.table({"key": added["key"], **{n: added[f"{n}_sum"] for n in COUNTED}})
+
+def _coarser(kind: str, keys: Counts, scale: int, wanted: int) -> Counts:
+    """Return keys of longer periods, by their first hours, or of fewer bits."""
+    if scale == wanted or not len(keys):
+        return keys
+    if kind == "hours":
+        return (
+            keys.astype("M8[h]").astype(f"M8[{PERIODS[wanted]}]").astype("M8[h]").astype(np.int64)
+        )
+    return np.where(keys == NO_KEY, NO_KEY, keys >> (wanted - scale))
 
 
 def _sum_groups(counts: Counts, group: NDArray[np.integer[Any]], n_groups: int) -> Counts:
-    total = np.zeros((n_groups, len(COUNTED)), np.int64)
-    np.add.at(total, group, counts)
-    return total
+    """Return the sums over the rows of each group; exact up to 2^53 rows."""
+    sums = [np.bincount(group, column, minlength=n_groups) for column in counts.T]
+    return np.stack(sums, axis=1).astype(np.int64)
 
 
 def _is_gone(kind: str, units: NDArray[Any]) -> NDArray[np.bool_]:
@@ -386,14 +390,10 @@ def _is_gone(kind: str, units: NDArray[Any]) -> NDArray[np.bool_]:
     return gone
 
 
-def _keys_of(kind: str, units: NDArray[Any]) -> Any:
-    """Return positions, hours or numbers as keys: whole numbers, or moments; null if missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def _keys_of(kind: str, units: NDArray[Any]) -> Counts:
+    """Return positions, hours or numbers as whole numbers; NO_KEY where one is missing."""
     whole = _bits_of(units) if kind == "numbers" else units.astype(np.int64)
-    keys = pa.array(whole, mask=_is_gone(kind, units))
-    return pc.multiply(keys, 3600).view(pa.timestamp("s")) if kind == "hours" else keys
+    return np.where(_is_gone(kind, units), NO_KEY, whole)
 
 
 def _bits_of(numbers: NDArray[np.float32]) -> Counts:
@@ -426,38 +426,29 @@ def _units_of(kind: str, values: Sequence[Any]) -> NDArray[Any]:
 
 def _hours_of(values: Sequence[Any]) -> NDArray[np.int32]:
     """Return the hour of each value since 1970, NEITHER for what is no time."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if all(isinstance(value, str) for value in values):
-        try:
-            texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
-            starts = pc.utf8_slice_codeunits(texts, 0, 13)
-            is_time = pc.match_substring_regex(starts, ISO_START)
-            moments = pc.if_else(is_time, starts, None).cast(pa.timestamp("s"))
-        except (pa.ArrowInvalid, UnicodeError):  # a 31st of February
-            pass
-        else:
-            hours = pc.divide(moments.cast(pa.int64()), 3600).fill_null(NEITHER)
-            return np.array(hours.to_pylist(), np.int32)
     return np.fromiter(map(_hour_of, values), np.int32, len(values))
 
 
 def _hour_of(value: Any) -> int:
     """Return the hour of a time, or of text that starts with one; NEITHER for all else."""
     if isinstance(value, str):
-        start = value.strip()[:13]
-        if not re.match(ISO_START, start, re.ASCII):
-            return NEITHER
-        try:
-            return int(np.datetime64(start.replace(" ", "T"), "h").astype(np.int64))
-        except ValueError:  # a 31st of February
-            return NEITHER
+        return _hour_of_text(value.strip()[:13])
     if not isinstance(value, np.datetime64 | date):
         return NEITHER
     moment = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     hour = int(np.array(moment, "M8[h]").astype(np.int64))
     return hour if abs(hour) <= MOST_HOURS else NEITHER
+
+
+@lru_cache(maxsize=2**17)
+def _hour_of_text(start: str) -> int:
+    """Return the hour of a text that starts like 2024-03-07 or 2024-03-07T12."""
+    if not ISO_START.fullmatch(start):
+        return NEITHER
+    try:
+        return int(np.datetime64(start.replace(" ", "T"), "h").astype(np.int64))
+    except ValueError:  # a 31st of February
+        return NEITHER
 
 
 def _days_of(values: Sequence[Any]) -> NDArray[np.datetime64] | None:
