@@ -145,7 +145,7 @@ def _measure_here(way: str, path: str, seed: str) -> None:
     import pyarrow.dataset  # noqa: F401 - not on the clock
 
     import robustbn
-    from robustbn._rows.stream import aside
+    from robustbn._rows.stream import context_pass as aside
 
     network = _network(int(seed))
     how: dict[str, Any] = {"context": ()} if way == "without" else {}

@@ -106,8 +106,8 @@ def states_from(
 ) -> FoundStates:
     """Find the states of the nodes of an edge list in a table: one pass, bounded memory.
 
-    Labels become states: in the order of their categories, of a known scale or of time, where they
-    have one, and by the alphabet otherwise. More than `most_numbers` different numbers are cut
+    Labels become states: in the order of their categories, or of time, where they have one, and by
+    the alphabet otherwise. More than `most_numbers` different numbers are cut
     into intervals of about equally many rows, at readable ends. Dates become years, quarters,
     months or days. Beyond `most_states`, the rarest labels become one state, "other". A column in
     which hardly a value occurs twice is refused. See `docs/tables.md`.
@@ -134,7 +134,7 @@ def states_from(
     >>> rows = {"pay": list(range(1000, 2000)), "rank": ["low", "high", "medium", "low"] * 250}
     >>> found = robustbn.states_from(rows, [("rank", "pay")])
     >>> found.states["rank"], found.states["pay"]
-    (('low', 'medium', 'high'), ('< 1250', '[1250, 1500)', '[1500, 1750)', '>= 1750'))
+    (('high', 'low', 'medium'), ('< 1250', '[1250, 1500)', '[1500, 1750)', '>= 1750'))
     >>> fitted = robustbn.fit(found.network, rows, random_state=0)
     """
     source = _open(localize(table, format=format, sheet=sheet), sep, encoding, connection)

@@ -12,12 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 import robustbn
-from robustbn._rows.stream import aside as stream_aside
+from robustbn._rows.stream import context_pass
 from robustbn._rows.stream import data as stream_data
-from robustbn._tables import groups as grouping
-from robustbn._tables import names as naming
-from robustbn._tables.context import ContextCoder
-from robustbn._tables.groups import ContextSummary, group_rows
+from robustbn._tables import aside as naming
+from robustbn._tables import context as grouping
+from robustbn._tables.context import ContextCoder, ContextCounts, group_rows
 from robustbn.cli import main
 from robustbn.exceptions import ContextWarning, DataError, NotFittedError
 from tests.tables import draw_feeds
@@ -82,7 +81,7 @@ def assert_same(found, expected):
 def limits(monkeypatch, *, is_counted=False, judges_again=False, names_few=False):
     """Set limits so low that the rows of a test exceed them."""
     if is_counted:
-        monkeypatch.setattr(stream_aside, "MOST_HELD", 0)
+        monkeypatch.setattr(context_pass, "MOST_HELD", 0)
     if judges_again:
         monkeypatch.setattr(stream_data, "MOST_WEIGHTS_HELD", 0)
     if names_few:
@@ -218,7 +217,7 @@ def test_nothing_distrusted_takes_no_pass(feeds, tmp_path, monkeypatch):
     frame[frame["feed"] != "feed-3"].to_parquet(tmp_path / "good.parquet")
     looks = []
     monkeypatch.setattr(
-        stream_aside.AsidePass, "_stretches", lambda *given: looks.append(given) or ()
+        context_pass.AsidePass, "_stretches", lambda *given: looks.append(given) or ()
     )
     fit = robustbn.fit(network, tmp_path / "good.parquet", place="stream", random_state=0)
     assert fit.contamination_ == 0
@@ -237,18 +236,18 @@ def test_summaries_of_parts_add_up_in_any_order(feeds, name, most_buckets, monke
     frame = frame.assign(mixed=np.where(np.arange(N_ROWS) % 3, frame["heat"], frame["sensor"]))
     values, rng = frame[name].to_numpy(), np.random.default_rng(3)
     is_bad = rng.random(N_ROWS) < 0.1
-    whole = ContextSummary("c")
+    whole = ContextCounts("c")
     raw = ContextCoder("c").code(robustbn._core.protocols.Column(values))
     whole.add(raw, None, is_bad)
     expected, cuts = whole.group(), np.sort(rng.integers(0, N_ROWS, 40))
     pieces = []
     for rows in np.split(np.arange(N_ROWS), cuts):
-        piece = ContextSummary("c")
+        piece = ContextCounts("c")
         part = robustbn._core.protocols.Column(values[rows])
         piece.add(ContextCoder("c").code(part), None, is_bad[rows])
         pieces.append(piece)
     for order in (range(41), rng.permutation(41)):
-        total = ContextSummary("c")
+        total = ContextCounts("c")
         for k in order:
             total.merge(pieces[k])
         found = total.group()
@@ -268,11 +267,10 @@ def test_a_summary_does_not_grow_with_the_rows():
     rng = np.random.default_rng(0)
     moments = np.datetime64("1990-01-01T00:00") + rng.integers(0, 2**24, 300_000)
     for values, most in ((rng.normal(size=300_000), 2**14), (moments, 400)):
-        coder, summary = ContextCoder("c"), ContextSummary("c")
+        coder, summary = ContextCoder("c"), ContextCounts("c")
         for part in np.array_split(values, 5):
             summary.add(coder.code(robustbn._core.protocols.Column(part)))
-        assert len(summary._keys) <= most
-        assert not summary._values
+        assert summary.n_keys <= most
         labels = summary.group()[0].labels
         assert len(labels) in (10, 383)  # tenths; 2^24 minutes are 382.8 months
 

@@ -13,12 +13,11 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import MaximumLikelihoodEstimator, RobustEstimator
-from robustbn._core.origins import ContextColumn, Origin
+from robustbn._core.origins import ContextColumn, Groups, Origin
 from robustbn._core.protocols import Column
 from robustbn._learn.origins import find_origins, log_tail
 from robustbn._show.page import render_page
-from robustbn._tables.context import ContextCoder, ContextGatherer
-from robustbn._tables.groups import group_rows
+from robustbn._tables.context import ContextCoder, group_rows, join_raws
 from robustbn.cli import main
 from robustbn.exceptions import DataError
 from tests.reports import HOSTILE, quick_report
@@ -76,7 +75,7 @@ def test_lines_are_in_the_order_of_their_p_values():
     rate = np.where((feed == 3) & (team == 5), 0.5, np.where(feed == 3, 0.12, 0.05))
     trust = (rng.random(n) > rate).astype(float)
     columns = [
-        ContextColumn(name, tuple(map(str, range(6))), codes.astype(np.int16))
+        ContextColumn(Groups(name, tuple(map(str, range(6)))), codes.astype(np.int16))
         for name, codes in (("feed", feed), ("team", team))
     ]
     found = find_origins(columns, trust)
@@ -164,7 +163,7 @@ def test_a_model_from_a_file_does_not_know_where(fitted, tmp_path):
 
 def groups(codes, **settings):
     labels = tuple(str(k) for k in range(codes.max() + 1))
-    return ContextColumn("c", labels, codes.astype(np.int16), **settings)
+    return ContextColumn(Groups("c", labels, **settings), codes.astype(np.int16))
 
 
 def test_chance_alone_is_hardly_ever_named():
@@ -214,17 +213,17 @@ def test_nothing_distrusted_is_nowhere():
 
 
 def read(values, is_text=False):
-    gatherer = ContextGatherer(ContextCoder("c", is_text))
+    coder, raws = ContextCoder("c", is_text), []
     array = np.asarray(values)
     for start in range(0, len(array), 500):
         part = array[start : start + 500]
         if is_text:
             labels = list(dict.fromkeys(part.tolist()))
             part_codes = np.array([labels.index(v) for v in part.tolist()])
-            gatherer.add(Column(part_codes, labels))
+            raws.append(coder.code(Column(part_codes, labels)))
         else:
-            gatherer.add(Column(part))
-    return group_rows(gatherer.finish())
+            raws.append(coder.code(Column(part)))
+    return group_rows(join_raws("c", raws))
 
 
 @pytest.mark.parametrize(
@@ -234,9 +233,9 @@ def read(values, is_text=False):
 def test_times_go_by_the_period_that_fits(step, first, n_groups):
     times = pd.date_range("2024-01-01", periods=2_000, freq=step)
     for column in (read(times.to_numpy()), read(times.astype(str).to_numpy(object), is_text=True)):
-        assert column.is_ordered
-        assert column.labels[0] == first
-        assert len(column.labels) == n_groups
+        assert column.groups.is_ordered
+        assert column.groups.labels[0] == first
+        assert len(column.groups.labels) == n_groups
         assert (np.diff(column.codes.astype(int)) >= 0).all()
 
 
@@ -247,7 +246,7 @@ def test_moments_of_a_time_zone_are_told_in_utc_and_stay_states(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     for table in (frame, pa.Table.from_pandas(frame), tmp_path / "rows.parquet"):
         (seen,) = robustbn.read_table(table, network).aside.context
-        assert seen.labels == tuple(f"2024-01-0{k}" for k in range(1, 6))
+        assert seen.groups.labels == tuple(f"2024-01-0{k}" for k in range(1, 6))
         assert (seen.codes == np.arange(1_000) % 5).all()
         of_times = robustbn.BayesianNetwork({"seen": []}, {"seen": list(times)})
         assert (robustbn.read_table(table, of_times).codes[:, 0] == np.arange(1_000) % 5).all()
@@ -258,21 +257,21 @@ def test_numbers_go_by_tenths():
     values = rng.normal(size=3_000)
     values[:50] = np.nan
     column = read(values)
-    assert len(column.labels) == len(column.ends) == 10
-    assert column.is_ordered
+    assert len(column.groups.labels) == len(column.groups.ends) == 10
+    assert column.groups.is_ordered
     assert (column.codes[:50] == -1).all()
     assert np.bincount(column.codes[50:]).min() > 280
 
 
 def test_whole_numbers_and_words_go_by_value():
     column = read(np.arange(2_000) % 300)
-    assert column.labels == tuple(str(k) for k in range(300))
+    assert column.groups.labels == tuple(str(k) for k in range(300))
     assert (column.codes == np.arange(2_000) % 300).all()
     words = read([f"w{k % 7}" for k in range(2_000)], is_text=True)
-    assert words.labels == tuple(f"w{k}" for k in range(7))
-    assert not words.is_ordered
+    assert words.groups.labels == tuple(f"w{k}" for k in range(7))
+    assert not words.groups.is_ordered
     zeros = read(["007", "010", "NA", ""] * 10, is_text=True)
-    assert zeros.labels == ("007", "010")
+    assert zeros.groups.labels == ("007", "010")
     assert zeros.codes[:4].tolist() == [0, 1, -1, -1]
 
 

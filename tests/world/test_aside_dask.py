@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import robustbn
-from robustbn._rows.dask import aside as on_dask
+from robustbn._rows.dask import context_pass as on_dask
 from robustbn._rows.dask import rows as dask_rows
 from robustbn.exceptions import ContextWarning, DataError
 from tests.promises.test_aside import feeds, many_files, write_text  # noqa: F401 - fixtures

@@ -99,7 +99,7 @@ def _describe(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
 
 def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
-    from robustbn._tables.encode.dates import day_of
+    from robustbn._tables.encode.written import day_of
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]

@@ -81,8 +81,8 @@ def has_more_columns(first: str, second: str) -> bool:
 def _may_be_edges(text: str) -> bool | None:
     """Whether the lines at the beginning of a text file are those of edges; None if unreadable."""
     from robustbn._networks.edges import looks_like_edges
+    from robustbn._tables.guards import open_unpacked
     from robustbn._tables.here import find_here
-    from robustbn._tables.packed import open_unpacked
     from robustbn.exceptions import DataError
 
     try:

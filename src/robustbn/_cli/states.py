@@ -60,9 +60,9 @@ def command(
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
 
-    Labels are sorted (known scales by rank, other words by the alphabet), numbers cut into
-    intervals, dates taken by year, quarter, month or day, rare labels merged. The network in
-    NETWORK.json reads other tables in the same way. `fit EDGES TABLE` does this by itself.
+    Labels are sorted by the alphabet, numbers cut into intervals, dates taken by year, quarter,
+    month or day, rare labels merged. The network in NETWORK.json reads other tables in the same
+    way. `fit EDGES TABLE` does this by itself.
 
     \b
       robustbn states edges.csv rows.csv

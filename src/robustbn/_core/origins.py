@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,42 +17,40 @@ HIDDEN = "not shown"
 
 
 @dataclass(frozen=True, eq=False)
-class ContextColumn:
-    """A column outside the network, its rows in groups.
+class Groups:
+    """The groups into which a column outside the network puts rows.
 
     Parameters
     ----------
     name : of the column.
     labels : of the groups; where they are stretches of a line, the start of each.
-    codes : the group of each row that was read, -1 where the value is missing; shape (n,).
     ends : the last value of each group that is a stretch; empty where a label says it all.
     is_ordered : whether neighbours belong together: times, numbers, rows.
+    kind : by what rows are placed: "values", "hours", "numbers", "files" or "rows".
+    starts : of hours and numbers, where each group but the first begins.
+    of_values : of values, the group of each.
     """
 
     name: str
     labels: tuple[str, ...]
-    codes: NDArray[np.signedinteger[Any]]
     ends: tuple[str, ...] = ()
     is_ordered: bool = False
+    kind: str = "values"
+    starts: NDArray[Any] | None = None
+    of_values: Mapping[Any, int] = field(default_factory=dict)
 
 
-def say_row_numbers(starts: NDArray[np.int64]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the first and the last row of each stretch."""
-    firsts, lasts = ([f"{v:,}" for v in values] for values in (starts[:-1], starts[1:] - 1))
-    return tuple(firsts), tuple(lasts)
+@dataclass(frozen=True, eq=False)
+class ContextColumn:
+    """A column outside the network: the group of each row that was read, -1 where it has none."""
 
+    groups: Groups
+    codes: NDArray[np.signedinteger[Any]]
 
-def cut_row_numbers(n_rows: int, tuning: Tuning = TUNING) -> NDArray[np.int64]:
-    """Return where the equal stretches of the row number begin, and the last of them ends."""
-    return np.linspace(0, n_rows, min(tuning.where_stretches, n_rows) + 1).astype(np.int64)
-
-
-def row_numbers(n_rows: int, tuning: Tuning = TUNING) -> ContextColumn:
-    """Return the number of each row in equal stretches."""
-    starts = cut_row_numbers(n_rows, tuning)
-    codes = np.repeat(np.arange(len(starts) - 1, dtype=np.int16), np.diff(starts))
-    labels, ends = say_row_numbers(starts)
-    return ContextColumn(ROW_NUMBER, labels, codes, ends, is_ordered=True)
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.groups.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +59,43 @@ class ContextTally:
 
     Parameters
     ----------
-    name, labels, ends, is_ordered : as of a `ContextColumn`.
     rows, bad : rows that were judged, and those that are distrusted; shape (groups + 1,), rows
         whose value is missing first.
     """
 
-    name: str
-    labels: tuple[str, ...]
-    ends: tuple[str, ...]
-    is_ordered: bool
+    groups: Groups
     rows: NDArray[np.int64]
     bad: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowNumbers:
+    """The number of each row, in equal stretches.
+
+    Parameters
+    ----------
+    starts : where each stretch begins, and the last of them ends.
+    """
+
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n_rows: int, tuning: Tuning = TUNING) -> RowNumbers:
+        """Return the stretches of a table."""
+        n_stretches = min(tuning.where_stretches, n_rows)
+        return cls(np.linspace(0, n_rows, n_stretches + 1).astype(np.int64))
+
+    @property
+    def groups(self) -> Groups:
+        """The stretches, by their first rows and their last ones."""
+        firsts = tuple(f"{v:,}" for v in self.starts[:-1])
+        lasts = tuple(f"{v:,}" for v in self.starts[1:] - 1)
+        return Groups(ROW_NUMBER, firsts, lasts, is_ordered=True, kind="rows")
+
+    def place(self, start: int, n_rows: int) -> NDArray[np.int16]:
+        """Return the stretch of each of some rows, from number `start` on."""
+        ends = np.clip(self.starts, start, start + n_rows)
+        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int16), np.diff(ends))
 
 
 class GroupRun(NamedTuple):

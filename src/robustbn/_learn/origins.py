@@ -14,9 +14,10 @@ from robustbn._core.origins import (
     ContextColumn,
     ContextTally,
     GroupRun,
+    Groups,
     Origin,
+    RowNumbers,
     count_together,
-    row_numbers,
 )
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
@@ -43,7 +44,9 @@ def find_origins(
     weights : trust in each row that was read, NaN for those left out; shape (n,).
     p_value : largest to be named.
     """
-    columns = [*context, row_numbers(len(weights), tuning)]  # of equals, the first is named first
+    numbers = RowNumbers.of(len(weights), tuning)
+    of_numbers = ContextColumn(numbers.groups, numbers.place(0, len(weights)))
+    columns = [*context, of_numbers]  # of equals, the first is named first
     is_judged, is_bad = ~np.isnan(weights), weights < DOUBT
     tallies = [tally_column(column, is_judged, is_bad) for column in columns]
 
@@ -128,19 +131,19 @@ def tally_column(
     column: ContextColumn, is_judged: NDArray[np.bool_], is_bad: NDArray[np.bool_]
 ) -> ContextTally:
     """Return how many rows each group has, and how many of them are distrusted; O(N)."""
-    size = len(column.labels) + 1  # the first is for missing values
+    size = len(column.groups.labels) + 1  # the first is for missing values
     rows, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for start in range(0, len(column.codes), COUNTED_AT_ONCE):
         some = slice(start, start + COUNTED_AT_ONCE)
         codes = column.codes[some].astype(np.int16) + 1
         rows += np.bincount(codes[is_judged[some]], minlength=size)
         bad += np.bincount(codes[is_bad[some]], minlength=size)
-    return ContextTally(column.name, column.labels, column.ends, column.is_ordered, rows, bad)
+    return ContextTally(column.groups, rows, bad)
 
 
 def _n_tests(tally: ContextTally) -> int:
-    n = len(tally.labels)
-    return 1 + (n * (n + 1) // 2 if tally.is_ordered else n)
+    n = len(tally.groups.labels)
+    return 1 + (n * (n + 1) // 2 if tally.groups.is_ordered else n)
 
 
 def _find_in_column(
@@ -160,7 +163,7 @@ def _find_in_column(
         first, last = int(firsts[place]), int(lasts[place])
         p = math.exp(min(0.0, log_p + math.log(n_tests)))
         numbers = int(rows[place]), int(bad[place])
-        said = _say(tally, first, last)
+        said = _say(tally.groups, first, last)
         origin = Origin((said,), *numbers, overall, p, float(gains[place]))
         found.append(_Group(GroupRun(column, first - 1, last - 1), origin))
         gains[(firsts <= last) & (lasts >= first)] = 0
@@ -169,18 +172,18 @@ def _find_in_column(
 
 def _runs(tally: ContextTally) -> tuple[Counts, Counts]:
     """Return where each group, or each run of neighbours, starts and ends; 0 is for missing."""
-    if not tally.is_ordered:
+    if not tally.groups.is_ordered:
         each = np.arange(len(tally.rows))
         return each, each
-    firsts, lasts = np.triu_indices(len(tally.labels))
+    firsts, lasts = np.triu_indices(len(tally.groups.labels))
     return np.append(firsts + 1, 0), np.append(lasts + 1, 0)
 
 
-def _say(tally: ContextTally, first: int, last: int) -> tuple[str, str, str]:
+def _say(groups: Groups, first: int, last: int) -> tuple[str, str, str]:
     if last == 0:
-        return tally.name, MISSING_LABEL, MISSING_LABEL
-    ends = tally.ends or tally.labels
-    return tally.name, tally.labels[first - 1], ends[last - 1]
+        return groups.name, MISSING_LABEL, MISSING_LABEL
+    ends = groups.ends or groups.labels
+    return groups.name, groups.labels[first - 1], ends[last - 1]
 
 
 def _best_pair(

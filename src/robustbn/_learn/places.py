@@ -27,14 +27,14 @@ from robustbn._rows.memory import (
     gather_holes,
     load_rows,
 )
-from robustbn._rows.stream.aside import AsidePass, read_some
 from robustbn._rows.stream.cache import CodeCache
+from robustbn._rows.stream.context_pass import AsidePass, read_some
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import open_stream
 from robustbn._rows.stream.weights import writing_weights
+from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading, Table, as_weights
-from robustbn._tables.context import Aside
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

@@ -30,8 +30,8 @@ from robustbn._show.page.inline import estimator_html, network_html
 from robustbn._show.pairs import show_pair
 from robustbn._show.reasons import Explainer
 from robustbn._show.words import say_unseen
+from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
-from robustbn._tables.context import Aside
 from robustbn.exceptions import NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 

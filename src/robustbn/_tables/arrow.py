@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import out_of_memory
 from robustbn._core.protocols import Column
 from robustbn._tables.encode.labels import as_number
-from robustbn._tables.soundness import check_array
+from robustbn._tables.encode.values import as_objects
+from robustbn._tables.guards import check_array
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError
-from robustbn.exceptions import DataError
 
 
 def open_arrow(table: Any) -> Source:
@@ -34,41 +34,6 @@ def open_arrow(table: Any) -> Source:
     if isinstance(table, pa.RecordBatchReader):
         return _open_stream(table)
     return _open_frame(table, kind)
-
-
-def open_python(table: Any) -> Source:
-    """Return the source of a mapping of names to columns, or of a list of mappings."""
-    if isinstance(table, list | tuple):
-        keys = {str(name): name for row in table for name in row}
-        names = tuple(keys)
-        data = {name: [row.get(key) for row in table] for name, key in keys.items()}
-    else:
-        data = {str(name): values for name, values in table.items()}
-        names = tuple(data)
-    columns = [_column_of_values(name, values) for name, values in data.items()]
-    lengths = {name: len(c.values) for name, c in zip(names, columns, strict=True)}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"The columns are not equally long: {lengths}.")
-    from robustbn._tables.sources import blocks_of
-
-    n_rows = next(iter(lengths.values()), 0)
-    read = blocks_of(columns, n_rows)
-    return Source(names, len(names), n_rows, "python", "The mapping", read)
-
-
-def _column_of_values(name: str, values: Any) -> Column:
-    if isinstance(values, np.ma.MaskedArray):
-        return Column(values.data, None, np.ma.getmaskarray(values))
-    if isinstance(values, np.ndarray):
-        return Column(values)
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise DataError(
-            f"Column {name!r} of the mapping must be a list or an array; found "
-            f"{type(values).__name__}."
-        )
-    array = np.empty(len(values), object)
-    array[:] = list(values)
-    return Column(array)
 
 
 def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
@@ -199,12 +164,10 @@ def column_of(array: pa.Array) -> Column:
         return Column(np.full(len(array), -1, np.int8), [])
     if pa.types.is_run_end_encoded(kind):
         return column_of(pc.run_end_decode(array))
-    objects = np.empty(len(array), object)
     try:
-        objects[:] = array.to_pylist()
+        return Column(as_objects(array.to_pylist()))
     except (OverflowError, ValueError) as error:  # a day beyond the last that Python knows
         raise pa.ArrowInvalid(f"a value of type {kind} cannot be read: {error}") from None
-    return Column(objects)
 
 
 def parse_numbers(labels: Sequence[str], for_missing: Iterable[str] = ()) -> NDArray[np.float64]:
@@ -239,7 +202,8 @@ def _numbers(array: pa.Array) -> tuple[Any, Any]:
     """Return an array of numbers and which of them are missing, without a copy if none is."""
     if not array.null_count:
         return _view(array), None
-    return _view(array.fill_null(0)), _view(array.is_null())
+    nothing = False if pa.types.is_boolean(array.type) else 0
+    return _view(array.fill_null(nothing)), _view(array.is_null())
 
 
 def _view(array: pa.Array) -> Any:

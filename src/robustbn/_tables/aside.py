@@ -1,4 +1,7 @@
-"""Reads what a table has beside the network's columns, in the pass that reads those."""
+"""What a table has beside the network's columns: names that rows keep, and context.
+
+Read in the pass that reads the network's columns, or in one more where rows are in a stream.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
-from robustbn._core.origins import FILE_NAME, ContextColumn
+from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
-from robustbn._tables.context import Aside, ContextCoder, ContextGatherer
-from robustbn._tables.encode import moments_of
-from robustbn._tables.groups import group_rows
+from robustbn._tables.context import ContextCoder, RawContext, group_rows, join_raws
+from robustbn._tables.encode.values import moments_of
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn.exceptions import DataError
 
@@ -26,6 +29,75 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_CONTEXT = 64  # columns that are taken without being asked for
+MOST_NAME_BYTES = 2**28  # that names of all rows may take; with more, those of rows shown are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Aside:
+    """What a table has beside the network's columns, for the rows that were read.
+
+    Parameters
+    ----------
+    context : columns in groups.
+    names : columns that rows keep, the one that names them first: Arrow arrays.
+    raw : columns of a part of a table, as they were read, for whoever knows all parts.
+    damaged : columns that cannot be read and were left out, and why.
+    counted : context that is counted, where nobody holds the group of each row.
+    numbers : of the rows whose names are there, in order; None if all are.
+    n_rows : that were read, if not all have their names here.
+    given_up : of a part of a table, columns that turned out to be no context.
+    is_forgotten : whether context was counted for other verdicts than those of today.
+    """
+
+    context: tuple[ContextColumn, ...] = ()
+    names: Mapping[str, Any] = field(default_factory=dict)
+    raw: tuple[RawContext, ...] = ()
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    counted: CountedContext | None = None
+    numbers: NDArray[np.int64] | None = None
+    n_rows: int = 0
+    given_up: tuple[str, ...] = ()
+    is_forgotten: bool = False
+
+    def without_counts(self) -> Aside:
+        """Return what is left once rows are judged otherwise: counts of context are not."""
+        return self if self.counted is None else replace(self, counted=None, is_forgotten=True)
+
+    def without_context(self, name: str) -> Aside:
+        """Return the same without a column of context."""
+        return replace(self, context=tuple(each for each in self.context if each.name != name))
+
+    def of(self, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """Return the names of some rows, by their numbers, or of all of them; None if missing."""
+        if self.numbers is None:
+            return {name: _as_values(column, rows) for name, column in self.names.items()}
+        rows = np.arange(self.n_rows) if rows is None else rows
+        places = np.minimum(np.searchsorted(self.numbers, rows), max(len(self.numbers) - 1, 0))
+        is_there = np.zeros(len(rows), bool)
+        if len(self.numbers):
+            is_there = self.numbers[places] == rows
+        found = {}
+        for name, column in self.names.items():
+            found[name] = np.full(len(rows), None, object)
+            found[name][is_there] = _as_values(column, places[is_there])
+        return found
+
+
+def _as_values(column: Any, rows: NDArray[np.int64] | None) -> NDArray[Any]:
+    """Return an Arrow column, or some of its rows, as an array; of objects if some are missing."""
+    found = column if rows is None else column.take(rows)
+    if not found.null_count and str(found.type) not in ("string", "large_string"):
+        values: NDArray[Any] = found.to_numpy()
+        return values
+    objects = np.empty(len(found), object)
+    objects[:] = found.to_pylist()
+    return objects
+
+
+def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns with those that name the rows before them, under names that differ."""
+    free = {name if name not in columns else f"{name} (column)": v for name, v in names.items()}
+    return {**free, **columns}
 
 
 @dataclass(frozen=True)
@@ -55,10 +127,6 @@ class AsidePlan:
     def coders(self) -> dict[str, ContextCoder]:
         """Return what reads each column of context."""
         return {n: ContextCoder(n, self.is_text, kind) for n, kind in self.context.items()}
-
-    def without_names(self) -> AsidePlan:
-        """Return the plan of the context alone."""
-        return replace(self, names=())
 
     def without(self, damaged: Mapping[str, str]) -> AsidePlan:
         """Return the plan without columns that cannot be read."""
@@ -111,20 +179,40 @@ class AsideReader:
     Parameters
     ----------
     plan : which columns.
+    shown : numbers of the rows that may be shown, in order: where names of all rows take too much,
+        theirs are kept. None to keep all.
     """
 
-    def __init__(self, plan: AsidePlan) -> None:
+    def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
         self.plan = plan
-        self._gatherers = {name: ContextGatherer(coder) for name, coder in plan.coders().items()}
-        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in plan.names}
+        self._coders = plan.coders()
+        self._raws: dict[str, list[RawContext]] = {name: [] for name in plan.context}
+        self._shown = shown
+        self._names: list[dict[str, pa.Array]] = []
+        self._starts = [0]
+        self._n_bytes = 0
+        self._has_all = True
 
-    def add(self, columns: Sequence[Column]) -> None:
-        """Take the columns of the plan, of one stretch."""
-        for name, column in zip(self.plan.columns, columns, strict=True):
-            if name in self._gatherers:
-                self._gatherers[name].add(column)
-            if name in self._chunks:
-                self._chunks[name].append(to_arrow(column))
+    def add(self, columns: Mapping[str, Column]) -> dict[str, pa.Array]:
+        """Take the columns of the plan, of one stretch; return those that rows keep."""
+        for name, coder in self._coders.items():
+            self._raws[name].append(coder.code(columns[name]))
+        names = {name: to_arrow(columns[name]) for name in self.plan.names}
+        if names:
+            self._keep(names)
+        return names
+
+    def _keep(self, names: dict[str, pa.Array]) -> None:
+        self._names.append(names)
+        self._starts.append(self._starts[-1] + len(next(iter(names.values()))))
+        self._n_bytes += sum(array.nbytes for array in names.values())
+        if self._shown is not None and self._n_bytes > MOST_NAME_BYTES:
+            for k in range(0 if self._has_all else len(self._names) - 1, len(self._names)):
+                start, end = self._starts[k : k + 2]
+                first, last = np.searchsorted(self._shown, [start, end])
+                some = self._shown[first:last] - start
+                self._names[k] = {name: array.take(some) for name, array in self._names[k].items()}
+            self._has_all = False
 
     def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
         """Return what was gathered.
@@ -134,15 +222,16 @@ class AsideReader:
         files : of several, the name of each and how many rows it has.
         is_part : whether it is of a part of a table: context stays as it was read.
         """
-        raw = tuple(gatherer.finish() for gatherer in self._gatherers.values())
-        names = {name: join_arrow(chunks) for name, chunks in self._chunks.items()}
+        raw = tuple(join_raws(name, raws) for name, raws in self._raws.items())
+        names = {n: join_arrow([stretch[n] for stretch in self._names]) for n in self.plan.names}
         if is_part:
             kept = tuple(each for each in raw if each.kind != "none")
             given_up = (*self.plan.given_up, *(r.name for r in raw if r.kind == "none"))
             return Aside((), names, kept, self.plan.damaged, given_up=given_up)
         found = [_file_column(files), *map(group_rows, raw)]
         context = tuple(column for column in found if column is not None)
-        return Aside(context, names, (), self.plan.damaged)
+        numbers = None if self._has_all else self._shown
+        return Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:
@@ -248,7 +337,7 @@ def _file_column(files: Sequence[tuple[str, int]]) -> ContextColumn | None:
     if not labels:
         return None
     codes = np.repeat(np.arange(len(files), dtype=np.int16), [n for _, n in files])
-    return ContextColumn(FILE_NAME, labels, codes)
+    return ContextColumn(Groups(FILE_NAME, labels), codes)
 
 
 def say_files(paths: Sequence[str]) -> tuple[str, ...]:

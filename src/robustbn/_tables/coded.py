@@ -13,7 +13,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
-from robustbn._tables.context import Aside
+from robustbn._tables.aside import Aside
 from robustbn._tables.encode import check_known, check_weights
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork

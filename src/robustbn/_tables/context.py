@@ -1,29 +1,63 @@
-"""Columns beside the network: names that rows keep, and context in which bad rows may gather."""
+"""Columns of context: read in stretches, counted in tables that add up, put into groups.
+
+Counted is by NumPy: Arrow's `group_by` needs its scanner, and even `pa.array` needs pandas, whose
+import takes longer than most tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.origins import ContextColumn, CountedContext
+from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
+from robustbn._tables.encode import as_numbers
 from robustbn._tables.encode.labels import WORDS_FOR_MISSING, is_missing
-from robustbn._tables.groups import RawContext
-from robustbn._tables.units import (
-    NEITHER,
-    column_of_floats,
-    floats_of,
-    hour_of_text,
-    hours_of,
-    narrow,
-)
+from robustbn._tables.encode.values import as_objects, find_distinct
+from robustbn._tables.encode.written import day_of, find_orders
 
-LONGEST_MEMORY = 2**17  # hours that are remembered as text
+Counts = NDArray[np.int64]
+Mask = NDArray[np.bool_] | None
+NEITHER = np.iinfo(np.int32).min  # the hour of what is no time
+MOST_HOURS = 2**27  # 15,000 years: what is further from 1970 is no time
+ISO_START = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d)?", re.ASCII)
+PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
+NO_KEY = np.iinfo(np.int64).min  # of rows that miss a value: NumPy's NaT
+WIDEST_SPAN = 2**18  # of keys that are counted without being sorted
+MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
+COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
+
+
+@dataclass(frozen=True, eq=False)
+class RawContext:
+    """A column of context as it was read.
+
+    Parameters
+    ----------
+    name : of the column.
+    kind : what `codes` are: positions in `values`, -1 where one is missing; "hours" since 1970;
+        "numbers", NaN where there is none; "none" if the column was given up.
+    """
+
+    name: str
+    kind: str
+    values: tuple[Any, ...]
+    codes: NDArray[Any]
+
+    def as_units(self, kind: str) -> NDArray[Any]:
+        """Return positions of values as hours or numbers."""
+        gone = np.int32(NEITHER) if kind == "hours" else np.float32(np.nan)
+        found: NDArray[Any] = np.append(_units_of(kind, self.values), gone)[self.codes]
+        return found
 
 
 class ContextCoder:
@@ -41,7 +75,6 @@ class ContextCoder:
         self.kind = kind
         self._is_text = is_text
         self._numbers: dict[Any, int] = {}
-        self._hours: dict[str, int] = {}
 
     def code(self, column: Column) -> RawContext:
         """Return a stretch of rows; what it holds may be of another kind than the one before."""
@@ -51,10 +84,9 @@ class ContextCoder:
             except (TypeError, ValueError):  # a list among the values, say
                 self.kind = "none"
         if self.kind == "hours":
-            values, places = _distinct(column)
-            return self._raw(np.append(self._hours_of(values), np.int32(NEITHER))[places])
+            return self._raw(_column_of_hours(column))
         if self.kind == "numbers":
-            return self._raw(column_of_floats(column))
+            return self._raw(_column_of_floats(column))
         return self._raw(np.empty(0, np.int16))
 
     def _raw(self, codes: NDArray[Any]) -> RawContext:
@@ -63,7 +95,7 @@ class ContextCoder:
 
     def _code_values(self, column: Column) -> RawContext:
         """Give new values a number; where they get too many, go on in another way."""
-        values, places = _distinct(column)
+        values, places = find_distinct(_by_hour(column))
         occurs = np.arange(len(values))
         if len(values) > TUNING.where_values:
             occurs = np.unique(places)
@@ -73,7 +105,7 @@ class ContextCoder:
             if not self._is_missing(values[k]):
                 table[k] = self._numbers.setdefault(values[k], len(self._numbers))
             if len(self._numbers) > TUNING.where_values:
-                self._turn()
+                self.kind = _kind_of(list(self._numbers))
                 return self.code(column)
         return self._raw(table[places])
 
@@ -81,155 +113,398 @@ class ContextCoder:
         is_word = self._is_text and isinstance(value, str) and value.strip() in WORDS_FOR_MISSING
         return is_word or is_missing(value)
 
-    def _turn(self) -> None:
-        """Go on by hours or numbers where values are too many, if they are times or numbers."""
-        values = list(self._numbers)
-        if not (hours_of(values) == NEITHER).any():
-            self.kind = "hours"
+
+def join_raws(name: str, raws: Sequence[RawContext]) -> RawContext:
+    """Return the stretches of a column, in the order they were read, as one.
+
+    Memory: 2 bytes a row for values, 4 for hours and numbers.
+    """
+    last = raws[-1] if raws else RawContext(name, "values", (), np.empty(0, np.int16))
+    if last.kind == "none" or not raws:
+        return last
+    codes = [raw.codes if raw.kind == last.kind else raw.as_units(last.kind) for raw in raws]
+    return RawContext(name, last.kind, last.values, np.concatenate(codes))
+
+
+class ContextCounts:
+    """How often the values of a column occur: of bounded size, and the same in any order.
+
+    Keys are values, while they are few; then hours, days, months or years, the shortest that are
+    not too many; or numbers by the bits they begin with, as many as keep them few. Rows that miss a
+    value have a key of their own. Counts of parts add up to those of the whole.
+
+    Parameters
+    ----------
+    name : of the column.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kind = "values"
+        self.low, self.high = math.inf, -math.inf
+        self._values: dict[Any, int] = {}
+        self._keys = np.zeros(0, np.int64)
+        self._counts = np.zeros((0, 3), np.int64)  # rows read, judged and distrusted of each key
+        self._scale = 0  # place of the period, or bits that are left out
+
+    @property
+    def n_keys(self) -> int:
+        """How many values, periods or buckets are counted."""
+        return int(np.count_nonzero(self._keys != NO_KEY))
+
+    def add(self, raw: RawContext, is_judged: Mask = None, is_bad: Mask = None) -> None:
+        """Count some rows; without masks, all of them are judged and none is distrusted."""
+        if raw.kind == "none":
+            self._give_up()
+        for start in range(0, len(raw.codes), COUNTED_TOGETHER):
+            some = slice(start, start + COUNTED_TOGETHER)
+            masks = (None if mask is None else mask[some] for mask in (is_judged, is_bad))
+            self._count(raw, raw.codes[some], *masks)
+
+    def _count(self, raw: RawContext, codes: NDArray[Any], is_judged: Mask, is_bad: Mask) -> None:
+        keys, scale = _keys_of(raw.kind, codes), 0
+        if raw.kind == "numbers":
+            self._widen(codes)
+            scale = self._scale if self.kind == "numbers" else 0
+            keys = _coarser(raw.kind, keys, 0, scale)
+        counts = np.ones((len(codes), 3), np.int64)
+        counts[:, 2] = 0
+        for k, mask in enumerate((is_judged, is_bad), start=1):
+            if mask is not None:
+                counts[:, k] = mask
+        self._take(raw.kind, raw.values, *_sum_by_key(keys, counts), scale)
+
+    def merge(self, other: ContextCounts) -> None:
+        """Take in what another part has."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        if len(other._keys) or other.kind == "none":
+            values = tuple(other._values)
+            self._take(other.kind, values, other._keys, other._counts, other._scale)
+
+    def _widen(self, numbers: NDArray[np.float32]) -> None:
+        there = numbers[np.isfinite(numbers)]
+        if len(there):
+            self.low = min(self.low, float(there.min()))
+            self.high = max(self.high, float(there.max()))
+
+    def _give_up(self) -> None:
+        self.kind, self._keys, self._counts = "none", self._keys[:0], self._counts[:0]
+
+    def _take(
+        self, kind: str, values: Sequence[Any], keys: Counts, counts: Counts, scale: int
+    ) -> None:
+        """Take in counts of some kind, at a scale of theirs."""
+        if kind == self.kind == "values":
+            known = self._values
+            own = [k if k == NO_KEY else known.setdefault(values[k], len(known)) for k in keys]
+            keys = np.array(own, np.int64)
+        elif kind == "values" and self.kind != "none":
+            kind, keys = self.kind, self._as_units(self.kind, values, keys)
+        elif self.kind == "values":
+            seen = list(self._values)
+            self._turn(kind if not seen or _kind_of(seen) == kind else "none")
+        if kind != self.kind or kind == "none":
+            self._give_up()
+            return
+        wanted = max(scale, self._scale)
+        old = _coarser(kind, self._keys, self._scale, wanted)
+        new = _coarser(kind, keys, scale, wanted)
+        self._set(np.concatenate([old, new]), np.concatenate([self._counts, counts]), wanted)
+        if kind == "values" and len(self._values) > TUNING.where_values:
+            self._turn(_kind_of(list(self._values)))
+        self._stay_small()
+
+    def _set(self, keys: Counts, counts: Counts, scale: int) -> None:
+        self._keys, self._counts = _sum_by_key(keys, counts)
+        self._scale = scale
+
+    def _as_units(self, kind: str, values: Sequence[Any], keys: Counts) -> Counts:
+        """Return keys of values as those of hours or numbers; what is neither is missing."""
+        units = _units_of(kind, values)
+        if kind == "numbers":
+            self._widen(units[keys[keys != NO_KEY]])
+        return np.append(_keys_of(kind, units), NO_KEY)[np.maximum(keys, -1)]
+
+    def _turn(self, kind: str) -> None:
+        """Go on by hours or numbers, or give up."""
+        values, self._values, self.kind = list(self._values), {}, kind
+        if kind == "none":
+            self._give_up()
         else:
-            self.kind = "numbers" if np.isfinite(floats_of(values)).all() else "none"
+            self._set(self._as_units(kind, values, self._keys), self._counts, 0)
 
-    def _hours_of(self, values: Sequence[Any]) -> NDArray[np.int32]:
-        """Return `hours_of`; of text, what comes before the minutes is parsed once."""
-        if not all(isinstance(value, str) for value in values):
-            return hours_of(values)
-        starts = [value.strip()[:13] for value in values]
-        if len(self._hours) > LONGEST_MEMORY:
-            self._hours.clear()
-        for start in set(starts) - self._hours.keys():
-            self._hours[start] = hour_of_text(start)
-        return np.fromiter(map(self._hours.__getitem__, starts), np.int32, len(starts))
+    def _stay_small(self) -> None:
+        """Merge neighbours until they are few enough."""
+        most = {"hours": TUNING.where_periods, "numbers": MOST_BUCKETS}.get(self.kind, math.inf)
+        while self.n_keys > most and not (self.kind == "hours" and self._scale == 3):
+            scale = self._scale + 1
+            self._set(_coarser(self.kind, self._keys, self._scale, scale), self._counts, scale)
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def group(self) -> tuple[Groups, Counts] | None:
+        """Return the groups, and how many rows each has, those that miss a value first.
+
+        Rows read, judged and distrusted; shape (groups + 1, 3). None if the column was given up, or
+        has one group only.
+        """
+        is_there = self._keys != NO_KEY
+        missing = self._counts[~is_there].sum(axis=0)
+        keys, counts = self._keys[is_there], self._counts[is_there]
+        if self.kind == "values":
+            found = self._group_values(counts)
+        elif self.kind == "hours":
+            found = self._group_hours(keys, counts)
+        else:
+            found = self._group_numbers(keys, counts) if self.kind == "numbers" else None
+        if found is None or len(found[0].labels) + bool(missing[0]) < 2:
+            return None
+        return found[0], np.vstack([missing[None], found[1]])
+
+    def tally(self) -> ContextTally | None:
+        """Return how many rows of each group were judged, and are distrusted; None as of groups."""
+        found = self.group()
+        return None if found is None else ContextTally(found[0], *found[1][:, 1:].T)
+
+    def _group_values(self, counts: Counts) -> tuple[Groups, Counts] | None:
+        values = list(self._values)
+        kind, numbers = _kind_of(values), _floats_of(values)
+        is_cut = kind == "numbers" and len(values) > TUNING.where_intervals
+        if kind == "hours" or (is_cut and (numbers != np.floor(numbers)).any()):
+            turned = ContextCounts(self.name)
+            turned.merge(self)
+            turned._turn(kind)
+            turned._stay_small()
+            found = turned.group()
+            return None if found is None else (found[0], found[1][1:])
+        days = _days_of(values) if kind == "none" else None
+        is_ordered = kind == "numbers" or days is not None
+        if days is not None:
+            names, firsts = [str(day) for day in days], days.astype(np.float64)
+        elif is_ordered:
+            names, firsts = [_say_number(v) for v in values], numbers
+        else:
+            names, firsts = [str(v) for v in values], np.zeros(len(values))
+        kinds = [str(type(value)) for value in values]
+        order = sorted(range(len(values)), key=lambda k: (firsts[k], names[k], kinds[k]))
+        of_values = {values[k]: place for place, k in enumerate(order)}
+        labels = tuple(names[k] for k in order)
+        groups = Groups(self.name, labels, is_ordered=is_ordered, of_values=of_values)
+        return groups, counts[order]
+
+    def _group_hours(self, hours: Counts, counts: Counts) -> tuple[Groups, Counts] | None:
+        """Group times by the shortest period of which there are not too many."""
+        letters = PERIODS[self._scale :]
+        moments = hours.astype("M8[h]")
+        by_period = {p: np.unique(moments.astype(f"M8[{p}]"), return_inverse=True) for p in letters}
+        sizes = {p: len(periods) for p, (periods, _) in by_period.items()}
+        fits = next((n for n in sizes.values() if n <= TUNING.where_periods), sizes["Y"])
+        if not len(moments) or fits > TUNING.where_values:
+            return None
+        letter = [p for p in letters if sizes[p] == fits][-1]  # days, where each has one hour only
+        periods, group = by_period[letter]
+        end = ":00" if letter == "h" else ""
+        labels = tuple(str(period).replace("T", " ") + end for period in periods)
+        starts = periods[1:].astype("M8[h]").astype(np.int64)
+        groups = Groups(self.name, labels, (), True, "hours", starts)
+        return groups, _sum_groups(counts, group, len(labels))
+
+    def _group_numbers(self, keys: Counts, counts: Counts) -> tuple[Groups, Counts] | None:
+        """Group numbers by tenths of the rows; equal numbers stay together."""
+        if not len(keys):
+            return None
+        below = np.concatenate([[0], np.cumsum(counts[:-1, 0])])
+        n, k = int(counts[:, 0].sum()), TUNING.where_intervals
+        cuts = np.unique(np.searchsorted(below, np.arange(1, k) * n / k))
+        cuts = cuts[cuts < len(below)]
+        starts = _number_of(keys[cuts] << self._scale)
+        says = tuple(f"{v:.6g}" for v in (self.low, *starts.tolist(), self.high))
+        groups = Groups(self.name, says[:-1], says[1:], True, "numbers", starts)
+        group = np.searchsorted(cuts, np.arange(len(below)), side="right")
+        return groups, _sum_groups(counts, group, len(says) - 1)
 
 
-class ContextGatherer:
-    """Keeps one column of context. Memory: 2 bytes a row for values, 4 for hours and numbers.
-
-    Parameters
-    ----------
-    coder : that reads it.
-    """
-
-    def __init__(self, coder: ContextCoder) -> None:
-        self.coder = coder
-        self._chunks: list[NDArray[Any]] = []
-        self._last = RawContext(coder.name, coder.kind, (), np.empty(0, np.int16))
-
-    def add(self, column: Column) -> None:
-        """Take a stretch of rows; O(n)."""
-        raw = self.coder.code(column)
-        if raw.kind != self._last.kind:
-            self._chunks = [_as_units(raw.kind, self._last.values, c) for c in self._chunks]
-        self._chunks.append(raw.codes)
-        self._last = raw
-
-    def finish(self) -> RawContext:
-        """Return the whole column."""
-        last, chunks = self._last, self._chunks
-        if last.kind == "none":
-            return last
-        whole = np.concatenate(chunks) if chunks else last.codes
-        self._chunks = []
-        return RawContext(last.name, last.kind, last.values, whole)
+def group_rows(raw: RawContext) -> ContextColumn | None:
+    """Return a column in groups; None if it was given up, or has one group only."""
+    counts = ContextCounts(raw.name)
+    counts.add(raw)
+    found = counts.group()
+    return None if found is None else ContextColumn(found[0], place_rows(found[0], raw))
 
 
-def _as_units(kind: str, values: Sequence[Any], codes: NDArray[Any]) -> NDArray[Any]:
-    """Return positions of values as hours or numbers."""
-    if kind == "none":
-        return codes[:0]
-    units = np.append(hours_of(values), np.int32(NEITHER))
-    if kind == "numbers":
-        units = np.append(narrow(floats_of(values)), np.float32(np.nan))
-    found: NDArray[Any] = units[codes]
-    return found
+def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]]:
+    """Return the group of each row, -1 where its value is missing."""
+    small: type[np.int8 | np.int16] = np.int8 if len(groups.labels) < 128 else np.int16
+    if groups.kind == "values":
+        of_values = np.array([groups.of_values.get(v, -1) for v in raw.values], small)
+        codes: NDArray[np.signedinteger[Any]] = np.append(of_values, small(-1))[raw.codes]
+        return codes
+    assert groups.starts is not None  # noqa: S101 - for the type checker
+    units = raw.as_units(groups.kind) if raw.kind == "values" else raw.codes
+    places = np.searchsorted(groups.starts, units, side="right")
+    return np.where(_is_gone(groups.kind, units), -1, places).astype(small)
 
 
-def _distinct(column: Column) -> tuple[Sequence[Any], NDArray[Any]]:
-    """Return values, and the place of each row among them: -1 where a value is missing."""
-    values = column.values
-    if column.labels is not None:
-        found, places = column.labels, np.maximum(values.astype(np.int64, copy=False), -1)
-    elif values.dtype.kind == "O":
-        numbers: dict[Hashable, int] = {}
-        listed = values.tolist()
-        places = np.fromiter(
-            (numbers.setdefault(v, len(numbers)) for v in listed), np.int64, len(listed)
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def _sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
+    """Return the keys that occur, in order, and the sums of their counts; O(n) if they are near."""
+    there = keys[keys != NO_KEY]
+    low, high = (int(there.min()), int(there.max())) if len(there) else (0, 0)
+    if high - low >= WIDEST_SPAN:
+        found, places = np.unique(keys, return_inverse=True)
+        return found, _sum_groups(counts, places, len(found))
+    places = np.where(keys == NO_KEY, 0, keys - low + 1)
+    sums = _sum_groups(counts, places, high - low + 2)
+    found = np.flatnonzero(sums[:, 0])
+    return np.where(found == 0, NO_KEY, found + low - 1), sums[found]
+
+
+def _coarser(kind: str, keys: Counts, scale: int, wanted: int) -> Counts:
+    """Return keys of longer periods, by their first hours, or of fewer bits."""
+    if scale == wanted or not len(keys):
+        return keys
+    if kind == "hours":
+        return (
+            keys.astype("M8[h]").astype(f"M8[{PERIODS[wanted]}]").astype("M8[h]").astype(np.int64)
         )
-        found = list(numbers)
-    elif values.dtype.kind == "M":
-        hours = values.astype("M8[h]")
-        distinct, places = np.unique(hours, return_inverse=True)
-        found = list(distinct)
+    return np.where(keys == NO_KEY, NO_KEY, keys >> (wanted - scale))
+
+
+def _sum_groups(counts: Counts, group: NDArray[np.integer[Any]], n_groups: int) -> Counts:
+    """Return the sums over the rows of each group; exact up to 2^53 rows."""
+    sums = [np.bincount(group, column, minlength=n_groups) for column in counts.T]
+    return np.stack(sums, axis=1).astype(np.int64)
+
+
+def _is_gone(kind: str, units: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows miss a value."""
+    gone: NDArray[np.bool_]
+    if kind == "values":
+        gone = units < 0
+    elif kind == "hours":
+        gone = (units < -MOST_HOURS) | (units > MOST_HOURS)
     else:
-        distinct, places = np.unique(values, return_inverse=True)
-        found = distinct.tolist()
+        gone = ~np.isfinite(units)
+    return gone
+
+
+def _keys_of(kind: str, units: NDArray[Any]) -> Counts:
+    """Return positions, hours or numbers as whole numbers; NO_KEY where one is missing."""
+    whole = _bits_of(units) if kind == "numbers" else units.astype(np.int64)
+    return np.where(_is_gone(kind, units), NO_KEY, whole)
+
+
+def _bits_of(numbers: NDArray[np.float32]) -> Counts:
+    """Return the bits of numbers as whole numbers that are ordered as they are."""
+    bits = (numbers + np.float32(0)).view(np.int32).astype(np.int64)  # there is one zero only
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+def _number_of(bits: Counts) -> NDArray[np.float32]:
+    """Return the numbers that `_bits_of` turns into these."""
+    magnitude = np.abs(bits).astype(np.int32).view(np.float32)
+    return np.where(bits < 0, -magnitude, magnitude)
+
+
+# --- values as hours since 1970, or as numbers ----------------------------------------------------
+
+
+def _kind_of(values: Sequence[Any]) -> str:
+    """Return what all values are: "hours", "numbers", or else "none"."""
+    if not values:
+        return "none"
+    if not (_hours_of(values) == NEITHER).any():
+        return "hours"
+    return "numbers" if np.isfinite(_floats_of(values)).all() else "none"
+
+
+def _units_of(kind: str, values: Sequence[Any]) -> NDArray[Any]:
+    return _hours_of(values) if kind == "hours" else _narrow(_floats_of(values))
+
+
+def _hours_of(values: Sequence[Any]) -> NDArray[np.int32]:
+    """Return the hour of each value since 1970, NEITHER for what is no time."""
+    return np.fromiter(map(_hour_of, values), np.int32, len(values))
+
+
+def _hour_of(value: Any) -> int:
+    """Return the hour of a time, or of text that starts with one; NEITHER for all else."""
+    if isinstance(value, str):
+        return _hour_of_text(value.strip()[:13])
+    if not isinstance(value, np.datetime64 | date):
+        return NEITHER
+    moment = value.replace(tzinfo=None) if isinstance(value, datetime) else value
+    hour = int(np.array(moment, "M8[h]").astype(np.int64))
+    return hour if abs(hour) <= MOST_HOURS else NEITHER
+
+
+@lru_cache(maxsize=2**17)
+def _hour_of_text(start: str) -> int:
+    """Return the hour of a text that starts like 2024-03-07 or 2024-03-07T12."""
+    if not ISO_START.fullmatch(start):
+        return NEITHER
+    try:
+        return int(np.datetime64(start.replace(" ", "T"), "h").astype(np.int64))
+    except ValueError:  # a 31st of February
+        return NEITHER
+
+
+def _days_of(values: Sequence[Any]) -> NDArray[np.datetime64] | None:
+    """Return days in the forms that people write; None in any doubt."""
+    if not values or not all(isinstance(value, str) for value in values):
+        return None
+    orders = find_orders(values)
+    days = [day_of(value, order) for order in orders for value in values]
+    if len(orders) != 1 or None in days:
+        return None
+    return np.array(days, "M8[D]")
+
+
+def _floats_of(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return values as numbers; NaN for what is none, or a truth value."""
+    plain = [None if isinstance(v, bool | np.bool_) else v for v in values]
+    return as_numbers(Column(as_objects(plain)))
+
+
+def _column_of_hours(column: Column) -> NDArray[np.int32]:
+    """Return a column as hours since 1970; NEITHER for what is no time."""
+    if column.labels is not None or column.values.dtype.kind != "M":
+        values, places = find_distinct(column)
+        return np.append(_hours_of(values), np.int32(NEITHER))[places]
+    hours = column.values.astype("M8[h]").astype(np.int64)
+    is_gone = _is_gone("hours", hours)
     if column.is_missing is not None:
-        places = np.where(column.is_missing, -1, places)
-    return found, places
+        is_gone |= column.is_missing
+    return np.where(is_gone, NEITHER, hours).astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
-class Aside:
-    """What a table has beside the network's columns, for the rows that were read.
-
-    Parameters
-    ----------
-    context : columns in groups.
-    names : columns that rows keep, the one that names them first: Arrow arrays.
-    raw : columns of a part of a table, as they were read, for whoever knows all parts.
-    damaged : columns that cannot be read and were left out, and why.
-    counted : context that is counted, where nobody holds the group of each row.
-    numbers : of the rows whose names are there, in order; None if all are.
-    n_rows : that were read, if not all have their names here.
-    given_up : of a part of a table, columns that turned out to be no context.
-    is_forgotten : whether context was counted for other verdicts than those of today.
-    """
-
-    context: tuple[ContextColumn, ...] = ()
-    names: Mapping[str, Any] = field(default_factory=dict)
-    raw: tuple[RawContext, ...] = ()
-    damaged: Mapping[str, str] = field(default_factory=dict)
-    counted: CountedContext | None = None
-    numbers: NDArray[np.int64] | None = None
-    n_rows: int = 0
-    given_up: tuple[str, ...] = ()
-    is_forgotten: bool = False
-
-    def without_counts(self) -> Aside:
-        """Return what is left once rows are judged otherwise: counts of context are not."""
-        return self if self.counted is None else replace(self, counted=None, is_forgotten=True)
-
-    def without_context(self, name: str) -> Aside:
-        """Return the same without a column of context."""
-        return replace(self, context=tuple(each for each in self.context if each.name != name))
-
-    def of(self, rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
-        """Return the names of some rows, by their numbers, or of all of them; None if missing."""
-        if self.numbers is None:
-            return {name: _as_values(column, rows) for name, column in self.names.items()}
-        rows = np.arange(self.n_rows) if rows is None else rows
-        places = np.minimum(np.searchsorted(self.numbers, rows), max(len(self.numbers) - 1, 0))
-        is_there = np.zeros(len(rows), bool)
-        if len(self.numbers):
-            is_there = self.numbers[places] == rows
-        found = {}
-        for name, column in self.names.items():
-            found[name] = np.full(len(rows), None, object)
-            found[name][is_there] = _as_values(column, places[is_there])
-        return found
+def _column_of_floats(column: Column) -> NDArray[np.float32]:
+    """Return a column as numbers, quickly where every label is one; NaN for what is none."""
+    if column.labels is not None:
+        try:
+            table = np.fromiter(map(float, column.labels), np.float64, len(column.labels))
+        except (TypeError, ValueError):
+            return _narrow(as_numbers(column))
+        column = Column(np.append(table, np.nan)[column.values], None, column.is_missing)
+    return _narrow(as_numbers(column))
 
 
-def _as_values(column: Any, rows: NDArray[np.int64] | None) -> NDArray[Any]:
-    """Return an Arrow column, or some of its rows, as an array; of objects if some are missing."""
-    found = column if rows is None else column.take(rows)
-    if not found.null_count and str(found.type) not in ("string", "large_string"):
-        values: NDArray[Any] = found.to_numpy()
-        return values
-    objects = np.empty(len(found), object)
-    objects[:] = found.to_pylist()
-    return objects
+def _narrow(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return numbers in 4 bytes each; those that are too large are no numbers then."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32)
 
 
-def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns with those that name the rows before them, under names that differ."""
-    free = {name if name not in columns else f"{name} (column)": v for name, v in names.items()}
-    return {**free, **columns}
+def _say_number(value: Any) -> str:
+    """Return a number as text; one that is text keeps its zeros in front."""
+    if isinstance(value, str):
+        return value.strip()
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
+
+
+def _by_hour(column: Column) -> Column:
+    """Return a column whose moments are hours; any other as it is."""
+    is_time = column.labels is None and column.values.dtype.kind == "M"
+    return replace(column, values=column.values.astype("M8[h]")) if is_time else column

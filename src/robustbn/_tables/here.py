@@ -7,11 +7,13 @@ than the memory can still be read in stretches.
 
 from __future__ import annotations
 
+import csv
+import datetime as dt
 import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,11 +29,12 @@ from robustbn._core.file_names import (
     remember_name,
     url_of,
 )
-from robustbn._tables.packed import open_unpacked
-from robustbn.exceptions import DataError, SettingError
+from robustbn._tables.guards import open_unpacked, require_modest_sheets
+from robustbn.exceptions import DataError, MissingDependencyError, RobustBNError, SettingError
 
 STANDARD_INPUT = "-"
 EXCEL = (".xlsx", ".xlsm")
+EXCEL_EXTRA = "pip install 'robustbn[openpyxl]'"
 _MARKS = (
     (b"PAR1", ".parquet"),
     (b"ARROW1", ".arrow"),
@@ -217,13 +220,99 @@ def read_workbook(file: Path, sheet: str | int | None = None) -> Path:
     Whole numbers lose their decimal point, dates and times are in ISO form, truth values are true
     and false. One row is held at a time.
     """
-    from robustbn._tables.workbook import write_sheet
-
     state, where = file.stat(), name_of(file)
     key = (file.resolve(), sheet, state.st_size, state.st_mtime_ns)
     if key not in _sheets:
         path = make_scratch() / f"{file.stem}.csv"
         with _kept_in(path.parent, where):
-            chosen = write_sheet(file, where, sheet, path)
+            chosen = _write_sheet(file, where, sheet, path)
         _sheets[key] = remember_name(path, where if sheet is None else f"{where}, sheet {chosen}")
     return _sheets[key]
+
+
+def _write_sheet(file: Path, name: str, sheet: str | int | None, path: Path) -> str:
+    """Write the rows of a sheet as CSV; return the sheet's name.
+
+    Parameters
+    ----------
+    name : what to call the workbook in messages.
+    sheet : its name, or its number from 1; None if there is but one with values.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise MissingDependencyError(f"{name} is read with openpyxl: {EXCEL_EXTRA}.") from None
+    require_modest_sheets(file, name)
+    try:
+        book = load_workbook(file, read_only=True, data_only=True)
+    except Exception as error:  # of zip, XML or openpyxl itself
+        raise DataError(f"{name} cannot be read as a workbook: {error}") from None
+    try:
+        chosen = _choose(book, name, sheet)
+        with path.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerows(_rows(book[chosen], f"{name}, sheet {chosen}"))
+    except (RobustBNError, MemoryError):
+        raise
+    except Exception as error:  # of zip, XML or openpyxl itself, in the middle
+        raise DataError(f"{name} cannot be read as a workbook: {error}.") from None
+    finally:
+        book.close()
+    return chosen
+
+
+def _choose(book: Any, name: str, sheet: str | int | None) -> str:
+    names: list[str] = [each.title for each in book.worksheets]
+    listed = ", ".join(map(repr, names))
+    if sheet is None:
+        filled: list[str] = [
+            each.title for each in book.worksheets if next(_filled(each), None) is not None
+        ]
+        if len(filled) > 1:
+            raise DataError(f"{name} has several sheets: {listed}. Say which: sheet={filled[0]!r}.")
+        if not filled:
+            raise DataError(f"{name} is empty: there is not even a header.")
+        return filled[0]
+    if str(sheet) in names:
+        return str(sheet)
+    if str(sheet).isdigit() and 1 <= int(sheet) <= len(names):
+        return names[int(sheet) - 1]
+    raise DataError(f"{name} has no sheet {sheet!r}; it has {listed}.")
+
+
+def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
+    """Yield the rows that are not blank, with their numbers from 1."""
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if any(value is not None and value != "" for value in row):
+            yield number, row
+
+
+def _rows(sheet: Any, where: str) -> Iterator[list[str]]:
+    """Yield the header and the rows as text, all as long as the header."""
+    width, is_first = 0, True
+    for number, row in _filled(sheet):
+        texts = [_text(value) for value in row]
+        used = max(k for k, text in enumerate(texts, start=1) if text)
+        if is_first:
+            width, is_first = used, False
+        if used > width:
+            raise DataError(
+                f"{where}, row {number}: column {used} has a value and no name. The header is the "
+                "first row that is not blank."
+            )
+        texts += [""] * (width - len(texts))
+        yield texts[:width]
+
+
+def _text(value: Any) -> str:
+    """Return a value as people write it in text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, dt.datetime):
+        is_day = value.time() == dt.time()
+        return value.date().isoformat() if is_day else value.isoformat(sep=" ")
+    return str(value)

@@ -17,9 +17,7 @@ import pyarrow as pa
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import column_of, plain_columns
-from robustbn._tables.ipc_sizes import count_unpacked_bytes
-from robustbn._tables.packed import require_modest_rows
-from robustbn._tables.soundness import check_array
+from robustbn._tables.guards import check_array, count_unpacked_bytes, require_modest_rows
 from robustbn._tables.sources import BLOCK_ROWS, Source
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

@@ -6,65 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from robustbn._core.file_names import name_of
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, plain_columns
-from robustbn._tables.packed import open_unpacked
+from robustbn._tables.guards import open_unpacked
 from robustbn._tables.sources import Source
-from robustbn.exceptions import DataError
 
-STEP = 2**21
-DEEPEST = 500
-BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{}\]]', re.DOTALL)
 FIRST_BYTES = 2**20  # by which kinds are decided, as Arrow does
 CHANGED = re.compile(r"JSON parse error: Column\(/([^/)]+)[^)]*\) changed")
-
-
-def require_shallow(file: Path) -> None:
-    """Refuse JSON that is nested too deep, which ends a process of Arrow, and packed too tight.
-
-    Reads the file once in each state of it, at about 1 GB/s where records are flat.
-    """
-    state = file.stat()
-    _scan_depth(file, state.st_size, state.st_mtime_ns)
-
-
-@lru_cache(maxsize=4096)
-def _scan_depth(file: Path, size: int, mtime_ns: int) -> None:
-    held = b""
-    with open_unpacked(file) as stream:
-        while True:
-            more = stream.read(STEP)
-            held += more
-            end = held.rfind(b"\n") + 1 if more else len(held)  # text never goes beyond a line
-            part, held = held[:end], held[end:]
-            n_opened = part.count(b"{") + part.count(b"[")
-            n_flat = part.count(b"}\n{") + part.count(b"}\r\n{")  # never inside of another
-            if n_opened > DEEPEST + n_flat and _depth_of(part) > DEEPEST:
-                raise DataError(
-                    f"{name_of(file)} is refused: its JSON is nested more than {DEEPEST} deep."
-                )
-            if not more:
-                return
-
-
-def _depth_of(part: bytes) -> int:
-    """Return how deep brackets are nested, those inside of texts left out."""
-    depth = deepest = 0
-    for found in BRACKETS.finditer(part):
-        mark = found[0][:1]
-        if mark in b"{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in b"}]":
-            depth = max(depth - 1, 0)
-    return deepest
 
 
 def find_changed(error: Exception) -> str | None:

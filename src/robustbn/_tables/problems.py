@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robustbn._core.config import TableConfig
+from robustbn._tables.columns import advise_renaming, fix_edges
 from robustbn._tables.encode import ColumnCoder
 from robustbn._tables.encode.labels import MISSING
 from robustbn._tables.encode.tally import advise
-from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.states import IDENTIFIER, StateRules, propose_states, say_order
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
@@ -45,18 +45,11 @@ class Problem:
 def find_lacking(names: Sequence[str], nodes: Sequence[str]) -> list[Problem]:
     """Return the nodes without a column, each with the name that is nearest to its own."""
     spare = [name for name in names if name not in set(nodes)]
-    folded = {name.strip().casefold(): name for name in spare}
-    problems = []
-    for node in nodes:
-        if node in names:
-            continue
-        near = [folded[node.strip().casefold()]] if node.strip().casefold() in folded else []
-        near = near or difflib.get_close_matches(node, spare, 1)
-        remedy = "Add the column, or say which one it is with rename={column: node}."
-        if near:
-            remedy = f"Did you mean rename={ {near[0]: node}!r}?"
-        problems.append(Problem(node, "no column", 0, (), remedy))
-    return problems
+    return [
+        Problem(node, "no column", 0, (), advise_renaming([node], spare))
+        for node in nodes
+        if node not in names
+    ]
 
 
 def find_identifiers(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.protocols import Column
+from robustbn._tables.encode.values import as_objects
 from robustbn.exceptions import DataError
 
 BLOCK_ROWS = 2**16
@@ -118,9 +119,7 @@ def open_table(
     connection : of a database, DuckDB's or any other with cursors.
     """
     if connection is not None:
-        from robustbn._tables.sql import open_query
-
-        return open_query(table, connection)
+        return _open_query(table, connection)
     if isinstance(table, str | os.PathLike):
         from robustbn._tables.files import open_file
 
@@ -130,11 +129,11 @@ def open_table(
     if type(table).__module__.startswith("narwhals"):
         table = table.to_native()
     if _is_frame_of("pandas", table):
-        from robustbn._tables.pandas import open_pandas
+        from robustbn._tables.frames import open_pandas
 
         return open_pandas(table)
     if _is_frame_of("polars", table):
-        from robustbn._tables.polars import open_polars
+        from robustbn._tables.frames import open_polars
 
         return open_polars(table)
     module = type(table).__module__.partition(".")[0]
@@ -151,9 +150,7 @@ def open_table(
             "Call .compute() if it fits in memory."
         )
     if isinstance(table, Mapping) or _is_list_of_mappings(table):
-        from robustbn._tables.arrow import open_python
-
-        return open_python(table)
+        return _open_python(table)
     if _is_arrow_or_frame(table, module):
         from robustbn._tables.arrow import open_arrow
 
@@ -218,7 +215,7 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
     if array.dtype.names and array.ndim == 1:
         names = tuple(array.dtype.names)
         fields = [_column_of(array[name]) for name in names]
-        return Source(names, len(names), len(array), "numpy", "The array", blocks_of(fields))
+        return Source(names, len(names), len(array), "numpy", "The array", _blocks_of(fields))
     if array.ndim != 2:
         raise DataError(
             "Rows must be a table of two dimensions, one column a node; found "
@@ -240,7 +237,7 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
         array.shape[0],
         "numpy",
         "The array",
-        blocks_of(columns, len(array)),
+        _blocks_of(columns, len(array)),
         is_codes=is_codes,
         may_be_labels=is_codes and array.dtype != np.uint8,
     )
@@ -268,7 +265,36 @@ def _open_sparse(matrix: Any) -> Source:
     )
 
 
-def blocks_of(
+def _open_python(table: Any) -> Source:
+    """Return the source of a mapping of names to columns, or of a list of mappings."""
+    if isinstance(table, list | tuple):
+        keys = {str(name): name for row in table for name in row}
+        names = tuple(keys)
+        data = {name: [row.get(key) for row in table] for name, key in keys.items()}
+    else:
+        data = {str(name): values for name, values in table.items()}
+        names = tuple(data)
+    columns = [_column_of_values(name, values) for name, values in data.items()]
+    lengths = {name: len(c.values) for name, c in zip(names, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"The columns are not equally long: {lengths}.")
+    n_rows = next(iter(lengths.values()), 0)
+    read = _blocks_of(columns, n_rows)
+    return Source(names, len(names), n_rows, "python", "The mapping", read)
+
+
+def _column_of_values(name: str, values: Any) -> Column:
+    if isinstance(values, np.ndarray):
+        return _column_of(values)
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise DataError(
+            f"Column {name!r} of the mapping must be a list or an array; found "
+            f"{type(values).__name__}."
+        )
+    return Column(as_objects(list(values)))
+
+
+def _blocks_of(
     columns: Sequence[Column], n_rows: int | None = None
 ) -> Callable[[Sequence[int]], Iterator[list[Column]]]:
     """Return a reader of whole columns that hands them out in stretches, without a copy."""
@@ -279,3 +305,50 @@ def blocks_of(
             yield [columns[k][start : start + BLOCK_ROWS] for k in positions]
 
     return read
+
+
+# --- queries: DuckDB by Arrow, any other database by its cursor -----------------------------------
+
+
+def _open_query(query: Any, connection: Any) -> Source:
+    """Return the source of an SQL query on a connection."""
+    if not isinstance(query, str):
+        raise DataError(
+            f"With connection=..., the table is an SQL query; found {type(query).__name__}."
+        )
+    if type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        from robustbn._tables.arrow import open_arrow
+
+        try:
+            relation = connection.sql(query)
+        except Exception as error:
+            raise DataError(f"The query fails: {error}") from error
+        if relation is None:
+            raise DataError(f"The query returns no table: {query!r}.")
+        return open_arrow(relation)
+    return _open_cursor(query, connection)
+
+
+def _open_cursor(query: str, connection: Any) -> Source:
+    """Return the source of a query on any database with cursors (PEP 249)."""
+    if not hasattr(connection, "cursor"):
+        raise DataError(
+            "connection is a DuckDB connection, or one with a cursor() as databases have; found "
+            f"{type(connection).__name__}."
+        )
+    cursor = connection.cursor()
+    try:
+        cursor.execute(query)
+    except Exception as error:  # each database has errors of its own
+        raise DataError(f"The query fails: {error}") from error
+    if not cursor.description:
+        raise DataError(f"The query returns no table: {query!r}.")
+    names = tuple(str(column[0]) for column in cursor.description)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        while rows := cursor.fetchmany(BLOCK_ROWS):
+            columns = list(zip(*rows, strict=True))
+            yield [Column(as_objects(columns[k])) for k in positions]
+        cursor.close()
+
+    return Source(names, len(names), None, "python", "The query", read, is_once=True)

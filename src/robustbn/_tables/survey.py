@@ -7,7 +7,7 @@ sample is kept, dates are counted by day, and of words the frequent ones stay.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
-from robustbn._tables.encode import as_numbers, count_missing, without_gone
-from robustbn._tables.encode.dates import date_part, day_of, is_doubtful
+from robustbn._tables.encode import as_numbers, without_gone
 from robustbn._tables.encode.labels import WORDS_FOR_MISSING, StateFinder, as_number, is_missing
-from robustbn._tables.encode.notation import find_notation, number_in
+from robustbn._tables.encode.values import count_missing, count_values
+from robustbn._tables.encode.written import date_part, day_of, find_notation, is_doubtful, number_in
 from robustbn._tables.sources import Source
 
 MOST_COUNTED = 2**14
@@ -39,7 +39,6 @@ class NumberSample:
     keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     lowest: float = np.inf
     highest: float = -np.inf
-    is_whole: bool = True
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SAMPLE_SEED))
 
     def add(self, numbers: NDArray[np.float64]) -> None:
@@ -49,7 +48,6 @@ class NumberSample:
             return
         self.lowest = min(self.lowest, float(numbers.min()))
         self.highest = max(self.highest, float(numbers.max()))
-        self.is_whole = self.is_whole and bool((numbers == np.floor(numbers)).all())
         keys = self.random.random(len(numbers))
         is_low = keys < (self.keys[-1] if len(self.keys) == SAMPLED_NUMBERS else np.inf)
         keys = np.concatenate([self.keys, keys[is_low]])
@@ -117,7 +115,7 @@ class ColumnSurvey:
             return
         counts, is_text, by_day = self.counts, self.is_text, self.wide == DATE
         n_present = 0
-        for value, n in _tally(column):
+        for value, n in count_values(column):
             if is_text and type(value) is str:
                 value = value.strip()
                 if value in WORDS_FOR_MISSING:
@@ -176,7 +174,7 @@ class ColumnSurvey:
         n_missing = count_missing(column, self.is_text) if n_nan else 0
         self.n_missing += n_missing
         if n_nan > n_missing:
-            for value, n in _tally(column):
+            for value, n in count_values(column):
                 word = value.strip() if isinstance(value, str) else value
                 is_gone = is_missing(word) or (self.is_text and word in WORDS_FOR_MISSING)
                 is_word = not is_gone and kind_of(word, self.notation) != NUMBER
@@ -226,20 +224,6 @@ def kind_of(value: Any, notation: str | None = None) -> str:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return TRUTH
     return DATE if is_doubtful(value) or day_of(value) is not None else WORD
-
-
-def _tally(column: Column) -> Iterable[tuple[Any, int]]:
-    """Return the distinct values of a stretch, with the rows of each."""
-    values = column.values if column.is_missing is None else column.values[~column.is_missing]
-    if column.labels is not None:
-        rows = np.bincount(values[values >= 0], minlength=len(column.labels))
-        pairs = zip(column.labels, rows.tolist(), strict=True)
-        return [pair for pair in pairs if pair[1]]
-    if values.dtype.kind in "biuf":
-        distinct, rows = np.unique(values, return_counts=True)
-        return zip(distinct.tolist(), rows.tolist(), strict=True)
-    listed = values.astype("M8[us]").tolist() if values.dtype.kind == "M" else values.tolist()
-    return Counter(v if isinstance(v, Hashable) else str(v) for v in listed).items()
 
 
 def _in_parts(values: Any, counts: Any) -> Iterator[tuple[Any, Any]]:

@@ -16,17 +16,16 @@ from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
 from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
-from robustbn._tables.columns import find_columns
+from robustbn._tables.columns import find_columns, fix_edges, no_such_node
 from robustbn._tables.encode import (
     ColumnCoder,
     Tally,
     as_codes,
     count_intervals,
     distinct_values,
-    with_moments,
 )
 from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder, split_labels
-from robustbn._tables.intervals import fix_edges, no_such_node
+from robustbn._tables.encode.values import with_moments
 from robustbn._tables.sources import Source, open_table
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -217,7 +216,7 @@ def _encode_columns(
     space = np.empty((network.n_nodes, 0), dtype)
     for columns in source.read(chosen):
         n = len(columns[0].values)
-        aside.add(columns[network.n_nodes :])
+        aside.add(dict(zip(plan.columns, columns[network.n_nodes :], strict=True)))
         columns = columns[: network.n_nodes]
         if n > space.shape[1]:
             space = np.empty((network.n_nodes, n), dtype)

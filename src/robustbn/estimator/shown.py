@@ -22,8 +22,8 @@ from robustbn._learn.questions import choose_questions
 from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.reasons import Explainer
 from robustbn._show.words import say_few_rows
+from robustbn._tables.aside import Aside, beside
 from robustbn._tables.coded import Table, some
-from robustbn._tables.context import Aside, beside
 from robustbn._tables.frames import build_frame
 from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.kinds import FoundKinds, find_kinds

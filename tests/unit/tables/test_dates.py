@@ -14,7 +14,7 @@ import pytest
 
 import robustbn
 from robustbn import read_table, states_from, write_network
-from robustbn._tables.encode.dates import day_of, find_orders
+from robustbn._tables.encode.written import day_of, find_orders
 from robustbn.exceptions import DataError
 from tests.promises.test_cli import as_json, call
 
@@ -141,11 +141,11 @@ def test_bad_rows_are_placed_by_days_that_leave_no_doubt():
     iso = context(days().strftime("%Y-%m-%d"))
     for form in ("%d/%m/%Y", "%d %b %Y", "%d.%m.%Y"):
         other = context(days().strftime(form))
-        assert other.is_ordered
-        assert other.labels == iso.labels
+        assert other.groups.is_ordered
+        assert other.groups.labels == iso.groups.labels
         assert np.array_equal(other.codes, iso.codes)
     doubtful = context([f"{1 + k % 12:02d}/{1 + k % 11:02d}/2024" for k in range(400)])
-    assert not doubtful.is_ordered
+    assert not doubtful.groups.is_ordered
 
 
 # --- categories that have an order ----------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_the_order_of_categories_is_that_of_the_states(tmp_path):
         found = states_from(table, [("size", "town")])
         assert found.states["size"] == ("small", "tiny", "huge"), name
     loose = pandas.assign(size=pd.Categorical(values, order))
-    assert states_from(loose, [("size", "town")]).states["size"] == ("tiny", "small", "huge")
+    assert states_from(loose, [("size", "town")]).states["size"] == ("huge", "small", "tiny")
 
 
 def test_ordered_numbers_are_states_in_their_order():

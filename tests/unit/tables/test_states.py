@@ -17,9 +17,8 @@ from click.testing import CliRunner
 import robustbn
 from robustbn._core.config import NodeReading
 from robustbn._tables import survey as surveys
-from robustbn._tables.cuts import cut_evenly
-from robustbn._tables.scales import order_labels
 from robustbn._tables.sources import open_table
+from robustbn._tables.states import cut_evenly, order_labels
 from robustbn.cli import main
 from robustbn.exceptions import DataError, NetworkError
 
@@ -49,13 +48,6 @@ def found_in(values, **settings):
     [
         [2, 10, 33],
         [False, True],
-        ["low", "Medium", "HIGH"],
-        ["XS", "S", "M", "L", "XL"],
-        ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"],
-        ["never", "rarely", "sometimes", "often", "always"],
-        ["none", "mild", "moderate", "severe"],
-        ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"],
-        ["January", "March", "August", "December"],
         ["no", "yes"],
         ["<5", "5-10", "10-20", ">20"],
         ["under $5", "5-10", "10 years or more"],
@@ -80,6 +72,7 @@ def test_labels_are_in_their_natural_order(ordered):
         ["daily", "less than weekly", "more than daily", "weekly"],
         ["above ground", "ground", "under ground"],
         ["one", "two or more", "zero"],
+        ["high", "low", "medium"],
         ["March 18", "May 5", "Sunday 4"],
     ],
 )
@@ -290,7 +283,7 @@ def test_fit_finds_the_states_of_an_edge_list(tmp_path):
     lines = [f"{a},{b}" for a, b in (*alarm.edges, ("HR", "AGE"))]
     (tmp_path / "edges.csv").write_text("parent,child\n" + "\n".join(lines) + "\n")
     fit = robustbn.fit(tmp_path / "edges.csv", tmp_path / "rows.csv", random_state=0)
-    assert fit.network_.states["HR"] == ("LOW", "NORMAL", "HIGH")
+    assert fit.network_.states["HR"] == ("HIGH", "LOW", "NORMAL")
     assert len(fit.network_.reading["AGE"].edges) == 3
     fit.save(tmp_path / "model.json")
     again = robustbn.RobustEstimator.load(tmp_path / "model.json")
@@ -413,7 +406,7 @@ def test_states_on_the_command_line_write_a_network_that_others_read(raw):
     assert "other" in said
     assert "5 states: < " in said
     found = robustbn.read_network(network)
-    assert found.states["rank"] == ("low", "medium", "high")
+    assert found.states["rank"] == ("high", "low", "medium")
     assert found.reading["since"].period == "year"
     call("fit", network, raw / "rows.csv", "-o", raw / "fitted.json", "--model", raw / "model.json")
     fitted = robustbn.read_network(raw / "fitted.json")
@@ -426,7 +419,7 @@ def test_states_on_the_command_line_write_a_network_that_others_read(raw):
 
 
 def test_fit_finds_states_by_itself_and_says_so(raw):
-    (raw / "states.json").write_text('{"rank": ["high", "low", "medium"]}')
+    (raw / "states.json").write_text('{"rank": ["low", "medium", "high"]}')
     args = ("fit", raw / "edges.csv", raw / "rows.csv", "--states", raw / "states.json")
     facts = json.loads(call(*args, "--output-dir", raw / "out", "--bins", "pay:1000,", "--json"))
     by_name = {column["name"]: column for column in facts["states"]}
@@ -436,7 +429,7 @@ def test_fit_finds_states_by_itself_and_says_so(raw):
     run = json.loads((raw / "out" / "run.json").read_text())
     assert run["result"]["states"] == facts["states"]
     fitted = robustbn.read_network(raw / "out" / "fitted.json")
-    assert fitted.states["rank"] == ("high", "low", "medium")
+    assert fitted.states["rank"] == ("low", "medium", "high")
     assert fitted.states["pay"] == ("< 1000", ">= 1000")
     assert "found in the table for 4 nodes: 1 cut into intervals" in call(*args)
 

@@ -248,6 +248,7 @@ def test_dates_stand_for_dates(table, states):
         pl.DataFrame({"a": [1.0, float("nan"), 0.0]}),
         pl.DataFrame({"a": pl.Series([Decimal(1), None, Decimal(0)])}),
         pa.table({"a": pa.array([1, None, 0], pa.uint64())}),
+        pa.table({"a": [True, None, False]}),
         pa.table({"a": pa.array([1, None, 0], pa.decimal128(10, 2))}),
         pa.table({"a": pa.array([1, None, 0], pa.int8()).dictionary_encode()}),
         pa.table({"a": pa.DictionaryArray.from_arrays([1, 2, 0], pa.array([0, 1, None]))}),

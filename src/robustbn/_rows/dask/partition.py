@@ -19,7 +19,7 @@ from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.stream.parts import Part
 from robustbn._tables.coded import Table
-from robustbn._tables.groups import RawContext
+from robustbn._tables.context import RawContext
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.table import encode_source, encode_table
 from robustbn.exceptions import DataError

@@ -13,9 +13,8 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
-from robustbn._tables.columns import find_columns
+from robustbn._tables.columns import find_columns, fix_edges
 from robustbn._tables.encode import Tally
-from robustbn._tables.intervals import fix_edges
 from robustbn._tables.sources import Source
 from robustbn._tables.table import (
     code_block,

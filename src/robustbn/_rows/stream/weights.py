@@ -17,7 +17,7 @@ import numpy as np
 from robustbn._core.file_names import names_below
 from robustbn._core.protocols import RowVector
 from robustbn._rows.stream.lock import holding
-from robustbn._tables.context import beside
+from robustbn._tables.aside import beside
 from robustbn.exceptions import DataError
 
 PARQUET = (".parquet", ".pq")

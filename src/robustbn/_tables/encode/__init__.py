@@ -4,18 +4,10 @@ A code is the position of a state in `network.states[node]`; column k of an arra
 to `network.nodes[k]`.
 """
 
+from robustbn._tables.encode.coder import ColumnCoder, count_intervals, find_edges
 from robustbn._tables.encode.codes import as_codes, check_known, check_weights, require_rows
-from robustbn._tables.encode.columns import (
-    ColumnCoder,
-    as_numbers,
-    count_intervals,
-    count_missing,
-    distinct_values,
-    find_edges,
-    without_gone,
-)
-from robustbn._tables.encode.moments import moments_of, with_moments
 from robustbn._tables.encode.tally import Tally
+from robustbn._tables.encode.values import as_numbers, distinct_values, without_gone
 
 __all__ = [
     "ColumnCoder",
@@ -25,11 +17,8 @@ __all__ = [
     "check_known",
     "check_weights",
     "count_intervals",
-    "count_missing",
     "distinct_values",
     "find_edges",
-    "moments_of",
     "require_rows",
-    "with_moments",
     "without_gone",
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.protocols import Column
-from robustbn._tables.encode.columns import ColumnCoder
+from robustbn._tables.encode.coder import ColumnCoder
 from robustbn._tables.encode.labels import MISSING, UNKNOWN
 from robustbn.exceptions import CodeRangeError, DataError
 from robustbn.network import BayesianNetwork

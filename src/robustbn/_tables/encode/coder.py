@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Sized
-from dataclasses import replace
-from decimal import Decimal
 from numbers import Integral
 from typing import Any
 
@@ -13,17 +11,9 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, Vector
-from robustbn._tables.encode.dates import period_of
-from robustbn._tables.encode.labels import (
-    MISSING,
-    MOST_REMEMBERED,
-    UNKNOWN,
-    WORDS_FOR_MISSING,
-    StateFinder,
-    is_missing,
-)
-from robustbn._tables.encode.moments import with_moments
-from robustbn._tables.encode.notation import number_in
+from robustbn._tables.encode.labels import MISSING, MOST_REMEMBERED, UNKNOWN, StateFinder
+from robustbn._tables.encode.values import to_number, without_gone
+from robustbn._tables.encode.written import period_of
 
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
 
@@ -213,7 +203,7 @@ class ColumnCoder:
 
     def _find_interval(self, value: Any) -> int:
         """Return the interval of a number, which may be written as text."""
-        number = _as_number(value, self._notation)
+        number = to_number(value, self._notation)
         if number is None:  # a state by its name, perhaps
             return MISSING if self.finder.means_missing(value) else self.finder.find(value)
         if np.isinf(number):
@@ -222,45 +212,11 @@ class ColumnCoder:
 
     def _find_code(self, value: Any) -> int:
         """Return a number, which may be written as text, as the code it is."""
-        number = _as_number(value)
+        number = to_number(value)
         if number is None:
             return MISSING if self.finder.means_missing(value) else UNKNOWN
         is_code = 0 <= number < self.n_states and number == int(number)
         return int(number) if is_code else UNKNOWN
-
-
-def without_gone(column: Column, gone: StateFinder | None) -> Column:
-    """Return a column from which the values that are said to be missing are missing; O(n)."""
-    if gone is None:
-        return column
-    values, labels = column.values, column.labels
-    if labels is not None:
-        is_gone = np.array([*(gone.find(label) >= 0 for label in labels), False])[values]
-    elif values.dtype.kind in "biuf":
-        distinct, place = np.unique(values, return_inverse=True)
-        is_gone = np.array([gone.find(v) >= 0 for v in distinct.tolist()], bool)[place]
-    else:
-        listed = values.astype("M8[us]") if values.dtype.kind == "M" else values
-        is_gone = np.array([gone.find(v) >= 0 for v in listed.tolist()], bool)
-    if column.is_missing is not None:
-        is_gone = is_gone | column.is_missing
-    return replace(column, is_missing=is_gone) if is_gone.any() else column
-
-
-def _as_number(value: Any, notation: str | None = None) -> float | None:
-    """Return a number, or text that is one, as a float; None for all else, NaN too."""
-    if notation is not None and isinstance(value, str):
-        return number_in(value, notation)
-    is_text = isinstance(value, str) and "_" not in value  # Python reads 1_000, others do not
-    if not is_text and (not isinstance(value, int | float | np.number | Decimal)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond all floats
-        return float("inf") if value > 0 else float("-inf")
-    except ValueError:
-        return None
-    return None if number != number else number
 
 
 class _Memo(dict[Hashable, int]):
@@ -298,79 +254,3 @@ def count_intervals(bins: int | str | Sequence[float]) -> int:
     if isinstance(bins, str):
         return int(bins[1:])
     return len(bins) + 1 if isinstance(bins, Sized) else int(bins)
-
-
-def as_numbers(column: Column, notation: str | None = None) -> NDArray[np.float64]:
-    """Return a column of numbers, or of text that is one, as floats; NaN for all else.
-
-    What is no number is counted, and complained of, when the column is coded.
-
-    Parameters
-    ----------
-    notation : of text that is a number; None if it is written plainly.
-    """
-    values: Any = column.values
-    if column.labels is not None:
-        table = [_as_float(label, notation) for label in column.labels]
-        values = np.array([*table, np.nan])[values]
-    elif values.dtype.kind in "mM":
-        values = np.full(len(values), np.nan)
-    elif values.dtype.kind not in "biuf":
-        values = np.array([_as_float(v, notation) for v in values.tolist()], np.float64)
-    numbers: NDArray[np.float64] = values.astype(np.float64)
-    return numbers if column.is_missing is None else np.where(column.is_missing, np.nan, numbers)
-
-
-def _as_float(value: Any, notation: str | None = None) -> float:
-    number = _as_number(value, notation)
-    return float("nan") if number is None else number
-
-
-def count_missing(column: Column, is_text: bool = False) -> int:
-    """Return how many values of a column are missing; O(n).
-
-    Parameters
-    ----------
-    is_text : whether values come from a text file: words for missing count too.
-    """
-
-    def is_gone(value: Any) -> bool:
-        return is_missing(value) or (is_text and str(value).strip() in WORDS_FOR_MISSING)
-
-    values = column.values
-    gone = np.zeros(len(values), bool) if column.is_missing is None else column.is_missing.copy()
-    if column.labels is not None:
-        gone |= np.array([*map(is_gone, column.labels), True])[values]
-    elif values.dtype.kind == "f":
-        gone |= np.isnan(values)
-    elif values.dtype.kind in "mM":
-        gone |= np.isnat(values)
-    elif values.dtype.kind not in "biu":
-        gone |= np.fromiter(map(is_gone, values.tolist()), bool, len(values))
-    return int(np.count_nonzero(gone))
-
-
-def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
-    """Return the values that occur in a column, missing ones left out.
-
-    Parameters
-    ----------
-    is_text : whether values come from a text file: words for missing are left out too, and blanks
-        at both ends do not count.
-    """
-    column = with_moments(column)
-    values = column.values
-    if column.is_missing is not None:
-        values = values[~column.is_missing]
-    if column.labels is not None:
-        found = {column.labels[k] for k in np.unique(values[values >= 0])}
-    elif values.dtype.kind in "OmM":
-        if values.dtype.kind != "O" and np.datetime_data(values.dtype)[0] in ("ns", "ps"):
-            values = values.astype(f"{values.dtype.kind}8[us]")  # finer ones turn into numbers
-        listed = values.astype(object).tolist()
-        found = {v if isinstance(v, Hashable) else str(v) for v in listed}
-    else:
-        found = set(np.unique(values).tolist())
-    if is_text:
-        found = {str(value).strip() for value in found} - WORDS_FOR_MISSING
-    return {value for value in found if not is_missing(value)}

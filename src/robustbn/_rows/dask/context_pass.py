@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,24 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.origins import (
-    FILE_NAME,
-    ROW_NUMBER,
-    ContextTally,
-    CountedContext,
-    GroupRun,
-    count_together,
-    cut_row_numbers,
-    say_row_numbers,
-)
+from robustbn._core.origins import ContextTally, CountedContext, GroupRun, RowNumbers
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.trust import DOUBT
-from robustbn._rows.dask.partition import Partition, PartitionPiece
+from robustbn._rows.context_counts import ChooseRuns, ContextStretch, RowCounter, count_pairs
+from robustbn._rows.dask.partition import Partition
 from robustbn._rows.dask.rows import RowsOnDask
-from robustbn._tables.aside import join_arrow, say_files
-from robustbn._tables.context import Aside
-from robustbn._tables.groups import ContextSummary, Groups, RawContext
-from robustbn._tables.names import MOST_NAME_BYTES
+from robustbn._tables.aside import MOST_NAME_BYTES, Aside, join_arrow, say_files
 
 Weigh = Callable[[Rows], RowVector]
 Counts = NDArray[np.int64]
@@ -45,7 +34,7 @@ def read_aside(
     data: RowsOnDask,
     weigh: Weigh,
     shown: NDArray[np.int64],
-    choose_runs: Callable[[Sequence[ContextTally]], list[GroupRun]],
+    choose_runs: ChooseRuns,
     *,
     is_anywhere: bool,
 ) -> Aside:
@@ -75,40 +64,24 @@ def _count(
     data: RowsOnDask,
     weigh: Weigh,
     damaged: Mapping[str, str],
-    choose_runs: Callable[[Sequence[ContextTally]], list[GroupRun]],
+    choose_runs: ChooseRuns,
 ) -> CountedContext:
     """Return how the distrusted rows are spread over files, context and row numbers."""
-    columns = _common_columns(data, damaged)
-    starts, files = cut_row_numbers(data.reading.n_read), tuple(dict.fromkeys(data.files))
-    said = say_files(files)
+    files = tuple(dict.fromkeys(data.files))
     firsts = np.cumsum([0, *(found.n_read for found in data.founds)]).tolist()
     numbers = [files.index(file) for file in data.files] or [0] * len(data.founds)
     given = [_Place(first, file) for first, file in zip(firsts, numbers, strict=False)]
     ask = data.partitions.ask
-    question = partial(count_context, weigh, columns, starts)
-    of_numbers, answers = ask("looking at context", question, given=given)
-    tallies, groups = [], {}
-    if said:
-        of_files = np.zeros((2, len(said) + 1), np.int64)
-        for place, (_, counts) in zip(given, answers, strict=True):
-            of_files[:, 1 + place.file] += counts
-        tallies.append(ContextTally(FILE_NAME, said, (), False, *of_files))
-    for name in columns:
-        summary = ContextSummary(name)
-        for summaries, _ in answers:
-            summary.merge(summaries[name])
-        found = summary.tally()
-        if found is not None:
-            groups[len(tallies)] = found[0]
-            tallies.append(found[1])
-    labels, ends = say_row_numbers(starts)
-    of_rows = of_numbers.astype(np.int64)
-    tallies.append(ContextTally(ROW_NUMBER, labels, ends, True, *of_rows))
+    counter = RowCounter(_common_columns(data, damaged), say_files(files), data.reading.n_read)
+    _, answers = ask("looking at context", partial(count_rows, weigh, counter), given=given)
+    for answer in answers:
+        counter.merge(answer)
+    tallies = counter.tallies()
     runs, together = tuple(choose_runs(tallies)), np.zeros((2, 0, 0))
     if runs:
-        of_runs = partial(count_runs, weigh, runs, groups, starts, bool(said))
+        of_runs = partial(count_runs, weigh, tallies, runs, counter.numbers)
         together, _ = ask("looking at context", of_runs, given=given)
-    return CountedContext(tuple(tallies), runs, *together.astype(np.int64))
+    return CountedContext(tallies, runs, *together.astype(np.int64))
 
 
 def _common_columns(data: RowsOnDask, damaged: Mapping[str, str]) -> list[str]:
@@ -118,47 +91,39 @@ def _common_columns(data: RowsOnDask, damaged: Mapping[str, str]) -> list[str]:
     return [name for name in (first.context if first else ()) if name not in gone]
 
 
-def count_context(
-    weigh: Weigh, columns: Sequence[str], starts: Counts, partition: Partition, place: _Place
-) -> tuple[Vector, tuple[dict[str, ContextSummary], Counts]]:
-    """Return the rows by stretches of the row number; by context, and all of them."""
-    trust = _trust_of(partition, weigh)
-    masks = ~np.isnan(trust), trust < DOUBT
-    summaries = {name: ContextSummary(name) for name in columns}
-    start = 0
-    for piece in partition.pieces:
-        some = slice(start, start + piece.n_read)
-        for name, summary in summaries.items():
-            summary.add(_raw_of(piece, name), *(mask[some] for mask in masks))
-        start += piece.n_read
-    numbers = 1 + _stretch_numbers(starts, place, len(trust))
-    of_numbers = [np.bincount(numbers[mask], minlength=len(starts)) for mask in masks]
-    totals = np.array([np.count_nonzero(mask) for mask in masks])
-    return np.array(of_numbers, np.float64), (summaries, totals)
+def count_rows(
+    weigh: Weigh, empty: RowCounter, partition: Partition, place: _Place
+) -> tuple[None, RowCounter]:
+    """Return the rows of a partition, counted by a copy of a counter."""
+    counter = deepcopy(empty)
+    for stretch in _stretches(partition, weigh, place):
+        counter.add(stretch)
+    return None, counter
 
 
 def count_runs(
     weigh: Weigh,
+    tallies: Sequence[ContextTally],
     runs: Sequence[GroupRun],
-    groups: Mapping[int, Groups],
-    starts: Counts,
-    has_files: bool,
+    numbers: RowNumbers,
     partition: Partition,
     place: _Place,
 ) -> tuple[Vector, None]:
     """Return how many rows belong to both of two runs, and are distrusted; shape (2, r, r)."""
-    trust = _trust_of(partition, weigh)
-    codes: dict[int, NDArray[Any]] = {}
-    for k in {run.column for run in runs}:
-        if k in groups:
-            pieces = [groups[k].place(_raw_of(p, groups[k].name)) for p in partition.pieces]
-            codes[k] = np.concatenate([np.empty(0, np.int16), *pieces])
-        elif k == 0 and has_files:
-            codes[k] = np.full(len(trust), place.file)
-        else:
-            codes[k] = _stretch_numbers(starts, place, len(trust))
-    counted = count_together(runs, codes, ~np.isnan(trust), trust < DOUBT)
-    return np.array(counted, np.float64), None
+    total = np.zeros((2, len(runs), len(runs)))
+    for stretch in _stretches(partition, weigh, place):
+        total += count_pairs(tallies, runs, numbers, stretch)
+    return total, None
+
+
+def _stretches(partition: Partition, weigh: Weigh, place: _Place) -> Iterator[ContextStretch]:
+    """Yield the context of a partition's pieces, with the trust in their rows."""
+    trust, start = _trust_of(partition, weigh), 0
+    for piece in partition.pieces:
+        raws = {raw.name: raw for raw in piece.context}
+        some = trust[start : start + piece.n_read]
+        yield ContextStretch(place.first + start, place.file, raws, some)
+        start += piece.n_read
 
 
 def _trust_of(partition: Partition, weigh: Weigh) -> RowVector:
@@ -167,19 +132,6 @@ def _trust_of(partition: Partition, weigh: Weigh) -> RowVector:
     kept = np.delete(np.arange(len(trust)), partition.found.dropped)
     trust[kept] = weigh(partition.rows)
     return trust
-
-
-def _raw_of(piece: PartitionPiece, name: str) -> RawContext:
-    """Return a column of context; one that is not there misses every value."""
-    found = next((raw for raw in piece.context if raw.name == name), None)
-    if found is None:
-        return RawContext(name, "values", (), np.full(piece.n_read, -1, np.int16))
-    return found
-
-
-def _stretch_numbers(starts: Counts, place: _Place, n_rows: int) -> Counts:
-    numbers = place.first + np.arange(n_rows)
-    return np.searchsorted(starts[1:], numbers, side="right")
 
 
 def _fetch_names(data: RowsOnDask, numbers: Counts | None) -> dict[str, Any]:

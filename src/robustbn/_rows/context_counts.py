@@ -1,0 +1,119 @@
+"""Rows counted by file, by context and by row number, where nobody holds the group of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.origins import (
+    FILE_NAME,
+    ContextTally,
+    GroupRun,
+    Groups,
+    RowNumbers,
+    count_together,
+)
+from robustbn._core.protocols import RowVector
+from robustbn._core.trust import DOUBT
+from robustbn._tables.context import ContextCounts, RawContext, place_rows
+
+Counts = NDArray[np.int64]
+ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
+
+
+@dataclass(frozen=True, eq=False)
+class ContextStretch:
+    """A stretch of rows that were judged, and what they have beside the network's columns.
+
+    Parameters
+    ----------
+    start : number of its first row among all that were read.
+    file : number of its file.
+    raws : columns of context, by name; one that is not there misses every value.
+    trust : in its rows, NaN for those left out.
+    """
+
+    start: int
+    file: int
+    raws: Mapping[str, RawContext]
+    trust: RowVector
+
+    @property
+    def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows were judged, and which are distrusted."""
+        return ~np.isnan(self.trust), self.trust < DOUBT
+
+    def raw_of(self, name: str) -> RawContext:
+        """Return a column of context."""
+        nothing = RawContext(name, "values", (), np.full(len(self.trust), -1, np.int16))
+        return self.raws.get(name, nothing)
+
+
+class RowCounter:
+    """Counts rows, stretch by stretch; counts of parts add up to those of the whole.
+
+    Parameters
+    ----------
+    columns : names of the columns of context.
+    files : what to call each file; empty if there is one, or too many.
+    n_rows : that are read.
+    """
+
+    def __init__(self, columns: Sequence[str], files: tuple[str, ...], n_rows: int) -> None:
+        self.files, self.numbers = files, RowNumbers.of(n_rows)
+        self._counts = {name: ContextCounts(name) for name in columns}
+        self._of_files = np.zeros((2, len(files) + 1), np.int64)
+        self._of_numbers = np.zeros((2, len(self.numbers.starts)), np.int64)
+
+    def add(self, stretch: ContextStretch) -> None:
+        """Count the rows of a stretch."""
+        for name, counts in self._counts.items():
+            counts.add(stretch.raw_of(name), *stretch.masks)
+        numbers = 1 + self.numbers.place(stretch.start, len(stretch.trust))
+        for k, mask in enumerate(stretch.masks):
+            if self.files:
+                self._of_files[k, 1 + stretch.file] += np.count_nonzero(mask)
+            self._of_numbers[k] += np.bincount(numbers[mask], minlength=len(self.numbers.starts))
+
+    def merge(self, other: RowCounter) -> None:
+        """Take in what another part has."""
+        for name, counts in self._counts.items():
+            counts.merge(other._counts[name])
+        self._of_files += other._of_files
+        self._of_numbers += other._of_numbers
+
+    def tallies(self) -> tuple[ContextTally, ...]:
+        """Return how many rows each group has; the file comes first, the row number last."""
+        of_files = ContextTally(Groups(FILE_NAME, self.files, kind="files"), *self._of_files)
+        found = [counts.tally() for counts in self._counts.values()]
+        of_numbers = ContextTally(self.numbers.groups, *self._of_numbers)
+        listed = [of_files if self.files else None, *found, of_numbers]
+        return tuple(tally for tally in listed if tally is not None)
+
+
+def count_pairs(
+    tallies: Sequence[ContextTally],
+    runs: Sequence[GroupRun],
+    numbers: RowNumbers,
+    stretch: ContextStretch,
+) -> Counts:
+    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (2, r, r).
+
+    Parameters
+    ----------
+    tallies : of the columns that the runs are of; see `RowCounter.tallies`.
+    """
+    codes: dict[int, NDArray[Any]] = {}
+    for k in {run.column for run in runs}:
+        groups = tallies[k].groups
+        if groups.kind == "rows":
+            codes[k] = numbers.place(stretch.start, len(stretch.trust))
+        elif groups.kind == "files":
+            codes[k] = np.full(len(stretch.trust), stretch.file)
+        else:
+            codes[k] = place_rows(groups, stretch.raw_of(groups.name))
+    return np.array(count_together(runs, codes, *stretch.masks))
