@@ -272,7 +272,9 @@ def test_the_command_line_counts_copies_if_it_is_told_to(bootstrap, tmp_path):
 
 
 def test_copies_are_auto_count_or_distrust():
-    with pytest.raises(ValueError, match="copies is 'auto', 'count' or 'distrust'; found 'keep'"):
+    with pytest.raises(
+        ValueError, match="copies is one of 'auto', 'count', 'distrust'; found 'keep'"
+    ):
         fit(GOOD[:100], copies="keep")
 
 

@@ -553,7 +553,7 @@ def test_a_wrong_contamination_is_refused(value, message):
 
 def test_other_wrong_settings_are_refused():
     X = np.zeros((10, 6), np.uint8)
-    with pytest.raises(ValueError, match="Unknown schedule 'x'"):
+    with pytest.raises(ValueError, match="schedule is one of 'joint', 'paper'; found 'x'"):
         RobustEstimator(COINS, schedule="x").fit(X)
     with pytest.raises(ValueError, match="Unknown method 'x'"):
         RobustEstimator(COINS, method="x").fit(X)

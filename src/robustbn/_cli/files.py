@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli import ENDING
-from robustbn._cli.exits import CannotWriteError
+from robustbn._cli.screen import CannotWriteError
 from robustbn._core.elsewhere import url_of
 from robustbn._core.formulas import FORMULA, PLAIN_NUMBER, guard_cell
 from robustbn._core.nearby import inner_suffix

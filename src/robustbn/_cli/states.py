@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import EXAMPLE, bring_network, is_model, say_ignored
-from robustbn._cli.order import refuse_swapped
+from robustbn._cli.networks import (
+    bring_network,
+    kind_of,
+    refuse_swapped,
+    say_ignored,
+    states_option,
+)
+from robustbn._cli.options import force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import (
     bring_table,
     build_config,
-    date_options,
     given_limits,
-    limit_options,
     parse_dates,
-    table_options,
+    source_options,
+    state_options,
     take_options,
 )
-from robustbn._core.elsewhere import name_of, plain_path
-from robustbn._core.nearby import inner_suffix
+from robustbn._core.elsewhere import name_of
 from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
@@ -42,13 +46,10 @@ MOST_STATES_SHOWN = 8
     "-o", "--output", type=click.Path(), metavar="NETWORK.json",
     help="The network; .json also holds how columns are read.",
 )  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@click.option(
-    "--states", type=click.Path(), metavar="FILE", help="States of single nodes that are known."
-)
-@limit_options
-@date_options
-@table_options
+@force_option
+@states_option
+@state_options
+@source_options
 @screen_options
 def command(
     edges: str,
@@ -93,20 +94,13 @@ def command(
     screen.show(facts, _show)
 
 
-def is_edge_list(text: str) -> bool:
-    """Whether an argument names an edge list, by its suffix."""
-    from robustbn._networks import FORMATS
-
-    if text.startswith(EXAMPLE) or is_model(text):
-        return False
-    return FORMATS.get(inner_suffix(plain_path(text))) == "edges"
-
-
-def lacks_states(edges: str, states: str | None) -> bool:
-    """Whether some nodes of an edge list have no states in a file of them."""
+def lacks_states(network: str, states: str | None) -> bool:
+    """Whether an argument is an edge list, and some of its nodes have no states in a file."""
     from robustbn._networks.edges import read_parents, read_states
 
-    return states is None or not set(read_parents(edges)) <= set(read_states(states))
+    if kind_of(network) != "text":
+        return False
+    return states is None or not set(read_parents(network)) <= set(read_states(states))
 
 
 def find_states(

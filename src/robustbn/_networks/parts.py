@@ -15,6 +15,7 @@ from math import log10, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
@@ -74,9 +75,9 @@ class Parts:
     line_of: Callable[[int], int]
 
 
-def refuse(source: str, line: int, message: str) -> NetworkError:
+def refuse(source: str, line: int, message: str | Advice) -> NetworkError:
     """Return the error that names the file and, if known, the line."""
-    return NetworkError(f"{source}, line {line}: {message}" if line else f"{source}: {message}")
+    return NetworkError(Advice(f"{source}, line {line}: " if line else f"{source}: ", message))
 
 
 def show(found: object, limit: int = 60) -> str:
@@ -179,9 +180,13 @@ def _require_size(parts: Parts, source: str, max_cells: int) -> None:
     raise refuse(
         source,
         parts.line_of(part.parents_at),
-        f"the tables are too large. That of node {part.name!r} with {len(part.parents)} parents "
-        f"has {largest}; all together {total}; at most {max_cells:,} entries are read. Give that "
-        f"node fewer parents, or allow more with max_cells=.",
+        Advice(
+            f"the tables are too large. That of node {part.name!r} with {len(part.parents)} "
+            f"parents has {largest}; all together {total}; at most {max_cells:,} entries are read. "
+            "Give that node fewer parents, or allow more with ",
+            Setting("max_cells", Either("...", "N")),
+            ".",
+        ),
     )
 
 
@@ -267,7 +272,9 @@ def _check_tables(
         (
             is_off[layout.config_of_cell],
             "does not sum to 1",
-            "" if normalize else "Correct it, or rescale with read_network(..., normalize=True). ",
+            ""
+            if normalize
+            else Advice("Correct it, or rescale with ", Setting("normalize", True), ". "),
         ),
     ):
         if wrong.any():
@@ -282,7 +289,7 @@ def _wrong_configuration(
     source: str,
     cell: int,
     what: str,
-    hint: str,
+    hint: str | Advice,
 ) -> NetworkError:
     layout = structure.layout
     i = int(np.searchsorted(layout.cell_start, cell, side="right")) - 1
@@ -297,8 +304,12 @@ def _wrong_configuration(
     return refuse(
         source,
         found[i].line_of(k),
-        f"table of node {node!r}{', configuration ' if setting else ''}{setting}: "
-        f"{show(values.tolist(), 200)} {what} (sum {total:.9g}). {hint}{SKIP_TABLES}",
+        Advice(
+            f"table of node {node!r}{', configuration ' if setting else ''}{setting}: "
+            f"{show(values.tolist(), 200)} {what} (sum {total:.9g}). ",
+            hint,
+            SKIP_TABLES,
+        ),
     )
 
 

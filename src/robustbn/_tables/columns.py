@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import TableConfig
 from robustbn._core.nearby import nearest_name
 from robustbn._tables.coded import some
@@ -37,8 +38,10 @@ def _check_rename(columns: Sequence[str], network: BayesianNetwork, config: Tabl
             what, names = ("column", columns) if is_column else ("node", network.nodes)
             name = column if is_column else node
             raise DataError(
-                f"rename={{{column!r}: {node!r}}}: there is no {what} {name!r}."
-                f"{nearest_name(name, names)}"
+                Advice(
+                    Setting("rename", {column: node}),
+                    f": there is no {what} {name!r}.{nearest_name(name, names)}",
+                )
             )
 
 
@@ -79,10 +82,18 @@ def _missing_columns(
         close = [near] if near else difflib.get_close_matches(node, spare, 1)
         if close:
             hints[close[0]] = node
-    advice = "Add the column, or say which one it is with rename={column: node}."
-    if hints:
-        advice = f"Did you mean rename={hints!r}?"
-    found = f"It has {some(names)}."
     return DataError(
-        f"{where} lacks {len(missing)} of the network's columns: {some(missing)}. {found} {advice}"
+        Advice(
+            f"{where} lacks {len(missing)} of the network's columns: {some(missing)}. It has "
+            f"{some(names)}. ",
+            advise_rename(hints),
+        )
     )
+
+
+def advise_rename(near: Mapping[str, str]) -> Advice:
+    """Return what to do about nodes without a column; `near` has columns with their nodes."""
+    if near:
+        return Advice("Did you mean ", Setting("rename", near), "?")
+    other = Setting("rename", Either("{column: node}", "COLUMN=NODE"))
+    return Advice("Add the column, or say which one it is with ", other, ".")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._tables.packed import require_modest_sheets
 from robustbn.exceptions import DataError, MissingDependencyError, RobustBNError
 
@@ -53,7 +54,8 @@ def _choose(book: Any, name: str, sheet: str | int | None) -> str:
             each.title for each in book.worksheets if next(_filled(each), None) is not None
         ]
         if len(filled) > 1:
-            raise DataError(f"{name} has several sheets: {listed}. Say which: sheet={filled[0]!r}.")
+            which = Setting("sheet", filled[0])
+            raise DataError(Advice(f"{name} has several sheets: {listed}. Say which: ", which, "."))
         if not filled:
             raise DataError(f"{name} is empty: there is not even a header.")
         return filled[0]
