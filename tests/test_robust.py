@@ -200,7 +200,7 @@ def test_baselines_run_and_are_told_the_share(method):
 def test_algorithm_1_has_to_be_told_the_share():
     with pytest.raises(ValueError, match="has to be told the share of bad rows"):
         RobustEstimator(COINS, method="que", schedule="paper").fit(np.zeros((10, 6), np.uint8))
-    with pytest.raises(ValueError, match="sample_weight is understood by method='filter'"):
+    with pytest.raises(ValueError, match="sample_weight is understood by the method 'filter'"):
         RobustEstimator(COINS, method="que").fit(
             np.zeros((10, 6), np.uint8), sample_weight=np.ones(10)
         )

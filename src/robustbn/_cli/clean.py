@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from robustbn._cli.files import ROWS_TO_WRITE, Outputs, open_packed, write_batches
+from robustbn._cli.files import ROWS_TO_WRITE, Outputs, write_batches
 from robustbn._core.judged import DOUBT
 from robustbn._core.nearby import inner_suffix
 from robustbn.exceptions import DataError
@@ -52,6 +52,8 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
+    import pyarrow as pa
+
     from robustbn._tables.files import TEXT, find_files, is_packed
     from robustbn._tables.header import find_encoding
 
@@ -85,7 +87,7 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
 
     encoder = codecs.getincrementalencoder(encoding)()  # writes a byte order mark where one belongs
     written = lines()
-    with open_packed(path) as stream:
+    with pa.output_stream(path) as stream:
         while chunk := "".join(islice(written, LINES_AT_ONCE)):
             stream.write(encoder.encode(chunk))
 

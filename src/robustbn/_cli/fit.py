@@ -43,12 +43,10 @@ from robustbn._cli.tables import (
     aside_options,
     bring_table,
     build_config,
-    given_limits,
     read_known,
     read_rows,
     state_options,
     table_options,
-    take_options,
 )
 from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.elsewhere import name_of, plain_path
@@ -181,12 +179,12 @@ def command(
     """  # noqa: D301
     job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
     with screen.catching_warnings(), screen.steps() as steps:
-        done = run_job(job, steps)
+        facts = run_job(job, steps)
     from robustbn._cli.summary import show_fit
 
-    done.facts["warnings"] = screen.warned
-    screen.show(done.facts, show_fit)
-    ctx.exit(_exit_code(done, options))
+    facts["warnings"] = screen.warned
+    screen.show(facts, show_fit)
+    ctx.exit(_exit_code(facts, options))
 
 
 @dataclass
@@ -203,21 +201,12 @@ class Job:
     found: FoundStates | None = None
 
 
-@dataclass
-class Done:
-    """A fit, and what is said of it."""
-
-    fit: RobustEstimator
-    facts: dict[str, Any]
-
-
 def plan_job(
     network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
     refuse_swapped(network_path, table_path)
-    reading = {**take_options(options), "dates": options["dates"]}
-    network_path, table_path = bring_network(network_path), bring_table(table_path, reading)
+    network_path, table_path = bring_network(network_path), bring_table(table_path, options)
     outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -227,20 +216,22 @@ def plan_job(
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
-    network, found = _load(network_path, table_path, options, reading, screen)
+    network, found = _load(network_path, table_path, options, screen)
     network = with_edges(network, options["edges"])
     for name in ("network", "folder network"):
         if name in outputs:
             try_to_write(network, outputs[name])
-    config = build_config(reading, network)
+    if found is not None:
+        options = {**options, "bins": ()}  # the network holds them now
+    config = build_config(options, network)
     return Job(network_path, table_path, network, config, options, outputs, command_line, found)
 
 
 def _load(
-    path: str, table: str, options: dict[str, Any], reading: dict[str, Any], screen: Screen
+    path: str, table: str, options: dict[str, Any], screen: Screen
 ) -> tuple[BayesianNetwork, FoundStates | None]:
     """Return the network, with states from the table where an edge list has none."""
-    states, limits = options["states"], given_limits(options)
+    states = options["states"]
     with screen.catching_warnings():
         if not lacks_states(path, states):
             network = load_network(
@@ -252,8 +243,7 @@ def _load(
                     raise click.UsageError(f"{option} is for states that are found in the table.")
             return network.with_cpts(None), None
         with screen.steps() as steps:
-            found = find_states(path, table, reading, states, steps, **limits)
-    reading["bins"] = ()  # the network holds them now
+            found = find_states(path, table, options, steps)
     return found.network, found
 
 
@@ -269,19 +259,19 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
     suffixes = [s for s in source.suffixes if s.lower() in network_suffixes()][-2:]
     is_plain = network_path.startswith(EXAMPLE) or not suffixes
     name = "fitted" + (".json" if is_plain else "".join(suffixes))
-    for what, file in (
-        ("folder network", name),
-        ("cpts", "cpts.csv"),
-        ("folder rows", "rows.parquet"),
-        *([("ask", "ask.csv")] if is_asking else []),
-        ("folder report", "report.html"),
-        ("run", "run.json"),
-    ):
+    for what, file in {
+        "folder network": name,
+        "cpts": "cpts.csv",
+        "folder rows": "rows.parquet",
+        **({"ask": "ask.csv"} if is_asking else {}),
+        "folder report": "report.html",
+        "run": "run.json",
+    }.items():
         outputs.plan(what, folder / file, in_new=True)
 
 
-def run_job(job: Job, steps: Steps) -> Done:
-    """Read, fit, write."""
+def run_job(job: Job, steps: Steps) -> dict[str, Any]:
+    """Read, fit, write; return what there is to say."""
     from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
     from robustbn._show.fitted import build_report
 
@@ -311,7 +301,7 @@ def run_job(job: Job, steps: Steps) -> Done:
             "them to judge others: keep it as private as the table.",
             stacklevel=2,
         )
-    return Done(fit, facts)
+    return facts
 
 
 def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
@@ -403,8 +393,7 @@ def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps
     outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
 
 
-def _exit_code(done: Done, options: dict[str, Any]) -> int:
-    facts = done.facts
+def _exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:
     share = facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
     if code := fails_over(share, options["fail_over"]):
         return code

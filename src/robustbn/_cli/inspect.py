@@ -33,12 +33,10 @@ from robustbn._cli.states import (
 from robustbn._cli.tables import (
     bring_table,
     build_config,
-    given_limits,
-    parse_dates,
     read_rows,
+    rules_of,
     state_options,
     table_options,
-    take_options,
 )
 from robustbn._core.elsewhere import name_of
 from robustbn._core.nearby import nearest_name
@@ -91,12 +89,11 @@ def command(
     """  # noqa: D301
     if len(paths) > 2:
         raise click.UsageError("Give a network, a table, or a network and a table.")
-    reading = {**take_options(options), "dates": options.pop("dates")}
     network, table = _tell_apart(paths, options["states"])
     network = None if network is None else bring_network(network)
-    table = None if table is None else bring_table(table, reading)
+    table = None if table is None else bring_table(table, options)
     with screen.catching_warnings(), screen.steps() as steps:
-        facts = _look(network, table, options, reading, eps, steps)
+        facts = _look(network, table, options, eps, steps)
     facts["eps"] = eps
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
@@ -119,7 +116,6 @@ def _look(
     network_path: str | None,
     table_path: str | None,
     options: dict[str, Any],
-    reading: dict[str, Any],
     eps: float,
     steps: Steps,
 ) -> dict[str, Any]:
@@ -127,7 +123,7 @@ def _look(
     from robustbn._networks.edges import read_states
 
     facts: dict[str, Any] = {}
-    states, limits = options["states"], given_limits(options)
+    states = options["states"]
     is_open = None not in (table_path, network_path) and lacks_states(str(network_path), states)
     network = None
     if network_path is not None and not is_open:
@@ -138,12 +134,11 @@ def _look(
     if table_path is None:
         return facts
     if network_path is None:
-        config = _config_of_table(table_path, reading)
+        config = _config_of_table(table_path, options)
     else:
-        config = build_config(reading, network or draft_network(network_path))
+        config = build_config(options, network or draft_network(network_path))
     source, surveys, n_rows = _survey(table_path, config, steps)
-    names, dates = [survey.name for survey in surveys], parse_dates(reading["dates"])
-    rules = _rules_for(config, names, dates, limits)
+    rules = _rules_for(config, [survey.name for survey in surveys], options)
     facts["table"] = _describe_table(table_path, surveys, n_rows, rules)
     if network_path is None:
         return facts
@@ -154,8 +149,8 @@ def _look(
     if facts["problems"]:
         return facts
     if network is None:
-        network = find_states(network_path, table_path, reading, states, steps, **limits).network
-        config = build_config({**reading, "bins": ()}, network)
+        network = find_states(network_path, table_path, options, steps).network
+        config = build_config({**options, "bins": ()}, network)
         facts["network"] = _describe_network(network_path, network, eps)
     facts["together"] = _check(network, table_path, config, eps, steps)
     return facts
@@ -193,8 +188,7 @@ def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[
 def _rules_for(
     config: TableConfig,
     names: Sequence[str],
-    dates: Mapping[str, str] | str,
-    limits: Mapping[str, int],
+    options: Mapping[str, Any],
 ) -> StateRules:
     """Return by which rules columns of these names would become nodes."""
     from robustbn._tables.states import StateRules
@@ -208,8 +202,7 @@ def _rules_for(
         bins="q4" if bins is None else bins,
         labels=labels,
         ignore_case=config.ignore_case,
-        dates=dates,
-        **limits,
+        **rules_of(options),
     )
 
 
@@ -254,13 +247,13 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
     return [min(found), max(found)] if found else None
 
 
-def _config_of_table(path: str, reading: dict[str, Any]) -> TableConfig:
+def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
     from robustbn._tables.sources import open_table
 
-    as_it_is = build_config({**reading, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
+    as_it_is = build_config({**options, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
     names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
-    config = build_config({**reading, "rename": ()}, draft_of(dict.fromkeys(names)))
+    config = build_config({**options, "rename": ()}, draft_of(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:
             near = nearest_name(node, names)

@@ -32,7 +32,6 @@ from robustbn._cli.tables import (
     build_config,
     read_rows,
     table_options,
-    take_options,
 )
 from robustbn._core.elsewhere import name_of
 from robustbn._core.numbers import count
@@ -83,8 +82,7 @@ def command(
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
     refuse_swapped(network, table)
-    reading = take_options(options)
-    network, table = bring_network(network), bring_table(table, reading)
+    network, table = bring_network(network), bring_table(table, options)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
     estimator = load_model(network) if is_model(network) else None
@@ -100,7 +98,7 @@ def command(
         if not is_robust:
             by = load_network(network) if estimator is None else estimator.network_
             require_tables(by, network, "a likelihood")
-        facts, columns = judge(by, table, reading, options, steps)
+        facts, columns = judge(by, table, options, steps)
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
     facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
@@ -110,10 +108,10 @@ def command(
 
 
 def _judge_by_model(
-    fit: RobustEstimator, path: str, reading: dict[str, Any], options: dict[str, Any], steps: Steps
+    fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     fit.n_threads = options["n_threads"]
-    config = build_config(reading, fit.network_, fit.reading_.config)
+    config = build_config(options, fit.network_, fit.reading_.config)
     table = read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns, _ = fit._judge(table)
@@ -141,15 +139,11 @@ def _judge_by_model(
 
 
 def _judge_by_likelihood(
-    network: BayesianNetwork,
-    path: str,
-    reading: dict[str, Any],
-    options: dict[str, Any],
-    steps: Steps,
+    network: BayesianNetwork, path: str, options: dict[str, Any], steps: Steps
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from robustbn._learn.counting import log_likelihood_of_table
 
-    table = read_rows(path, network, build_config(reading, network), steps)
+    table = read_rows(path, network, build_config(options, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         values = table.spread(
             log_likelihood_of_table(network, table, n_threads=options["n_threads"])

@@ -21,7 +21,7 @@ from robustbn._cli.networks import (
 )
 from robustbn._cli.options import Count, Share, force_option, seed_option, setting_options
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import bring_table, build_config, read_rows, take_options
+from robustbn._cli.tables import bring_table, build_config, read_rows
 from robustbn._core.config import TableConfig
 
 if TYPE_CHECKING:
@@ -118,14 +118,13 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
     refuse_swapped(network, table)
     eps, output = options["eps"], Path(options["output"])
     bad_path = output.with_suffix(".bad.csv")
-    reading = take_options(options)
-    network, table = bring_network(network), bring_table(table, reading)
+    network, table = bring_network(network), bring_table(table, options)
     outputs = Outputs(options["force"], [network, table])
     outputs.plan("rows", output, TABLES)
     outputs.plan("bad rows", bad_path, TABLES)
     with screen.catching_warnings(), screen.steps() as steps:
         source = load_network(network)
-        good = read_rows(table, source, build_config(reading, source), steps)
+        good = read_rows(table, source, build_config(options, source), steps)
         known = source if source.has_cpts else _count(source, good.codes, screen)
         with steps.step("corrupt", "corrupting"):
             how = options["kind"], eps, options["seed"]

@@ -20,11 +20,9 @@ from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import (
     bring_table,
     build_config,
-    given_limits,
-    parse_dates,
+    rules_of,
     source_options,
     state_options,
-    take_options,
 )
 from robustbn._core.elsewhere import name_of
 from robustbn._core.numbers import count
@@ -57,7 +55,6 @@ def command(
     screen: Screen,
     output: str | None,
     force: bool,
-    states: str | None,
     **options: Any,
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
@@ -72,14 +69,12 @@ def command(
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
     refuse_swapped(edges, table)
-    limits = given_limits(options)
-    reading = {**take_options(options), "dates": options.pop("dates")}
-    edges, table = bring_network(edges), bring_table(table, reading)
-    inputs = [edges, table] if states is None else [edges, table, states]
-    outputs = Outputs(force, inputs)
+    edges, table = bring_network(edges), bring_table(table, options)
+    inputs = (edges, table, options["states"])
+    outputs = Outputs(force, [path for path in inputs if path is not None])
     outputs.plan("network", output, network_suffixes())
     with screen.catching_warnings(), screen.steps() as steps:
-        found = find_states(edges, table, reading, states, steps, **limits)
+        found = find_states(edges, table, options, steps)
         with outputs.writing():
             outputs.write("network", found.network.write)
     facts = {
@@ -103,32 +98,24 @@ def lacks_states(network: str, states: str | None) -> bool:
     return states is None or not set(read_parents(network)) <= set(read_states(states))
 
 
-def find_states(
-    edges: str,
-    table: str,
-    reading: dict[str, Any],
-    states: str | None,
-    steps: Steps,
-    **limits: Any,
-) -> FoundStates:
+def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps) -> FoundStates:
     """Return the states of the nodes of an edge list, and show how far that is."""
     from robustbn.states import states_from
 
-    config = build_config(reading, draft_network(edges))
+    config = build_config(options, draft_network(edges))
     with steps.step("states", f"finding states in {name_of(table)}"):
         return states_from(
             table,
             edges,
-            states=states,
+            states=options["states"],
             bins=config.bins,
             rename=config.rename,
             labels=config.labels,
             ignore_case=config.ignore_case,
-            dates=parse_dates(reading["dates"]),
             sep=config.sep,
             encoding=config.encoding,
             watch=steps.advance,
-            **limits,
+            **rules_of(options),
         )
 
 

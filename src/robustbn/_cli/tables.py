@@ -65,27 +65,16 @@ state_options = with_options(
 )
 
 
-def take_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of reading a table out of a command's options."""
-    names = [each.name for each in fields(TableConfig) if "option" in each.metadata]
-    return {name: options.pop(name, None) for name in (*names, "format", "sheet")}
-
-
-def given_limits(options: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many labels and numbers stay, if that was said."""
-    return {name: options[name] for name in LIMITS if options[name] is not None}
-
-
-def bring_table(text: str, reading: Mapping[str, Any]) -> str:
+def bring_table(text: str, options: Mapping[str, Any]) -> str:
     """Return the name of a table here: of standard input or a URL, that of a copy."""
     from robustbn._tables.here import localize
 
-    named: str = localize(text, format=reading["format"], sheet=reading["sheet"])
+    named: str = localize(text, format=options.get("format"), sheet=options.get("sheet"))
     return named
 
 
 def build_config(
-    reading: Mapping[str, Any], network: BayesianNetwork, start: TableConfig | None = None
+    options: Mapping[str, Any], network: BayesianNetwork, start: TableConfig | None = None
 ) -> TableConfig:
     """Return how to read a table: what was said on the command line, on top of `start`."""
     parsed = {
@@ -98,8 +87,8 @@ def build_config(
     }
     given = {
         name: parsed[name](value) if name in parsed else value
-        for name, value in reading.items()
-        if value and name not in ("format", "sheet", "dates")
+        for name in (each.name for each in fields(TableConfig) if "option" in each.metadata)
+        if (value := options.get(name))
     }
     try:
         return replace(TableConfig() if start is None else start, **given)
@@ -174,7 +163,13 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
     return np.concatenate(said)
 
 
-def parse_dates(texts: Sequence[str]) -> dict[str, str] | str:
+def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by which rules states are found in a table."""
+    limits = {name: options[name] for name in LIMITS if options[name] is not None}
+    return {"dates": _parse_dates(options["dates"]), **limits}
+
+
+def _parse_dates(texts: Sequence[str]) -> dict[str, str] | str:
     """Return the order of dates, for each node or for all."""
     orders: dict[str, str] = {}
     for text in texts:
