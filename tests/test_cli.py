@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -29,6 +31,7 @@ from robustbn._cli.fit_files import hash_files
 from robustbn._cli.options import say
 from robustbn._cli.simulate import ADVERSARIES
 from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._means import ORACLES
 from robustbn.adversary import KINDS
 from robustbn.cli import COMMANDS, main
@@ -116,6 +119,14 @@ def test_help_lists_every_command_and_every_exit_code():
 def test_what_the_options_offer_is_what_there_is():
     assert set(ADVERSARIES) == set(KINDS)
     assert set(METHOD_NAMES) == {"filter", *ORACLES, "trimmed"}
+
+
+def test_every_setting_that_is_an_option_is_one_of_the_one_call():
+    configs = (RobustConfig, TableConfig, Streaming)
+    settings = {f.name for c in configs for f in fields(c) if "option" in f.metadata}
+    options = {each.name for each in main.get_command(None, "fit").params}
+    assert settings <= options
+    assert settings - {"seed"} <= set(inspect.signature(robustbn.fit).parameters)
 
 
 def test_help_loads_no_table_library():
