@@ -188,7 +188,7 @@ def test_a_small_group_that_is_upsampled_is_told_and_can_be_counted(tmp_path):
     found, counted = fit(rows, insurance), fit(rows, insurance, copies="count")
     told = "Rows with RiskAversion = Psychopath appear 5.0 times on average where others appear 1.0"
     assert told in found.status_
-    assert "copies are distrusted. If they were made on purpose, say copies='c" in found.status_
+    assert "are distrusted. If they were made on purpose, set copies to 'count'" in found.status_
     assert counted.contamination_ < 1e-6
     assert told in counted.status_
     assert "the table with its copies, not what it was before" in counted.status_
@@ -286,7 +286,7 @@ def test_the_command_line_says_how_to_count_copies(tmp_path):
     pq.write_table(pa.table(labels), tmp_path / "rows.parquet")
     command = ["fit", str(tmp_path / "insurance.bif"), str(tmp_path / "rows.parquet")]
     told = CliRunner().invoke(main, [*command, "--seed", "0"])
-    assert "If they were made on purpose, say --copies count" in " ".join(told.output.split())
+    assert "If they were made on purpose, set copies to 'count'" in " ".join(told.output.split())
 
 
 @pytest.mark.filterwarnings("ignore")
