@@ -28,9 +28,9 @@ COMMANDS = {
     "sample": "Draw rows from a network.",
     "corrupt": "Make a poisoned copy of a table, to try things on.",
     "demo": "Poison rows of the ALARM network, learn its tables anyway, and report.",
-    "bench": "Measure the speed on this machine.",
     "completion": "Print what makes your shell complete these commands.",
 }
+MADE = ("sample", "corrupt", "demo")  # together in one module
 
 
 class Commands(click.Group):
@@ -51,7 +51,13 @@ class Commands(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"robustbn._cli.{cmd_name}").command
+        if cmd_name == "completion":
+            return completion
+        if cmd_name in MADE:
+            name, module = f"{cmd_name}_command", "simulate"
+        else:
+            name, module = "command", cmd_name
+        command: click.Command = getattr(import_module(f"robustbn._cli.{module}"), name)
         return command
 
     def resolve_command(
@@ -87,11 +93,11 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            from robustbn._cli.exits import leave_pipe
+            from robustbn._cli.screen import leave_pipe
 
             ctx.exit(leave_pipe())
         except (Exception, KeyboardInterrupt) as error:
-            from robustbn._cli.exits import report_error
+            from robustbn._cli.screen import report_error
 
             ctx.exit(report_error(error))
 
@@ -112,6 +118,26 @@ def _ending_in_order() -> Iterator[None]:
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)
+
+
+@click.command
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, /, shell: str) -> None:
+    """Print what makes your SHELL complete commands, options and files.
+
+    \b
+      robustbn completion bash >> ~/.bashrc
+      robustbn completion zsh >> ~/.zshrc
+      robustbn completion fish > ~/.config/fish/completions/robustbn.fish
+    """  # noqa: D301
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - click knows all three
+        ctx.fail(f"There is no completion for {shell}.")
+    complete = kind(ctx.find_root().command, {}, "robustbn", "_ROBUSTBN_COMPLETE")
+    click.echo(complete.source_template % complete.source_vars())
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -50,6 +50,13 @@ def shorten_name(text: str) -> str:
     return f"{text[:60]}... ({len(text):,} characters)"
 
 
+def shorten_names(message: str) -> str:
+    """Return a message with its long names in part."""
+    if len(message) <= LONGEST_NAME:
+        return message
+    return _LONG.sub(lambda m: shorten_name(m[0]), message)
+
+
 class RobustBNError(Exception):
     """Base of every error raised on purpose. Its message shows long names in part.
 
@@ -67,8 +74,7 @@ class RobustBNError(Exception):
     """
 
     def __str__(self) -> str:
-        said = super().__str__()
-        return said if len(said) <= LONGEST_NAME else _LONG.sub(lambda m: shorten_name(m[0]), said)
+        return shorten_names(super().__str__())
 
 
 class NetworkError(RobustBNError, ValueError):

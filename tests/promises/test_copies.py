@@ -184,7 +184,7 @@ def test_a_small_group_that_is_upsampled_is_told_and_can_be_counted(tmp_path):
     found, counted = fit(rows, insurance), fit(rows, insurance, copies="count")
     told = "Rows with RiskAversion = Psychopath appear 5.0 times on average where others appear 1.0"
     assert told in found.status_
-    assert "copies are distrusted. If they were made on purpose, say copies='c" in found.status_
+    assert "are distrusted. If they were made on purpose, set copies to 'count'" in found.status_
     assert counted.contamination_ < 1e-6
     assert told in counted.status_
     assert "the table with its copies, not what it was before" in counted.status_
@@ -252,7 +252,9 @@ def test_the_command_line_counts_copies_if_it_is_told_to(bootstrap, tmp_path):
 
 
 def test_copies_are_auto_count_or_distrust():
-    with pytest.raises(ValueError, match="copies is 'auto', 'count' or 'distrust'; found 'keep'"):
+    with pytest.raises(
+        ValueError, match="copies is one of 'auto', 'count', 'distrust'; found 'keep'"
+    ):
         fit(GOOD[:100], copies="keep")
 
 
@@ -264,7 +266,7 @@ def test_the_command_line_says_how_to_count_copies(tmp_path):
     pq.write_table(pa.table(labels), tmp_path / "rows.parquet")
     command = ["fit", str(tmp_path / "insurance.bif"), str(tmp_path / "rows.parquet")]
     told = CliRunner().invoke(main, [*command, "--seed", "0"])
-    assert "If they were made on purpose, say --copies count" in " ".join(told.output.split())
+    assert "If they were made on purpose, set copies to 'count'" in " ".join(told.output.split())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -80,12 +80,12 @@ def test_a_table_with_a_mistyped_suffix_is_told_from_the_one_beside_it(desk):
         (("fit", "other.dat", "rows.csv"), None),
         (("convert", "other.dat", "out.json"), "--from"),
         (("score", "edges.csv", "rows.csv"), "robustbn states edges.csv rows.csv"),
-        (("sample", "edges.csv"), "--states states.json"),
+        (("sample", "edges.csv"), "robustbn convert --states FILE"),
         (("fit", "bad.bif", "rows.csv", "--states", "states.json"), None),
         (("sample", "bad.bif"), "robustbn convert --normalize"),
         (("convert", "bad.bif", "out.bif"), "--normalize"),
         (("fit", "net.bif", "select rain from x"), None),
-        (("compare", "genie.xml", "net.bif"), "name it .xdsl."),
+        (("compare", "genie.xml", "net.bif"), "robustbn convert --from xdsl"),
         (("convert", "genie.xml", "out.bif"), "--from xdsl"),
     ],
 )
@@ -148,24 +148,24 @@ def test_an_edge_that_cannot_be_drawn_is_answered(desk):
 
 
 @pytest.mark.parametrize(
-    ("command", "right"),
+    "command",
     [
-        ("fit rows.csv edges.csv", "robustbn fit edges.csv rows.csv"),
-        ("fit rows.csv net.bif --seed 3", "robustbn fit net.bif rows.csv --seed 3"),
-        ("fit rows.parquet example:alarm", "robustbn fit example:alarm rows.parquet"),
-        ("score rows.csv net.json", "robustbn score net.json rows.csv"),
-        ("score rows.csv edges.csv", "robustbn score edges.csv rows.csv"),
-        ("states rows.csv edges.csv -o n.json", "robustbn states edges.csv rows.csv -o n.json"),
-        ("corrupt rows.csv net.bif -o b.csv", "robustbn corrupt net.bif rows.csv -o b.csv"),
+        "fit rows.csv edges.csv",
+        "fit rows.csv net.bif --seed 3",
+        "fit rows.parquet example:alarm",
+        "score rows.csv net.json",
+        "score rows.csv edges.csv",
+        "states rows.csv edges.csv -o n.json",
+        "corrupt rows.csv net.bif -o b.csv",
     ],
 )
-def test_swapped_arguments_are_told_with_the_right_command(desk, command, right):
+def test_swapped_arguments_are_told(desk, command):
     (desk / "rows.csv").write_text(
         "".join(f"{line},x\n" for line in (desk / "rows.csv").read_text().splitlines())
     )
-    ran = call(*command.split(), code=2)
-    assert "is a table and" in said(ran)
-    assert said(ran).endswith(f"Did you mean: {right}")
+    told = said(call(*command.split(), code=2))
+    _, table, network = command.split()[:3]
+    assert f"{table} is a table and {network} a network: they have each other's place" in told
 
 
 @pytest.mark.parametrize("name", ["arrows.txt", "arrows.csv", "blanks.txt", "semicolons.csv"])
@@ -177,7 +177,7 @@ def test_an_edge_list_is_told_from_a_table_whatever_stands_between_the_names(des
     for paths in ((name, "rows.csv"), (name, "more.csv"), ("more.csv", name)):
         assert as_json("inspect", *paths)["network"]["edges"] == 1
     ran = call("states", "more.csv", name, code=2)
-    assert said(ran).endswith(f"Did you mean: robustbn states {name} more.csv")
+    assert f"more.csv is a table and {name} a network" in said(ran)
 
 
 def test_a_header_line_in_the_middle_is_told_once(desk):
@@ -237,7 +237,7 @@ def test_a_mistyped_column_is_answered_by_the_nearest(desk, options, wanted, net
         return  # a column that is not there renames nothing: the edges say what is needed
     assert ran.exit_code in (2, 4), ran.output
     assert f"Did you mean '{wanted}'?" in said(ran)
-    assert options[0] in said(ran) or options[0] == "--rename"
+    assert options[0].removeprefix("--") in said(ran)
 
 
 def test_states_for_a_node_that_is_not_there_are_answered_by_the_nearest(desk):
@@ -292,20 +292,20 @@ def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(de
     told = (
         "1 of 3 parent configurations occurs in no row that is trusted; its table is set to "
         "uniform. It is node 'wet' given rain='yes'. To smooth it and the tables of few "
-        "rows, use --prior 1."
+        "rows, use a prior of 1."
     )
     assert told in " ".join(ran.stdout.split())
     assert told in said(ran)
     assert "unseen_configurations_" not in ran.stdout + ran.stderr
     fit = robustbn.fit("net.bif", "rows.csv", random_state=0)
-    assert told.replace("--prior 1", "prior=1") in str(fit)
+    assert told in str(fit)
     summary = dict(zip(fit.summary()["figure"], fit.summary()["value"], strict=True))
     assert summary["unseen_configurations"] == 1
     assert "prior=1 smooths" in " ".join(fit.summary()["meaning"])
     smooth = robustbn.fit("net.bif", "rows.csv", prior=1, random_state=0)
     assert smooth.network_.cpts["wet"][0].tolist() == [301 / 603, 1 / 603, 301 / 603]
     fit.save("model.json")
-    assert told.replace("--prior 1", "prior=1") in str(robustbn.RobustEstimator.load("model.json"))
+    assert told in str(robustbn.RobustEstimator.load("model.json"))
 
 
 @pytest.fixture(scope="module")
@@ -335,7 +335,7 @@ def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
     ran = call(*command, "-o", tmp_path / "fitted.json")
     last = ran.stdout.strip().splitlines()[-1]
     assert last.startswith("Not settled: ")
-    assert "--contamination" in last
+    assert "more rows are bad than contamination allows (raise it)" in last
     assert call(*command, "--strict", code=5).stdout.strip().splitlines()[-1] == last
     assert as_json(*command)["unsettled"] == last.removeprefix("Not settled: ")
     settled = call("fit", dirty / "tree.json", dirty / "rows.csv", "--strict")
@@ -600,13 +600,12 @@ def test_a_fitted_estimator_looks_fitted(small):
         assert "fitted to 1 rows" not in repr(estimator)
 
 
-# --- warnings in the words of the command line ----------------------------------------------------
+# --- words that are right in Python and on the command line ---------------------------------------
 
 
-def test_every_status_and_warning_names_options_on_the_command_line():
+def test_every_status_says_what_to_do_in_words_that_are_right_everywhere():
     import re
 
-    from robustbn._cli.wording import say_as_options
     from robustbn._core.config import RobustConfig
     from robustbn._core.result import Misfit, Status
     from robustbn._learn.status import describe_status
@@ -618,6 +617,4 @@ def test_every_status_and_warning_names_options_on_the_command_line():
         for removed, top, wrong in ((0.1, 2.0, None), (0.47, 1.0, None), (0.1, 1.0, misfit)):
             texts.append(describe_status(removed, config, top, 1.5, "because", wrong)[1])
     for text in texts:
-        told = say_as_options(text)
-        assert not re.search(r"\b[a-z]\w*_(?!\w)|\b[a-z_]+=\S", told), told
-        assert not re.search(r"(?<!-)\bcontamination\b", told), told
+        assert not re.search(r"\b[a-z]\w*_(?!\w)|\b[a-z_]+=\S|--[a-z]", text), text

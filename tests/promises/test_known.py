@@ -330,8 +330,8 @@ def test_the_command_line_takes_what_is_known(table):
     done = run("fit", "example:alarm", table, "--known", "checked", "--json", "--quiet")
     assert json.loads(done.stdout)["contamination"] < 1e-6
     wrong = run("fit", "example:alarm", table, "--known", "HISTORY")
-    assert wrong.exit_code == 2
-    assert "write 1 or good" in wrong.stderr
+    assert wrong.exit_code == 4
+    assert "known is good (1), bad (-1) or" in wrong.stderr
     assert "no such column" in run("fit", "example:alarm", table, "--known", "x").stderr
 
 

@@ -228,7 +228,7 @@ def test_reasons_name_cells_of_the_kind_and_not_of_a_class(drawn):
 
 
 def test_a_wrong_word_for_misfit_is_refused():
-    with pytest.raises(ValueError, match="misfit is 'allow' or 'none'"):
+    with pytest.raises(ValueError, match="misfit is one of 'allow', 'none'"):
         RobustEstimator(misfit="maybe").fit(np.zeros((10, 3), np.uint8))
 
 

@@ -200,7 +200,7 @@ def test_baselines_run_and_are_told_the_share(method):
 def test_algorithm_1_has_to_be_told_the_share():
     with pytest.raises(ValueError, match="has to be told the share of bad rows"):
         RobustEstimator(COINS, method="que", schedule="paper").fit(np.zeros((10, 6), np.uint8))
-    with pytest.raises(ValueError, match="sample_weight is understood by method='filter'"):
+    with pytest.raises(ValueError, match="sample_weight is understood by the method 'filter'"):
         RobustEstimator(COINS, method="que").fit(
             np.zeros((10, 6), np.uint8), sample_weight=np.ones(10)
         )
@@ -542,7 +542,7 @@ def test_a_wrong_contamination_is_refused(value, message):
 
 def test_other_wrong_settings_are_refused():
     X = np.zeros((10, 6), np.uint8)
-    with pytest.raises(ValueError, match="Unknown schedule 'x'"):
+    with pytest.raises(ValueError, match="schedule is one of 'joint', 'paper'; found 'x'"):
         RobustEstimator(COINS, schedule="x").fit(X)
     with pytest.raises(ValueError, match="Unknown method 'x'"):
         RobustEstimator(COINS, method="x").fit(X)

@@ -115,9 +115,9 @@ def test_every_command_that_reads_a_table_reads_standard_input(desk, command):
     assert "500" in ran.stdout
 
 
-def test_corrupt_reads_standard_input_and_a_named_format(desk):
+def test_corrupt_reads_standard_input_and_a_separator(desk):
     text = (desk / "rows.csv").read_text().replace(",", "\t")
-    words = ["corrupt", "net.bif", "-", "--format", "tsv", "-o", "bad.csv", "--json"]
+    words = ["corrupt", "net.bif", "-", "--sep", "tab", "-o", "bad.csv", "--json"]
     ran = CliRunner().invoke(main, words, input=text)
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["rows_read"] == 500

@@ -10,15 +10,16 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
-from itertools import islice
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from robustbn._cli.files import ROWS_TO_WRITE, Outputs, open_packed, write_batches
+from robustbn._cli.files import ROWS_TO_WRITE, Outputs, write_batches
 from robustbn._core.file_names import inner_suffix
 from robustbn._core.trust import DOUBT
 from robustbn.exceptions import DataError
@@ -51,176 +52,124 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 
 def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     """Write the table of a fit, with the trust in each row that was read."""
-    from robustbn._tables.files import DATASETS, TEXT, find_files
+    import pyarrow as pa
+
+    from robustbn._tables.files import TEXT, find_files, is_packed
     from robustbn._tables.header import find_encoding
 
-    files, is_dropping = find_files(job.table_path), job.options["drop_distrusted"]
-    suffix = inner_suffix(files[0])
+    files, root = find_files(job.table_path), job.table_path
+    suffix, is_dropping = inner_suffix(files[0]), job.options["drop_distrusted"]
+    if is_packed(files):
+        _write_batches(files, root, weights, path, is_dropping)
+        return
+    encoding = "utf-8"
+    header: Iterable[str] = ()
+    add: Callable[[str, str], str]
     if suffix in TEXT:
         sep = job.config.sep or TEXT[suffix] or ","
-        lines = _add_to_records(files, sep, job.config.encoding, weights, is_dropping)
-        _write_lines(lines, path, find_encoding(files[0], job.config.encoding))
-    elif DATASETS[suffix] == "json":
-        _write_lines(_add_to_objects(files, weights, is_dropping), path, "utf-8")
+        records = _read_records(files, sep, job.config.encoding)
+        encoding = find_encoding(files[0], job.config.encoding)
+        first = next(records)
+        header = [first if is_dropping else _with_end(first, f"{sep}{TRUST_COLUMN}")]
+
+        def add(record: str, trust: str) -> str:
+            return _with_end(record, f"{sep}{trust}")
     else:
-        _write_batches(files, job.table_path, weights, path, is_dropping)
+        records, add = _read_objects(files), _with_key
 
+    def lines() -> Iterator[str]:
+        yield from header
+        for record, weight in _judge(records, weights, root):
+            if is_dropping and weight >= DOUBT:
+                yield _with_end(record, "")
+            elif not is_dropping:
+                yield add(record, "" if weight != weight else f"{weight:.6g}")
 
-def _write_lines(lines: Iterator[str], path: Path, encoding: str) -> None:
     encoder = codecs.getincrementalencoder(encoding)()  # writes a byte order mark where one belongs
-    with open_packed(path) as stream:
-        while chunk := "".join(islice(lines, LINES_AT_ONCE)):
+    written = lines()
+    with pa.output_stream(path) as stream:
+        while chunk := "".join(islice(written, LINES_AT_ONCE)):
             stream.write(encoder.encode(chunk))
 
 
-def _texts(weights: RowVector) -> Iterator[tuple[str, bool]]:
-    """Yield the trust in each row as text, empty for a row that was left out; and whether it is."""
-    for start in range(0, len(weights), ROWS_TO_WRITE):
-        for weight in weights[start : start + ROWS_TO_WRITE].tolist():
-            yield ("" if weight != weight else f"{weight:.6g}"), weight >= DOUBT
+def _judge(records: Iterable[str], weights: RowVector, root: str) -> Iterator[tuple[str, float]]:
+    """Yield each record with the trust in it; refuse a table that has changed since."""
+    starts = range(0, len(weights), ROWS_TO_WRITE)
+    trust = (w for k in starts for w in weights[k : k + ROWS_TO_WRITE].tolist())
+    for record, weight in zip_longest(records, trust):
+        if record is None or weight is None:
+            raise _has_changed(root)
+        yield record, weight
 
 
-def _add_to_records(
-    files: list[Path], sep: str, encoding: str, weights: RowVector, is_dropping: bool
-) -> Iterator[str]:
-    """Yield the header once, and each record with its trust; its columns are those of the first."""
+def _has_changed(root: str) -> DataError:
+    return DataError(f"{root} has not as many rows as were read: it has changed since.")
+
+
+def _with_end(record: str, text: str) -> str:
+    """Return a record with more text before the end of its line; one without an end gets one."""
+    body = record.rstrip("\r\n")
+    return f"{body}{text}{record[len(body) :] or chr(10)}"
+
+
+def _with_key(record: str, trust: str) -> str:
+    """Return a line of JSON with the trust as one more value."""
+    inner = record[: record.rindex("}")].rstrip()
+    comma = "" if inner.endswith("{") else ", "
+    return f"{inner}{comma}{json.dumps(TRUST_COLUMN)}: {trust or 'null'}}}\n"
+
+
+def _read_objects(files: list[Path]) -> Iterator[str]:
+    """Yield the lines of JSON that are not blank."""
+    for file in files:
+        with _open_text(file, "utf-8") as text:
+            yield from (line for line in text if line.strip())
+
+
+def _open_text(file: Path, encoding: str) -> io.TextIOWrapper:
+    import pyarrow as pa
+
+    stream: Any = pa.input_stream(str(file), compression="detect")
+    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+
+
+def _read_records(files: list[Path], sep: str, encoding: str) -> Iterator[str]:
+    """Yield the header, and the records of all files with the columns of the first, as text."""
     from robustbn._tables.header import find_encoding
 
-    trust = _texts(weights)
-    for number, file in enumerate(files):
-        records = _records(file, sep, find_encoding(file, encoding))
-        header = next(records)
-        own = _values(header, sep)
-        is_narrow = len(own) == 1
-        if number == 0:
-            names = own
-        elif own != names:
-            records = _placed(records, sep, own, names)
-        if number == 0:
-            yield header if is_dropping else _with_value(header, sep, TRUST_COLUMN)
-        for record in records:
-            if not record.strip("\r\n") and not is_narrow:
-                continue  # the reader passes over blank lines, too
-            text, is_trusted = _next(trust, file)
-            if is_dropping:
-                if is_trusted:
-                    yield record if record.endswith(("\n", "\r")) else record + "\n"
-            else:
-                yield _with_value(record, sep, text)
-    _end(trust, files[0])
-
-
-def _values(record: str, sep: str) -> list[str]:
-    return next(csv.reader([record.removeprefix("\ufeff")], delimiter=sep), [])
-
-
-def _placed(records: Iterator[str], sep: str, own: list[str], names: list[str]) -> Iterator[str]:
-    """Yield records with their values in the order of other columns; empty for one they lack."""
-    places = {name.strip(): k for k, name in enumerate(own)}
-    for record in records:
-        values, line = _values(record, sep), io.StringIO()
-        if values:
-            chosen = (values[places[n.strip()]] if n.strip() in places else "" for n in names)
-            csv.writer(line, delimiter=sep, lineterminator="\n").writerow(chosen)
-        yield line.getvalue() or record
-
-
-def _records(file: Path, sep: str, encoding: str) -> Iterator[str]:
-    """Yield the records of a text file as they stand; one with quotes may have several lines.
-
-    A value is quoted if it starts with a quote; others may hold quotes that mean nothing.
-    """
-    import pyarrow as pa
-
-    with (
-        pa.input_stream(str(file), compression="detect") as stream,
-        io.TextIOWrapper(stream, encoding=encoding, newline="") as text,
-    ):
-        held: list[str] = []
-        is_open, is_first = False, True
-        for line in text:
-            is_open = _ends_quoted(line, sep, is_open if held else None)
-            held.append(line)
-            if is_open:
-                continue
-            if line.strip("\r\n") or not is_first:  # blank lines may come before the header
-                yield "".join(held)
-                is_first = False
-            held.clear()
-        if held:
-            yield "".join(held)
-
-
-def _ends_quoted(line: str, sep: str, is_open: bool | None) -> bool:
-    """Whether the end of a line is inside of a quoted value.
-
-    Parameters
-    ----------
-    is_open : whether its start is; None where a record starts.
-    """
-    at = 0
-    if is_open is None:
-        at = line.startswith("\ufeff")
-        is_open = line.startswith('"', at)
-        at += is_open
-    while True:
-        if is_open:
-            at = line.find('"', at) + 1
-            if not at:
-                return True
-            is_open = line.startswith('"', at)  # two quotes stand for one
-            at += is_open
-        else:
-            at = line.find(f'{sep}"', at) + 2
-            if at == 1:
-                return False
-            is_open = True
-
-
-def _with_value(record: str, sep: str, value: str) -> str:
-    body = record.rstrip("\r\n")
-    return f"{body}{sep}{value}{record[len(body) :] or chr(10)}"
-
-
-def _next(trust: Iterator[tuple[str, bool]], file: Path) -> tuple[str, bool]:
-    found = next(trust, None)
-    if found is None:
-        raise DataError(f"{file} has more rows than were read: it has changed since.")
-    return found
-
-
-def _end(trust: Iterator[tuple[str, bool]], file: Path) -> None:
-    if next(trust, None) is not None:
-        raise DataError(f"{file} has fewer rows than were read: it has changed since.")
-
-
-def _add_to_objects(files: list[Path], weights: RowVector, is_dropping: bool) -> Iterator[str]:
-    """Yield each line of JSON with its trust."""
-    trust, name = _texts(weights), json.dumps(TRUST_COLUMN)
+    names: list[str] = []
     for file in files:
-        for line in _lines(file):
-            body = line.rstrip()
-            if not body:
-                continue
-            text, is_trusted = _next(trust, file)
-            if is_dropping:
-                if is_trusted:
-                    yield f"{body}\n"
-            else:
-                inner = body[: body.rindex("}")].rstrip()
-                comma = "" if inner.endswith("{") else ", "
-                yield f"{inner}{comma}{name}: {text or 'null'}}}\n"
-    _end(trust, files[0])
+        records = split_records(file, sep, find_encoding(file, encoding))
+        header, own = next(each for each in records if each[1])  # after blank lines
+        if not names:
+            names = own
+            yield header
+        places = {name.strip(): k for k, name in enumerate(own)}
+        for record, values in records:
+            if not values and len(own) > 1:
+                continue  # the reader passes over blank lines, too
+            if values and own != names:
+                line = io.StringIO()
+                chosen = [values[places[n.strip()]] if n.strip() in places else "" for n in names]
+                csv.writer(line, delimiter=sep, lineterminator="\n").writerow(chosen)
+                record = line.getvalue()
+            yield record
 
 
-def _lines(file: Path) -> Iterator[str]:
-    import pyarrow as pa
+def split_records(file: Path, sep: str, encoding: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the records of a text file as they stand, and their values; some have several lines."""
+    taken: list[str] = []
 
-    with (
-        pa.input_stream(str(file), compression="detect") as stream,
-        io.TextIOWrapper(stream, encoding="utf-8") as text,
-    ):
-        yield from text
+    def lines() -> Iterator[str]:
+        for line in text:
+            taken.append(line)
+            yield line.removeprefix("\ufeff")
+
+    csv.field_size_limit(sys.maxsize)
+    with _open_text(file, encoding) as text:
+        for values in csv.reader(lines(), delimiter=sep):
+            yield "".join(taken), values
+            taken.clear()
 
 
 def _write_batches(
@@ -238,14 +187,14 @@ def _write_batches(
             own = weights[start : start + batch.num_rows].astype(np.float32)
             start += batch.num_rows
             if len(own) != batch.num_rows:
-                raise DataError(f"{root} has more rows than were read: it has changed since.")
+                raise _has_changed(root)
             if is_dropping:
                 yield batch.filter(pa.array(own >= DOUBT))
             else:
                 trust = pa.array(own, mask=np.isnan(own))
                 yield pa.RecordBatch.from_arrays([*batch.columns, trust], schema=wider)
         if start != len(weights):
-            raise DataError(f"{root} has fewer rows than were read: it has changed since.")
+            raise _has_changed(root)
 
     write_batches(wider, batches(), path, codec=_codec_of(files[0]))
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.compare_fits import are_fits, compare_fits
-from robustbn._cli.count import Count
 from robustbn._cli.files import Outputs
-from robustbn._cli.networks import bring_network, load_network, network_options, require_tables
-from robustbn._cli.order import refuse_table
+from robustbn._cli.networks import bring_network, load_network, refuse_table, require_tables
+from robustbn._cli.options import Count, force_option
 from robustbn._cli.screen import Screen, print_facts, screen_options
 from robustbn._core.file_names import name_of
 
@@ -21,28 +20,21 @@ if TYPE_CHECKING:
 @click.command
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
-@click.option("--draws", type=Count(4), default=200_000, show_default=True, metavar="N",
-              help="Rows to draw where not every joint state can be visited.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
 @click.option("--top", type=Count(0), default=10, show_default=True, metavar="N",
               help="Nodes to show; --json has them all.")  # fmt: skip
 @click.option("--common", is_flag=True, help="Of two models, compare the nodes that are alike.")
 @click.option("--report", type=click.Path(), metavar="PAGE.html",
               help="Of two models, a page with both side by side.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@network_options
+@force_option
 @screen_options
 def command(
     first: str,
     second: str,
     screen: Screen,
-    draws: int,
-    seed: int,
     top: int,
     common: bool,
     report: str | None,
     force: bool,
-    **options: Any,
 ) -> None:
     """Say what differs between two fits, or how far two networks are apart.
 
@@ -76,14 +68,14 @@ def command(
         raise click.UsageError("--common and --report are for two models (fit --model).")
     with screen.catching_warnings(), screen.steps() as steps:
         with steps.step("read", "reading"):
-            a, b = (load_network(text, **options) for text in (first, second))
+            a, b = (load_network(text) for text in (first, second))
             for text, network in ((first, a), (second, b)):
                 require_tables(network, text, "a distance")
         with steps.step("compare", "comparing"):
-            distance = total_variation(a, b, n_draws=draws, random_state=seed)
+            distance = total_variation(a, b, random_state=0)
             only_a, only_b = set(a.edges) - set(b.edges), set(b.edges) - set(a.edges)
             try:
-                apart = {} if only_a or only_b else node_distances(a, b, random_state=seed)
+                apart = {} if only_a or only_b else node_distances(a, b, random_state=0)
             except NetworkError:  # pragma: no cover - same edges are the same parents
                 apart = {}
     order = sorted(apart, key=lambda node: -apart[node])

@@ -67,7 +67,7 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
     """Print what differs between two fits, on one screen."""
     from rich.text import Text
 
-    from robustbn._cli.exits import plain
+    from robustbn._cli.screen import plain
     from robustbn._show.comparison import say_misfit_of
     from robustbn._show.page.content import percent
 
@@ -91,7 +91,7 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
 def _show_tables(console: Console, tables: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from robustbn._cli.exits import plain
+    from robustbn._cli.screen import plain
     from robustbn._show.page.content import percent, shorten
 
     shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)

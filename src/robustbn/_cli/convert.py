@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from robustbn._cli.files import Outputs
-from robustbn._cli.networks import describe, load_network, network_options
+from robustbn._cli.files import Outputs, network_suffixes
+from robustbn._cli.networks import describe, load_network, size_option, states_option
+from robustbn._cli.options import force_option
 from robustbn._cli.screen import Screen, print_facts, screen_options
 
 FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
@@ -18,13 +19,14 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--from", "from_format", type=click.Choice([*FORMAT_NAMES, "edges"]),
               help="Format of IN, whatever its name.")  # fmt: skip
-@click.option("--format", "--to", "to_format", type=click.Choice(FORMAT_NAMES),
+@click.option("--to", "to_format", type=click.Choice(FORMAT_NAMES),
               help="Format of OUT, whatever its name.")  # fmt: skip
 @click.option("--no-tables", is_flag=True, help="Write the structure alone.")
 @click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")
 @click.option("--numbered", is_flag=True, help="For UAI: drop the names, write numbers.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@network_options
+@force_option
+@states_option
+@size_option
 @screen_options
 def command(
     source: str,
@@ -48,7 +50,6 @@ def command(
       robustbn convert example:alarm alarm.bif
       robustbn convert edges.csv net.json --states states.json
     """  # noqa: D301
-    from robustbn._cli.files import network_suffixes
     from robustbn._networks import write_network
 
     outputs = Outputs(force, [source])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli import ENDING
-from robustbn._cli.exits import CannotWriteError
+from robustbn._cli.screen import CannotWriteError
 from robustbn._core.file_names import inner_suffix, url_of
 from robustbn._core.formulas import FORMULA, PLAIN_NUMBER, guard_cell
 
@@ -87,8 +87,8 @@ class Outputs:
         self._paths[name] = path
 
     def leave_out(self, name: str) -> None:
-        """Write a planned output after all not; nothing happens if it was not planned."""
-        self._paths.pop(name, None)
+        """Do not write a planned output after all."""
+        del self._paths[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._paths
@@ -106,27 +106,28 @@ class Outputs:
         """Move all files into place at the end, or none of them if anything goes wrong."""
         try:
             yield
-            with undisturbed():
+            with _undisturbed():
                 for temporary, target in self._staged:
                     if target.exists():
                         temporary.chmod(target.stat().st_mode & 0o777)
                     temporary.replace(target)
                 self._staged, self._made = [], []
         except OSError as error:
-            self._undo()
             raise CannotWriteError(str(error)) from error
-        except BaseException:
-            self._undo()
-            raise
+        finally:  # what is still staged was not moved
+            for temporary, _ in self._staged:
+                temporary.unlink(missing_ok=True)
+            for folder in self._made:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def write(self, name: str, write: Callable[[Path], object]) -> None:
         """Let `write` fill a file with the suffix of the output, if that was planned."""
         if name not in self._paths:
             return
         target = self._paths[name].resolve()
-        missing = [p for p in target.parents if not p.exists()]
+        self._made = [p for p in target.parents if not p.exists()] + self._made  # inner ones first
         target.parent.mkdir(parents=True, exist_ok=True)
-        self._made += reversed(missing)
         temporary = target.parent / f".robustbn-{os.urandom(6).hex()}-{target.name}"
         self._staged.append((temporary, target))
         try:
@@ -134,13 +135,6 @@ class Outputs:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise CannotWriteError(f"{self._paths[name]} cannot be written: {why}.") from error
-
-    def _undo(self) -> None:
-        for temporary, _ in self._staged:
-            temporary.unlink(missing_ok=True)
-        for folder in reversed(self._made):
-            with suppress(OSError):
-                folder.rmdir()
 
 
 def _text_suffix(path: Path) -> str:
@@ -150,17 +144,7 @@ def _text_suffix(path: Path) -> str:
 
 
 @contextmanager
-def open_packed(path: Path) -> Iterator[Any]:
-    """Open a file for bytes, compressed if its name ends in .gz, .zst or .bz2."""
-    import pyarrow as pa
-
-    names = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-    with pa.output_stream(str(path), compression=names.get(path.suffix.lower())) as stream:
-        yield stream
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
+def _undisturbed() -> Iterator[None]:
     """Hold back Ctrl-C, and other signals that end a command, for a moment."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -213,26 +197,19 @@ def write_codes(
 
     labels = [_label_array(network.states[node]) for node in network.nodes]
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, max(len(codes), 1), ROWS_TO_WRITE):
-            block = codes[start : start + ROWS_TO_WRITE]
-            columns = [
-                pa.array(block[:, k])
-                if keep_codes
-                else pa.DictionaryArray.from_arrays(pa.array(block[:, k]).cast("int32"), names)
-                for k, names in enumerate(labels)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=list(network.nodes))
+    def batch(start: int) -> pa.RecordBatch:
+        block = codes[start : start + ROWS_TO_WRITE]
+        columns = [
+            pa.array(block[:, k])
+            if keep_codes
+            else pa.DictionaryArray.from_arrays(pa.array(block[:, k]).cast("int32"), names)
+            for k, names in enumerate(labels)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=list(network.nodes))
 
-    blocks = batches()
-    first = next(blocks)
-
-    def all_blocks() -> Iterator[pa.RecordBatch]:
-        yield first
-        yield from blocks
-
+    batches = map(batch, range(0, max(len(codes), 1), ROWS_TO_WRITE))
     may_break = any(set(str(s)) & set('",\t\r\n') for n in network.nodes for s in network.states[n])
-    write_batches(first.schema, all_blocks(), target, "needed" if may_break else "none")
+    write_batches(batch(len(codes)).schema, batches, target, "needed" if may_break else "none")
 
 
 def _label_array(states: Sequence[Any]) -> pa.Array:
@@ -262,23 +239,21 @@ def write_batches(
     import pyarrow as pa
 
     suffix = _text_suffix(target) if isinstance(target, Path) else ".csv"
+    if suffix not in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
+        _write_text(schema, batches, target, "\t" if suffix == ".tsv" else ",", quotes)
+        return
+    how = CODECS.get("".join(target.suffixes[-2:-1]).lower()) or codec
+    writer: Any
     if suffix in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
-        named = CODECS.get("".join(target.suffixes[-2:-1]).lower())
-        how = named or codec or "snappy"
-        with pq.ParquetWriter(str(target), schema, compression=how) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    elif suffix in (".arrow", ".feather", ".ipc"):
-        named = CODECS.get("".join(target.suffixes[-2:-1]).lower())
-        options = pa.ipc.IpcWriteOptions(compression=named or codec)
-        with pa.ipc.new_file(str(target), schema, options=options) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+        writer = pq.ParquetWriter(str(target), schema, compression=how or "snappy")
     else:
-        sep = "\t" if suffix == ".tsv" else ","
-        _write_text(schema, batches, target, sep, quotes)
+        options = pa.ipc.IpcWriteOptions(compression=how)
+        writer = pa.ipc.new_file(str(target), schema, options=options)
+    with writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _write_text(
@@ -295,7 +270,7 @@ def _write_text(
     names = schema.names if is_raw else [guard_cell(name) for name in schema.names]
     csv.writer(header, delimiter=sep, lineterminator="\n").writerow(names)
     options = pv.WriteOptions(delimiter=sep, quoting_style=quotes, include_header=False)
-    with open_packed(target) if isinstance(target, Path) else nullcontext(target) as file:
+    with pa.output_stream(target) if isinstance(target, Path) else nullcontext(target) as file:
         file.write(header.getvalue().encode("utf-8", "replace"))
         with pv.CSVWriter(file, flat, write_options=options) as writer:
             for batch in batches:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli import COMMAND_LINE, exits
+from robustbn._cli import COMMAND_LINE
 from robustbn._cli.clean import plan_clean, write_clean
-from robustbn._cli.count import Count, Prior
 from robustbn._cli.files import (
     TABLES,
     Outputs,
@@ -22,30 +21,34 @@ from robustbn._cli.files import (
 )
 from robustbn._cli.networks import (
     EXAMPLE,
-    Edge,
     bring_network,
     load_network,
-    network_options,
+    refuse_swapped,
+    size_option,
+    states_option,
     with_edges,
 )
-from robustbn._cli.order import refuse_swapped
-from robustbn._cli.screen import Screen, Steps, screen_options
-from robustbn._cli.share import Percent, Share
-from robustbn._cli.states import describe_columns, find_states, is_edge_list, lacks_states
+from robustbn._cli.options import Count, Edge, Percent, Prior, force_option, setting_options
+from robustbn._cli.screen import (
+    STATISTICS,
+    Screen,
+    Steps,
+    fails_over,
+    say_error,
+    screen_options,
+)
+from robustbn._cli.states import describe_columns, find_states, lacks_states
 from robustbn._cli.tables import (
+    LIMITS,
     aside_options,
     bring_table,
     build_config,
-    date_options,
-    given_limits,
-    limit_options,
     read_known,
     read_rows,
+    state_options,
     table_options,
-    take_options,
-    with_aside,
 )
-from robustbn._cli.wording import say_as_options
+from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.file_names import name_of, plain_path
 from robustbn._core.numbers import count
 from robustbn._means import ORACLES
@@ -89,34 +92,12 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option("--drop-distrusted", is_flag=True, help="--clean writes the trusted rows only.")
 @raw_option
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@force_option
+@setting_options(RobustConfig, choices={"method": METHOD_NAMES})
 @click.option(
-    "--contamination",
-    type=Share(),
-    default="auto",
-    help="Largest share of bad rows to expect: 0.1, 10% or auto.  [default: auto]",
-)
-@click.option(
-    "--method", type=click.Choice(METHOD_NAMES), default="filter", help="How rows are judged.",
-    show_default=True,
-)  # fmt: skip
-@click.option(
-    "--schedule", type=click.Choice(["joint", "paper"]), default="joint", show_default=True,
-    help="paper: Algorithm 1 to the letter.",
-)  # fmt: skip
-@click.option(
-    "--prior", type=Prior(), default="none", show_default=True, metavar="N|laplace|bdeu|none",
-    help="What tables are smoothed with: N is added to every cell, as by laplace.",
-)  # fmt: skip
-@click.option("--pseudo-count", type=click.FloatRange(0), default=1.0, help="Of --prior laplace.")
-@click.option("--sample-size", type=click.FloatRange(0), default=10.0, help="Of --prior bdeu.")
-@click.option(
-    "--misfit", type=click.Choice(["allow", "none"]), default="allow", show_default=True,
-    help="Whether the network may be wrong, or good rows are exactly its own.",
-)  # fmt: skip
-@click.option(
-    "--copies", type=click.Choice(["auto", "count", "distrust"]), default="auto", show_default=True,
-    help="What is made of rows repeated too often; auto: counted if most are, else distrusted.",
+    "--prior", type=Prior(), default="none", show_default=True, metavar="N|laplace|bdeu:N|none",
+    help="What tables are smoothed with: N is added to every cell, as by laplace; bdeu spreads N "
+    "rows over each table.",
 )  # fmt: skip
 @click.option(
     "--missing-is-evidence",
@@ -142,24 +123,13 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     metavar="N",
     help="Show the N rows whose check would change the tables most.",
 )
-@click.option("--kernels", type=click.Choice(["native", "numpy"]), help="Which kernels to use.")
 @click.option(
     "--place",
     type=click.Choice(["memory", "stream"]),
     help="Hold the rows, or read the table in stretches, as large ones always are.",
 )
-@click.option("--backend", type=click.Choice(["native", "numpy", "stream"]), hidden=True)
-@click.option("--cache", type=click.Path(), help="Folder for packed rows of a table in stretches.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    help="What to do with a file of a folder that cannot be read.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same result.")
-@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
+@setting_options(Streaming)
 @click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
-@click.option("--title", help="Of the report.")
 @click.option(
     "--fail-over",
     type=Percent(),
@@ -174,9 +144,9 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="One edge more than NETWORK has. Repeat it for more.",
 )  # fmt: skip
 @aside_options
-@date_options
-@limit_options
-@network_options
+@states_option
+@size_option
+@state_options
 @table_options
 @screen_options
 @click.pass_context
@@ -209,12 +179,12 @@ def command(
     """  # noqa: D301
     job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
     with screen.catching_warnings(), screen.steps() as steps:
-        done = run_job(job, steps)
+        facts = run_job(job, steps)
     from robustbn._cli.summary import show_fit
 
-    done.facts["warnings"] = screen.warned
-    screen.show(done.facts, show_fit)
-    ctx.exit(_exit_code(done, options, screen))
+    facts["warnings"] = screen.warned
+    screen.show(facts, show_fit)
+    ctx.exit(_exit_code(facts, options))
 
 
 @dataclass
@@ -231,21 +201,12 @@ class Job:
     found: FoundStates | None = None
 
 
-@dataclass
-class Done:
-    """A fit, and what is said of it."""
-
-    fit: RobustEstimator
-    facts: dict[str, Any]
-
-
 def plan_job(
     network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
     refuse_swapped(network_path, table_path)
-    reading = {**take_options(options), "dates": options["dates"]}
-    network_path, table_path = bring_network(network_path), bring_table(table_path, reading)
+    network_path, table_path = bring_network(network_path), bring_table(table_path, options)
     outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -255,33 +216,34 @@ def plan_job(
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
-    network, found = _load(network_path, table_path, options, reading, screen)
+    network, found = _load(network_path, table_path, options, screen)
     network = with_edges(network, options["edges"])
     for name in ("network", "folder network"):
         if name in outputs:
             try_to_write(network, outputs[name])
-    config = with_aside(build_config(reading, network), options)
+    if found is not None:
+        options = {**options, "bins": ()}  # the network holds them now
+    config = build_config(options, network)
     return Job(network_path, table_path, network, config, options, outputs, command_line, found)
 
 
 def _load(
-    path: str, table: str, options: dict[str, Any], reading: dict[str, Any], screen: Screen
+    path: str, table: str, options: dict[str, Any], screen: Screen
 ) -> tuple[BayesianNetwork, FoundStates | None]:
     """Return the network, with states from the table where an edge list has none."""
-    states, limits = options["states"], given_limits(options)
+    states = options["states"]
     with screen.catching_warnings():
-        if not is_edge_list(path) or not lacks_states(path, states):
+        if not lacks_states(path, states):
             network = load_network(
-                path, states=states, max_table=options["max_table"], tables=False
+                path, states=states, max_cells=options["max_cells"], tables=False
             )
-            for name in ("dates", *limits):
-                if name in limits or options[name]:
+            for name in ("dates", *LIMITS):
+                if options[name]:
                     option = f"--{name.replace('_', '-')}"
                     raise click.UsageError(f"{option} is for states that are found in the table.")
             return network.with_cpts(None), None
         with screen.steps() as steps:
-            found = find_states(path, table, reading, states, steps, **limits)
-    reading["bins"] = ()  # the network holds them now
+            found = find_states(path, table, options, steps)
     return found.network, found
 
 
@@ -297,29 +259,28 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
     suffixes = [s for s in source.suffixes if s.lower() in network_suffixes()][-2:]
     is_plain = network_path.startswith(EXAMPLE) or not suffixes
     name = "fitted" + (".json" if is_plain else "".join(suffixes))
-    for what, file in (
-        ("folder network", name),
-        ("cpts", "cpts.csv"),
-        ("folder rows", "rows.parquet"),
-        *([("ask", "ask.csv")] if is_asking else []),
-        ("folder report", "report.html"),
-        ("run", "run.json"),
-    ):
+    for what, file in {
+        "folder network": name,
+        "cpts": "cpts.csv",
+        "folder rows": "rows.parquet",
+        **({"ask": "ask.csv"} if is_asking else {}),
+        "folder report": "report.html",
+        "run": "run.json",
+    }.items():
         outputs.plan(what, folder / file, in_new=True)
 
 
-def run_job(job: Job, steps: Steps) -> Done:
-    """Read, fit, write."""
+def run_job(job: Job, steps: Steps) -> dict[str, Any]:
+    """Read, fit, write; return what there is to say."""
     from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
     from robustbn._show.fitted import build_report
 
     fit = _fit(job, steps)
     _leave_out_rows(job.outputs, fit)
     with steps.step("report", "writing"):
-        title = job.options["title"]
         report = build_report(
             fit,
-            title=_title(job, fit) if title is None else title,
+            title=_title(job, fit),
             command=job.command_line or None,
             rows=not job.options["no_rows"],
             edges=True,
@@ -340,7 +301,7 @@ def run_job(job: Job, steps: Steps) -> Done:
             "them to judge others: keep it as private as the table.",
             stacklevel=2,
         )
-    return Done(fit, facts)
+    return facts
 
 
 def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
@@ -357,36 +318,23 @@ def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
 
 def _make_estimator(job: Job) -> RobustEstimator:
     """Return the estimator, with the settings of the command line."""
-    from robustbn._core.config import Streaming
     from robustbn.estimator import RobustEstimator
 
     options = job.options
-    estimator = RobustEstimator(
+    names = ("contamination", "method", "schedule", "misfit", "copies", "n_threads",
+             "missing_is_evidence", "place")  # fmt: skip
+    return RobustEstimator(
         job.network,
-        options["contamination"],
-        options["method"],
-        schedule=options["schedule"],
-        misfit=options["misfit"],
-        copies=options["copies"],
-        prior=None if options["prior"] == "none" else options["prior"],
-        pseudo_count=options["pseudo_count"],
-        equivalent_sample_size=options["sample_size"],
-        missing_is_evidence=options["missing_is_evidence"],
+        **{name: options[name] for name in names},
+        **options["prior"],
         random_state=options["seed"],
-        n_threads=options["jobs"],
-        kernels=options["kernels"],
-        place=options["place"],
         streaming=Streaming(on_error=options["on_error"], cache=options["cache"]),
     )
-    if options["backend"] is not None:  # an earlier spelling
-        estimator.set_params(backend=options["backend"])
-    return estimator
 
 
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
     """Fit to the table: read at once, or in stretches if it is large."""
     from robustbn._learn.places import Watch
-    from robustbn.exceptions import RobustBNError
 
     options, estimator = job.options, _make_estimator(job)
 
@@ -405,15 +353,10 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         )
         doing = f"fitting {count(len(table), 'row')}"
     with steps.step("fit", doing):
-        try:
-            watch = Watch(tell, tell_part)
-            estimator._learn_from(table, known=known, reading=job.config, watch=watch)
-            kinds, rows = options["trust_kinds"], None if table is job.table_path else table
-            return estimator.trust(kinds, rows) if kinds else estimator
-        except RobustBNError:
-            raise
-        except ValueError as error:  # settings that do not go together
-            raise click.UsageError(say_as_options(str(error))) from None
+        watch = Watch(tell, tell_part)
+        estimator._learn_from(table, known=known, reading=job.config, watch=watch)
+        kinds, rows = options["trust_kinds"], None if table is job.table_path else table
+        return estimator.trust(kinds, rows) if kinds else estimator
 
 
 def _title(job: Job, fit: RobustEstimator) -> str:
@@ -448,15 +391,11 @@ def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps
     outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
 
 
-def _exit_code(done: Done, options: dict[str, Any], screen: Screen) -> int:
-    facts, limit = done.facts, options["fail_over"]
-    share = 100 * facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
-    if limit is not None and share > limit:
-        exits.say_error(
-            f"{share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
-        )
-        return exits.FAIL_OVER
+def _exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:
+    share = facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
+    if code := fails_over(share, options["fail_over"]):
+        return code
     if options["strict"] and facts["unsettled"]:
-        exits.say_error(f"The rows do not permit a conclusion (--strict). {facts['unsettled']}")
-        return exits.STATISTICS
+        say_error(f"The rows do not permit a conclusion (--strict). {facts['unsettled']}")
+        return STATISTICS
     return 0

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli import exits
-from robustbn._cli.columns import describe_table, rules_for, show_table, survey_table
 from robustbn._cli.networks import (
     bring_network,
     describe,
     is_model,
+    is_swapped,
+    is_table,
+    kind_of,
     load_model,
     load_network,
-    network_options,
     some,
+    states_option,
 )
-from robustbn._cli.order import has_more_columns, is_table
-from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.share import Share
-from robustbn._cli.states import draft_network, draft_of, find_states, is_edge_list, lacks_states
+from robustbn._cli.options import Share, say
+from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
+from robustbn._cli.states import (
+    describe_column,
+    draft_network,
+    draft_of,
+    find_states,
+    lacks_states,
+)
 from robustbn._cli.tables import (
     bring_table,
     build_config,
-    date_options,
-    given_limits,
-    limit_options,
-    parse_dates,
     read_rows,
+    rules_of,
+    state_options,
     table_options,
-    take_options,
 )
-from robustbn._cli.wording import say_as_options
 from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count, count_are
 
@@ -41,18 +45,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from robustbn._core.config import TableConfig
+    from robustbn._tables.sources import Source
     from robustbn._tables.states import StateRules
+    from robustbn._tables.survey import ColumnSurvey
     from robustbn.network import BayesianNetwork
+
+MOST_COLUMNS = 60
+MOST_NAMED = 8
+MOST_SHOWN = 3
 
 
 @click.command
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE|NETWORK...", type=click.Path())
 @click.option(
-    "--eps", type=Share(False), default="0.1", help="Share of bad rows to plan for.  [default: 0.1]"
+    "--eps",
+    type=Share(1e-6, 0.5),
+    default=0.1,
+    show_default=True,
+    help="Share of bad rows to plan for.",
 )
-@date_options
-@limit_options
-@network_options
+@states_option
+@state_options
 @table_options
 @screen_options
 @click.pass_context
@@ -75,21 +88,18 @@ def command(
     """  # noqa: D301
     if len(paths) > 2:
         raise click.UsageError("Give a network, a table, or a network and a table.")
-    if not 0 < eps < 0.5:
-        raise click.BadParameter(f"a share of rows above 0 and below 0.5; found {eps}.")
-    reading = {**take_options(options), "dates": options.pop("dates")}
     network, table = _tell_apart(paths, options["states"])
     network = None if network is None else bring_network(network)
-    table = None if table is None else bring_table(table, reading)
+    table = None if table is None else bring_table(table, options)
     with screen.catching_warnings(), screen.steps() as steps:
-        facts = _look(network, table, options, reading, eps, steps)
+        facts = _look(network, table, options, eps, steps)
     facts["eps"] = eps
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
     if facts.get("problems"):
         names = [name_of(str(path)) for path in (table, network)]
-        exits.say_error(f"{names[0]} cannot be read for {names[1]} as it is.")
-        ctx.exit(exits.DATA)
+        say_error(f"{names[0]} cannot be read for {names[1]} as it is.")
+        ctx.exit(DATA)
 
 
 def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
@@ -97,19 +107,14 @@ def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None,
     if len(paths) == 1:
         return (None, paths[0]) if is_table(paths[0], states) else (paths[0], None)
     first, second = paths
-    surely = [is_table(path, "") for path in paths]
-    if not any(surely) and is_edge_list(first) and is_edge_list(second):
-        return (second, first) if has_more_columns(first, second) else (first, second)
-    if surely[0] or (is_edge_list(first) and not is_edge_list(second) and not surely[1]):
-        return second, first
-    return first, second
+    is_folder = kind_of(first) is None and kind_of(second) == "network"
+    return (second, first) if is_folder or is_swapped(first, second) else (first, second)
 
 
 def _look(
     network_path: str | None,
     table_path: str | None,
     options: dict[str, Any],
-    reading: dict[str, Any],
     eps: float,
     steps: Steps,
 ) -> dict[str, Any]:
@@ -117,26 +122,23 @@ def _look(
     from robustbn._networks.edges import read_states
 
     facts: dict[str, Any] = {}
-    states, limits = options["states"], given_limits(options)
-    is_open = table_path is not None and network_path is not None and is_edge_list(network_path)
-    is_open = is_open and lacks_states(str(network_path), states)
+    states = options["states"]
+    is_open = None not in (table_path, network_path) and lacks_states(str(network_path), states)
     network = None
     if network_path is not None and not is_open:
-        max_table = options["max_table"]
-        network = load_network(network_path, states=states, max_table=max_table)
+        network = load_network(network_path, states=states)
         facts["network"] = _describe_network(network_path, network, eps)
         if is_model(network_path):
             facts["model"] = _describe_model(network_path)
     if table_path is None:
         return facts
     if network_path is None:
-        config = _config_of_table(table_path, reading)
+        config = _config_of_table(table_path, options)
     else:
-        config = build_config(reading, network or draft_network(network_path))
-    source, surveys, n_rows = survey_table(table_path, config, steps)
-    names, dates = [survey.name for survey in surveys], parse_dates(reading["dates"])
-    rules = rules_for(config, names, dates, limits)
-    facts["table"] = describe_table(table_path, surveys, n_rows, rules)
+        config = build_config(options, network or draft_network(network_path))
+    source, surveys, n_rows = _survey(table_path, config, steps)
+    rules = _rules_for(config, [survey.name for survey in surveys], options)
+    facts["table"] = _describe_table(table_path, surveys, n_rows, rules)
     if network_path is None:
         return facts
     given = read_states(states) if is_open and states is not None else {}
@@ -146,8 +148,8 @@ def _look(
     if facts["problems"]:
         return facts
     if network is None:
-        network = find_states(network_path, table_path, reading, states, steps, **limits).network
-        config = build_config({**reading, "bins": ()}, network)
+        network = find_states(network_path, table_path, options, steps).network
+        config = build_config({**options, "bins": ()}, network)
         facts["network"] = _describe_network(network_path, network, eps)
     facts["together"] = _check(network, table_path, config, eps, steps)
     return facts
@@ -158,13 +160,99 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
     return {"path": name_of(path), **describe(network), "rows_wanted": wanted}
 
 
-def _config_of_table(path: str, reading: dict[str, Any]) -> TableConfig:
+# --- the columns of a table -----------------------------------------------------------------------
+
+
+def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[ColumnSurvey], int]:
+    """Return a table's source, what its columns hold, and its rows; shows how far that is."""
+    from robustbn._tables.encode.labels import split_labels
+    from robustbn._tables.sources import open_table
+    from robustbn._tables.survey import survey_columns
+
+    n_rows = 0
+    surveys: list[ColumnSurvey] = []
+    with steps.step("read", f"reading {name_of(path)}"):
+        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        steps.expect(source.n_rows)
+        nodes = [config.rename.get(name, name) for name in source.names or ()]
+        labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
+        gone = {k: split_labels(said, config.ignore_case)[1] for k, said in labels.items()}
+        for surveys in survey_columns(source, range(source.n_columns), gone):
+            n_read = surveys[0].n_rows
+            steps.advance(n_read - n_rows)
+            n_rows = n_read
+    return source, surveys, n_rows
+
+
+def _rules_for(
+    config: TableConfig,
+    names: Sequence[str],
+    options: Mapping[str, Any],
+) -> StateRules:
+    """Return by which rules columns of these names would become nodes."""
+    from robustbn._tables.states import StateRules
+
+    nodes = {name: config.rename.get(name, name) for name in names}
+    bins = config.bins
+    if isinstance(bins, Mapping):
+        bins = {name: bins[node] for name, node in nodes.items() if node in bins}
+    labels = {n: config.labels[node] for n, node in nodes.items() if node in config.labels}
+    return StateRules(
+        bins="q4" if bins is None else bins,
+        labels=labels,
+        ignore_case=config.ignore_case,
+        **rules_of(options),
+    )
+
+
+def _describe_table(
+    path: str, surveys: Sequence[ColumnSurvey], n_rows: int, rules: StateRules
+) -> dict[str, Any]:
+    """Return the columns of a table as plain values; `rules` say what they would become."""
+    columns = [_describe_survey(survey, rules) for survey in surveys]
+    return {"path": name_of(path), "rows": n_rows, "columns": columns}
+
+
+def _describe_survey(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
+    from robustbn._tables.states import propose_states
+
+    decided = propose_states(survey, rules)
+    top = survey.counts.most_common(MOST_NAMED)
+    return {
+        "name": survey.name,
+        "kind": decided.kind if survey.n_present else "empty",
+        "different_values": survey.n_least,
+        "is_more": survey.n_distinct is None,
+        "missing": decided.n_missing,
+        "share_missing": decided.n_missing / max(survey.n_rows, 1),
+        "values": nsmallest(MOST_NAMED, map(str, survey.counts)),
+        "top": [{"value": value, "rows": n} for value, n in top],
+        "range": _range(survey, decided.kind, decided.order),
+        "becomes": describe_column(decided),
+    }
+
+
+def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
+    """Return the smallest and the largest value of numbers and dates."""
+    from robustbn._tables.encode.written import day_of
+
+    if kind == "number" and survey.wide == "number":
+        return [survey.sample.lowest, survey.sample.highest]
+    if kind not in ("number", "date"):
+        return None
+    is_number = kind == "number"
+    read = [survey.number_of(v) if is_number else day_of(v, order) for v in survey.counts]
+    found = [value for value in read if value is not None]
+    return [min(found), max(found)] if found else None
+
+
+def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
     from robustbn._tables.sources import open_table
 
-    as_it_is = build_config({**reading, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
+    as_it_is = build_config({**options, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
     names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
-    config = build_config({**reading, "rename": ()}, draft_of(dict.fromkeys(names)))
+    config = build_config({**options, "rename": ()}, draft_of(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:
             near = nearest_name(node, names)
@@ -182,8 +270,6 @@ def _match(
     rules: StateRules,
 ) -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
     """Return which columns are nodes, and all that keeps the table from being read for them."""
-    from dataclasses import asdict
-
     from robustbn._tables.problems import find_identifiers, find_lacking, find_misfits
 
     names = [config.rename.get(survey.name, survey.name) for survey in surveys]
@@ -199,7 +285,7 @@ def _match(
         "ignored": [name for name in names if name not in of_node],
         "lacking": [node for node in nodes if node not in of_node],
     }
-    return columns, [{**asdict(p), "remedy": say_as_options(p.remedy)} for p in problems]
+    return columns, [{**asdict(p), "remedy": say(p.remedy)} for p in problems]
 
 
 def _describe_model(path: str) -> dict[str, Any]:
@@ -255,7 +341,7 @@ def _show(console: Console, facts: Any) -> None:
         text = f"{model['estimator']}, fitted to {count(model['rows'], 'row')}{found}"
         print_facts(console, {"model": text, "status": model["status"]})
     if "table" in facts:
-        show_table(console, facts["table"])
+        _show_columns(console, facts["table"])
     if "columns" in facts:
         console.print()
         _show_problems(console, facts["columns"], facts["problems"])
@@ -316,3 +402,38 @@ def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]
         found = f": {', '.join(values)}" if values else ""
         text = f"{problem['what']}{rows}{found}\n{problem['remedy']}"
         print_facts(console, {problem["node"]: text})
+
+
+def _show_columns(console: Console, table: Any) -> None:
+    """Print a line a column."""
+    columns = table["columns"]
+    size = f"{count(table['rows'], 'row')}, {count(len(columns), 'column')}"
+    print_facts(console, {"table": f"{table['path']}: {size}"})
+    console.print()
+    shown = columns[:MOST_COLUMNS]
+    print_facts(console, {c["name"]: _say_column(c, table["rows"]) for c in shown})
+    if len(columns) > MOST_COLUMNS:
+        console.print(f"and {count(len(columns) - MOST_COLUMNS, 'more column')}")
+
+
+def _say_column(column: Any, n_rows: int) -> str:
+    """Return a column on one line: kind, values, missing, range or top values, states."""
+    n = column["different_values"]
+    values = f"{'>' if column['is_more'] else ''}{count(n, 'value')}"
+    missing = f", {column['missing']:,} missing ({column['share_missing']:.1%})"
+    parts = [f"{column['kind']:<11}  {values:>13}{missing if column['missing'] else ''}"]
+    if column["range"] is not None:
+        low, high = (f"{v:.6g}" if isinstance(v, int | float) else v for v in column["range"])
+        parts.append(f"{low} to {high}")
+    elif column["kind"] != "identifier":
+        top = column["top"][:MOST_SHOWN]
+        said = [f"{each['value']} ({each['rows'] / max(n_rows, 1):.0%})" for each in top]
+        parts.append(", ".join(said) + (", ..." if n > MOST_SHOWN else ""))
+    states = column["becomes"]["states"]
+    note = column["becomes"]["note"]
+    if states:
+        parts.append(count(len(states), "state") + (f", {note}" if note else ""))
+    else:
+        why = f"{note}, " if note else ""
+        parts.append(f"no states: {why}give them with --states, or leave it out")
+    return "; ".join(part for part in parts if part)

@@ -1,56 +1,36 @@
-"""Networks as arguments: a file of any format, a model, or an example."""
+"""Networks as arguments: a file of any format, a model, or an example; and told from a table."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.count import Count, Kind
-from robustbn._core.file_names import nearest_name, plain_path, url_of
-from robustbn._networks.edges import read_edge
+from robustbn._cli.options import Count
+from robustbn._core.file_names import find_near, inner_suffix, nearest_name, plain_path, url_of
 
 if TYPE_CHECKING:
     from robustbn.network import BayesianNetwork
 
 EXAMPLE = "example:"
-NETWORK_HELP = "NETWORK is a file (.bif, .json, .xdsl, ...), a model, or example:alarm."
+HEAD_BYTES = 2**16  # of a text file, which tell whether it is a list of edges
 
-
-def network_options(function: Any) -> Any:
-    """Give a command the options of reading a network."""
-    for option in (
-        click.option(
-            "--max-table",
-            type=Count(1),
-            metavar="N",
-            help="Table entries that a network may have.  [default: 67108864]",
-        ),
-        click.option(
-            "--states",
-            type=click.Path(),
-            metavar="FILE",
-            help="States of the nodes, for an edge list (.csv, .tsv) or UAI.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-class Edge(Kind):
-    """An edge as a line of an edge list: `parent,child`."""
-
-    name = "edge"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Return the parent and the child."""
-        edge = read_edge(value) if isinstance(value, str) else value
-        if edge is None:
-            self.fail(f"{value!r} is no edge: write PARENT,CHILD.", param, ctx)
-        return edge
+states_option = click.option(
+    "--states",
+    type=click.Path(),
+    metavar="FILE",
+    help="States of nodes, for an edge list (.csv, .tsv) or UAI.",
+)
+size_option = click.option(
+    "--max-table",
+    "max_cells",
+    type=Count(1),
+    metavar="N",
+    help="Table entries that a network may have.  [default: 67108864]",
+)
 
 
 def with_edges(network: BayesianNetwork, edges: Sequence[tuple[str, str]]) -> BayesianNetwork:
@@ -67,7 +47,7 @@ def load_network(
     text: str,
     *,
     states: str | None = None,
-    max_table: int | None = None,
+    max_cells: int | None = None,
     tables: bool = True,
     normalize: bool = False,
     format: str | None = None,
@@ -90,7 +70,7 @@ def load_network(
         states=states,
         tables=tables,
         normalize=normalize,
-        max_cells=MAX_CELLS if max_table is None else max_table,
+        max_cells=MAX_CELLS if max_cells is None else max_cells,
     )
 
 
@@ -120,9 +100,7 @@ def is_model(text: str) -> bool:
     if text.startswith(EXAMPLE) or ".json" not in names:
         return False
     path = find_file(text)
-    if not path.is_file():
-        return False
-    return b'"robustbn-model"' in read_bytes(path)[:400]
+    return path.is_file() and b'"robustbn-model"' in read_bytes(path)[:400]
 
 
 def load_model(text: str) -> Any:
@@ -164,3 +142,85 @@ def say_ignored(columns: Sequence[str]) -> str:
         else f"{len(columns)} columns that are no nodes"
     )
     return f"{n}: {some(columns)}"
+
+
+# --- which argument is the network ----------------------------------------------------------------
+
+
+def kind_of(text: str) -> str | None:
+    """Return what an argument is by its name; None if that does not tell.
+
+    "network", "table", or "text", which may be a table as well as a list of edges.
+    """
+    from robustbn._networks import FORMATS
+    from robustbn._tables.files import TABLE_SUFFIXES
+    from robustbn._tables.here import STANDARD_INPUT
+
+    suffix = inner_suffix(plain_path(text))
+    if text.startswith(EXAMPLE):
+        return "network"
+    if suffix in FORMATS:
+        return "text" if FORMATS[suffix] == "edges" else "network"
+    return "table" if suffix in TABLE_SUFFIXES or text == STANDARD_INPUT else None
+
+
+def is_swapped(first: str, second: str) -> bool:
+    """Whether a network and a table have each other's place; not in doubt."""
+    kinds = kind_of(first), kind_of(second)
+    if kinds == ("text", "text"):
+        return has_edges(first) is False and has_edges(second) is True
+    return kinds in (("table", "text"), ("table", "network"), ("text", "network"))
+
+
+def refuse_swapped(network: str, table: str) -> None:
+    """Refuse a network and a table that have each other's place."""
+    if is_swapped(network, table):
+        raise click.UsageError(
+            f"{network} is a table and {table} a network: they have each other's place. The "
+            "network comes first, then the table."
+        )
+
+
+def refuse_table(text: str) -> None:
+    """Refuse a table where a network or a model is wanted, with the way to a model."""
+    kind = kind_of(text)
+    if kind == "table" or (kind == "text" and has_edges(text) is False):
+        raise click.UsageError(
+            f"{text} is a table; two models (fit --model) or two networks with tables are wanted. "
+            f"Learn from it first: robustbn fit NETWORK {shlex.quote(text)} --model model.json"
+        )
+
+
+def has_edges(text: str) -> bool | None:
+    """Whether the lines at the beginning of a text file are those of edges; None if unreadable."""
+    from robustbn._networks.edges import looks_like_edges
+    from robustbn._tables.guards import open_unpacked
+    from robustbn._tables.here import find_here
+    from robustbn.exceptions import DataError
+
+    try:
+        file = find_here(text)
+        with open_unpacked(file) as stream:
+            head = stream.read(HEAD_BYTES)
+    except (DataError, OSError):
+        return None
+    lines = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+    return looks_like_edges(lines.decode("utf-8-sig", "replace"), file.name)
+
+
+def is_table(text: str, states: str | None) -> bool:
+    """Whether a single argument is a table and not a network.
+
+    Parameters
+    ----------
+    states : a file of states, which only a list of edges has.
+    """
+    from robustbn._networks import FORMATS
+    from robustbn._tables.files import TABLE_SUFFIXES
+
+    kind = kind_of(text)
+    if kind is None:  # mistyped: what is beside it?
+        near = find_near(Path(text), {*FORMATS, *TABLE_SUFFIXES})
+        kind = None if near is None else kind_of(str(near))
+        return kind != "network"
+    return states is None if kind == "text" else kind == "table"

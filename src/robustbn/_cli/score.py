@@ -8,32 +8,30 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from robustbn._cli import exits
-from robustbn._cli.count import Count
 from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
 from robustbn._cli.networks import (
     bring_network,
     is_model,
     load_model,
     load_network,
+    refuse_swapped,
     require_tables,
 )
-from robustbn._cli.order import refuse_swapped
+from robustbn._cli.options import Percent, force_option, jobs_option
 from robustbn._cli.screen import (
     Screen,
     Steps,
+    fails_over,
     names_before_row,
     print_facts,
     say_kept,
     screen_options,
 )
-from robustbn._cli.share import Percent
 from robustbn._cli.tables import (
     bring_table,
     build_config,
     read_rows,
     table_options,
-    take_options,
 )
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
@@ -56,9 +54,9 @@ MOST_ROWS = 10
     "-o", "--output", type=click.Path(), metavar="ROWS.parquet", help="A line a row (also .csv)."
 )
 @raw_option
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@force_option
 @click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
-@click.option("--jobs", type=Count(1), metavar="N", help="Threads.  [default: all]")
+@jobs_option
 @click.option(
     "--fail-over",
     type=Percent(),
@@ -84,8 +82,7 @@ def command(
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
     refuse_swapped(network, table)
-    reading = take_options(options)
-    network, table = bring_network(network), bring_table(table, reading)
+    network, table = bring_network(network), bring_table(table, options)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
     estimator = load_model(network) if is_model(network) else None
@@ -101,26 +98,20 @@ def command(
         if not is_robust:
             by = load_network(network) if estimator is None else estimator.network_
             require_tables(by, network, "a likelihood")
-        facts, columns = judge(by, table, reading, options, steps)
+        facts, columns = judge(by, table, options, steps)
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
     facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
     facts["warnings"] = screen.warned
     screen.show(facts, _show)
-    limit = options["fail_over"]
-    if limit is not None and 100 * facts["share_distrusted"] > limit:
-        share = 100 * facts["share_distrusted"]
-        exits.say_error(
-            f"{share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
-        )
-        ctx.exit(exits.FAIL_OVER)
+    ctx.exit(fails_over(facts.get("share_distrusted", 0.0), options["fail_over"]))
 
 
 def _judge_by_model(
-    fit: RobustEstimator, path: str, reading: dict[str, Any], options: dict[str, Any], steps: Steps
+    fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    fit.n_threads = options["jobs"]
-    config = build_config(reading, fit.network_, fit.reading_.config)
+    fit.n_threads = options["n_threads"]
+    config = build_config(options, fit.network_, fit.reading_.config)
     table = read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns, _ = fit._judge(table)
@@ -148,17 +139,15 @@ def _judge_by_model(
 
 
 def _judge_by_likelihood(
-    network: BayesianNetwork,
-    path: str,
-    reading: dict[str, Any],
-    options: dict[str, Any],
-    steps: Steps,
+    network: BayesianNetwork, path: str, options: dict[str, Any], steps: Steps
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from robustbn._learn.counting import log_likelihood_of_table
 
-    table = read_rows(path, network, build_config(reading, network), steps)
+    table = read_rows(path, network, build_config(options, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
-        values = table.spread(log_likelihood_of_table(network, table, n_threads=options["jobs"]))
+        values = table.spread(
+            log_likelihood_of_table(network, table, n_threads=options["n_threads"])
+        )
     found = values[~np.isnan(values)]  # of all rows but those left out, or with too many holes
     lowest = np.argsort(values, kind="stable")[: min(MOST_ROWS, len(found))]
     is_possible = np.isfinite(found)

@@ -1,12 +1,17 @@
-"""Where a command speaks: results on standard output, all else on standard error."""
+"""Where a command speaks, and how it ends: results, messages, errors, exit codes.
+
+Results go to standard output, all else to standard error.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import signal
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,13 +21,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.exits import plain
-from robustbn._cli.wording import say_as_options
+from robustbn._cli.options import say, with_options
+from robustbn.exceptions import (
+    DataError,
+    InsufficientMemoryError,
+    MissingDependencyError,
+    ModelFileError,
+    NetworkError,
+    RobustBNError,
+    SettingError,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH_OF_FILES = 100
+
+FAIL_OVER = 1  # more rows are distrusted than --fail-over allows
+USAGE = 2
+NETWORK = 3
+DATA = 4
+STATISTICS = 5  # with --strict: too few rows, or the trusted rows do not look clean
+MACHINE = 6  # no memory, no library, no room on the disk
+BUG = 70
+STOPPED = 128  # and the number of the signal: 130 for Ctrl-C
+NOBODY_READS = 141  # what a shell sees of other tools whose pipe is closed
+
+CODES: tuple[tuple[type[Exception], int], ...] = (
+    (InsufficientMemoryError, MACHINE),
+    (MissingDependencyError, MACHINE),
+    (ModelFileError, NETWORK),
+    (NetworkError, NETWORK),
+    (SettingError, USAGE),
+    (DataError, DATA),
+    (RobustBNError, DATA),
+    (OSError, MACHINE),
+    (MemoryError, MACHINE),
+)
 
 
 @dataclass
@@ -33,13 +68,11 @@ class Screen:
     ----------
     is_json : whether the result is JSON.
     is_quiet : whether only errors, and JSON if asked for, are shown.
-    no_color : whether colours are unwanted even on a terminal.
     warned : warnings so far.
     """
 
     is_json: bool = False
     is_quiet: bool = False
-    no_color: bool = False
     warned: list[str] = field(default_factory=list)
 
     def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
@@ -56,7 +89,7 @@ class Screen:
 
     def warn(self, text: str) -> None:
         """Warn on standard error, and keep it for the result."""
-        text = plain(say_as_options(text))
+        text = plain(text)
         self.warned.append(text)
         if not self.is_quiet:
             from rich.text import Text
@@ -72,7 +105,7 @@ class Screen:
             def on_broken_pipe(self) -> None:
                 raise BrokenPipeError  # which has an exit code of its own
 
-        is_plain = self.no_color or bool(os.environ.get("NO_COLOR"))
+        is_plain = bool(os.environ.get("NO_COLOR"))
         width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDTH_OF_FILES
         return PipedConsole(
             file=stream,
@@ -90,7 +123,7 @@ class Screen:
             warnings.simplefilter("always")
             yield
         for text in dict.fromkeys(
-            str(w.message) for w in caught if issubclass(w.category, UserWarning)
+            say(w.message) for w in caught if issubclass(w.category, UserWarning)
         ):
             if text not in self.warned:
                 self.warn(text)
@@ -172,20 +205,17 @@ def as_json(value: Any) -> Any:
 
 
 def screen_options(function: Any) -> Any:
-    """Give a command `--json`, `--quiet` and `--no-color`; it gets them as `screen`."""
+    """Give a command `--json` and `--quiet`; it gets them as `screen`."""
 
-    def run(*args: Any, is_json: bool, is_quiet: bool, no_color: bool, **options: Any) -> Any:
-        return function(*args, screen=Screen(is_json, is_quiet, no_color), **options)
+    def run(*args: Any, is_json: bool, is_quiet: bool, **options: Any) -> Any:
+        return function(*args, screen=Screen(is_json, is_quiet), **options)
 
     run.__doc__ = function.__doc__
     run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-    for option in (
-        click.option("--no-color", is_flag=True, help="No colours, even on a terminal."),
-        click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Say nothing but errors."),
+    return with_options(
         click.option("--json", "is_json", is_flag=True, help="Print the result as JSON."),
-    ):
-        run = option(run)
-    return run
+        click.option("--quiet", "is_quiet", is_flag=True, help="Say nothing but errors."),
+    )(run)
 
 
 def print_facts(console: Console, facts: Mapping[str, str | None], least_width: int = 10) -> None:
@@ -207,3 +237,67 @@ def say_kept(value: Any) -> str:
 def names_before_row(columns: Iterable[str]) -> list[str]:
     """Return the columns that rows keep, which stand before their number."""
     return list(takewhile(lambda name: name != "row", columns))
+
+
+# --- how a command ends ---------------------------------------------------------------------------
+
+
+class CannotWriteError(RobustBNError, OSError):
+    """An output could not be written, although it could when the command began."""
+
+
+def report_error(error: BaseException) -> int:
+    """Say what went wrong on standard error; return the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        say_error("No output was left half-written.", "Stopped")
+        return STOPPED + next((n for n in error.args if isinstance(n, int)), signal.SIGINT)
+    if isinstance(error, CannotWriteError):
+        say_error(str(error))
+        return MACHINE
+    for kind, code in CODES:
+        if isinstance(error, kind):
+            say_error(say(error) or kind.__name__)
+            return code
+    traceback.print_exception(error)
+    say_error("This is a mistake in robustbn, not in your files. Please report the lines above.")
+    return BUG
+
+
+def fails_over(share: float, limit: float | None) -> int:
+    """Return the exit code of a share of distrusted rows: 0 unless it is over --fail-over."""
+    if limit is None or 100 * share <= limit:
+        return 0
+    say_error(
+        f"{100 * share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
+    )
+    return FAIL_OVER
+
+
+def leave_pipe() -> int:
+    """Write what is left to nowhere, since nobody reads it any more; return the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if not stream.isatty():  # the pipe may be either, or both
+            try:
+                stream.flush()
+            except BrokenPipeError:
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return NOBODY_READS
+
+
+def say_error(text: str, title: str = "Error") -> None:
+    """Print one message on standard error, in red where that is wanted."""
+    is_plain = bool(os.environ.get("NO_COLOR"))
+    head = f"{title}:" if is_plain else click.style(f"{title}:", fg="red", bold=True)
+    click.echo(f"{head} {plain(text, keep=chr(10))}", err=True)
+
+
+def plain(text: object, keep: str = "") -> str:
+    """Return text that a terminal shows and does not obey: no escapes, no change of direction."""
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(
+        c if c.isprintable() or c in keep else " " if c in "\t\n" else "�" for c in shown
+    )

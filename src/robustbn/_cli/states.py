@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import EXAMPLE, bring_network, is_model, say_ignored
-from robustbn._cli.order import refuse_swapped
+from robustbn._cli.networks import (
+    bring_network,
+    kind_of,
+    refuse_swapped,
+    say_ignored,
+    states_option,
+)
+from robustbn._cli.options import force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._cli.tables import (
     bring_table,
     build_config,
-    date_options,
-    given_limits,
-    limit_options,
-    parse_dates,
-    table_options,
-    take_options,
+    rules_of,
+    source_options,
+    state_options,
 )
-from robustbn._core.file_names import inner_suffix, name_of, plain_path
+from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
@@ -41,13 +44,10 @@ MOST_STATES_SHOWN = 8
     "-o", "--output", type=click.Path(), metavar="NETWORK.json",
     help="The network; .json also holds how columns are read.",
 )  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@click.option(
-    "--states", type=click.Path(), metavar="FILE", help="States of single nodes that are known."
-)
-@limit_options
-@date_options
-@table_options
+@force_option
+@states_option
+@state_options
+@source_options
 @screen_options
 def command(
     edges: str,
@@ -55,7 +55,6 @@ def command(
     screen: Screen,
     output: str | None,
     force: bool,
-    states: str | None,
     **options: Any,
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
@@ -70,14 +69,12 @@ def command(
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
     refuse_swapped(edges, table)
-    limits = given_limits(options)
-    reading = {**take_options(options), "dates": options.pop("dates")}
-    edges, table = bring_network(edges), bring_table(table, reading)
-    inputs = [edges, table] if states is None else [edges, table, states]
-    outputs = Outputs(force, inputs)
+    edges, table = bring_network(edges), bring_table(table, options)
+    inputs = (edges, table, options["states"])
+    outputs = Outputs(force, [path for path in inputs if path is not None])
     outputs.plan("network", output, network_suffixes())
     with screen.catching_warnings(), screen.steps() as steps:
-        found = find_states(edges, table, reading, states, steps, **limits)
+        found = find_states(edges, table, options, steps)
         with outputs.writing():
             outputs.write("network", found.network.write)
     facts = {
@@ -92,48 +89,33 @@ def command(
     screen.show(facts, _show)
 
 
-def is_edge_list(text: str) -> bool:
-    """Whether an argument names an edge list, by its suffix."""
-    from robustbn._networks import FORMATS
-
-    if text.startswith(EXAMPLE) or is_model(text):
-        return False
-    return FORMATS.get(inner_suffix(plain_path(text))) == "edges"
-
-
-def lacks_states(edges: str, states: str | None) -> bool:
-    """Whether some nodes of an edge list have no states in a file of them."""
+def lacks_states(network: str, states: str | None) -> bool:
+    """Whether an argument is an edge list, and some of its nodes have no states in a file."""
     from robustbn._networks.edges import read_parents, read_states
 
-    return states is None or not set(read_parents(edges)) <= set(read_states(states))
+    if kind_of(network) != "text":
+        return False
+    return states is None or not set(read_parents(network)) <= set(read_states(states))
 
 
-def find_states(
-    edges: str,
-    table: str,
-    reading: dict[str, Any],
-    states: str | None,
-    steps: Steps,
-    **limits: Any,
-) -> FoundStates:
+def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps) -> FoundStates:
     """Return the states of the nodes of an edge list, and show how far that is."""
     from robustbn.states import states_from
 
-    config = build_config(reading, draft_network(edges))
+    config = build_config(options, draft_network(edges))
     with steps.step("states", f"finding states in {name_of(table)}"):
         return states_from(
             table,
             edges,
-            states=states,
+            states=options["states"],
             bins=config.bins,
             rename=config.rename,
             labels=config.labels,
             ignore_case=config.ignore_case,
-            dates=parse_dates(reading["dates"]),
             sep=config.sep,
             encoding=config.encoding,
             watch=steps.advance,
-            **limits,
+            **rules_of(options),
         )
 
 

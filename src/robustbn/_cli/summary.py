@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustbn._cli.exits import plain
 from robustbn._cli.networks import describe, say_ignored, some
-from robustbn._cli.screen import names_before_row, print_facts, say_kept
+from robustbn._cli.screen import names_before_row, plain, print_facts, say_kept
 from robustbn._cli.states import say_found
-from robustbn._cli.wording import say_as_options
 from robustbn._core.kinds import BadKind
 from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
@@ -61,7 +59,7 @@ def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) ->
         "contamination": report.contamination,
         "effective_rows": report.effective_rows,
         "converged": report.converged,
-        "status": say_as_options(report.status),
+        "status": report.status,
         "unseen_configurations": len(fit.unseen_configurations_),
         "unseen": _say_unseen(fit),
         "misfit": None if report.misfit is None else asdict(report.misfit),
@@ -101,13 +99,12 @@ def _say_kind(kind: dict[str, Any]) -> str:
 def _say_unseen(fit: RobustEstimator) -> str:
     """Return how many configurations nobody shows, and what their tables got."""
     has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
-    said = say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior)
-    return say_as_options(said)
+    return say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior)
 
 
 def say_unsettled(fit: RobustEstimator) -> str:
     """Return why the rows do not permit a conclusion; nothing if they do."""
-    return say_as_options(fit._say_few_rows() if fit.converged_ else fit.status_)
+    return fit._say_few_rows() if fit.converged_ else fit.status_
 
 
 def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:

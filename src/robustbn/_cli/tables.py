@@ -5,202 +5,98 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.count import Count
+from robustbn._cli.options import Count, say, setting_options, with_options
 from robustbn._cli.screen import Steps
-from robustbn._core.config import DATE_ORDERS
+from robustbn._core.config import DATE_ORDERS, TableConfig
 from robustbn._core.file_names import TABLE_FORMATS, name_of, nearest_name
 
 if TYPE_CHECKING:
-    from robustbn._core.config import TableConfig
     from robustbn._tables.coded import Table
     from robustbn.network import BayesianNetwork
 
-NAMES = (
-    "on_unknown", "on_missing", "bins", "rename", "labels", "ignore_case", "codes", "sep",
-    "encoding", "format", "sheet",
-)  # fmt: skip
+VALUES = ("on_unknown", "on_missing", "codes")  # what states are needed for
+COLUMNS = ("bins", "rename", "labels", "ignore_case")
+TEXT_FILES = ("sep", "encoding")
+ASIDE = ("context", "id", "keep")
+LIMITS = ("most_states", "most_numbers")
 
-
-MISSING_WAYS = ("use", "observed", "state", "drop", "error")
-
-
-def table_options(function: Any) -> Any:
-    """Give a command the options of reading a table."""
-    for option in (
-        click.option(
-            "--sheet", metavar="NAME", help="Of a workbook (.xlsx): its name, or its number from 1."
-        ),
-        click.option(
-            "--format",
-            type=click.Choice(TABLE_FORMATS),
-            help="What TABLE is, whatever its name; '-' is known by its first bytes.",
-        ),
-        click.option("--encoding", metavar="NAME", help="Of a text file.  [default: utf-8]"),
-        click.option("--sep", metavar="CHAR", help="What parts columns; 'tab' for a tab."),
-        click.option("--codes", is_flag=True, help="Whole numbers are positions of states."),
-        click.option("--ignore-case", is_flag=True, help="'Yes' stands for the state 'yes'."),
-        click.option(
-            "--labels",
-            multiple=True,
-            metavar="NODE:VALUE=STATE,...",
-            help="What values stand for, such as smoker:0=no,1=yes; age:?= says that '?' is "
-            "missing. '@FILE.json' reads them.",
-        ),
-        click.option(
-            "--rename",
-            multiple=True,
-            metavar="COLUMN=NODE",
-            help="The node of a column with another name. Repeat it for more columns.",
-        ),
-        click.option(
-            "--bins",
-            multiple=True,
-            metavar="NODE:CUT",
-            help="Cut numbers: age:18,65 (edges), age:4 (equal widths), age:q5 (equal counts). "
-            "Without NODE, for all columns.",
-        ),
-        click.option(
-            "--missing", "--on-missing", "on_missing", type=click.Choice(MISSING_WAYS),
-            help="What to do with a missing value: infer it, count what is there, make it a state, "
-            "leave the row out, refuse.  [default: use]",
-        ),
-        click.option(
-            "--unknown", "--on-unknown", "on_unknown",
-            type=click.Choice(["error", "drop", "missing"]),
-            help="What to do with a value that is no state.  [default: error]",
-        ),
-    ):  # fmt: skip
-        function = option(function)
-    return function
-
-
-def date_options(function: Any) -> Any:
-    """Give a command the option of finding states in dates."""
-    return click.option(
+source_options = with_options(
+    setting_options(TableConfig, *COLUMNS, *TEXT_FILES),
+    click.option(
+        "--format",
+        type=click.Choice(TABLE_FORMATS),
+        help="What TABLE is, whatever its name; '-' is known by its first bytes.",
+    ),
+    click.option(
+        "--sheet", metavar="NAME", help="Of a workbook (.xlsx): its name, or its number from 1."
+    ),
+)
+table_options = with_options(setting_options(TableConfig, *VALUES), source_options)
+aside_options = setting_options(TableConfig, *ASIDE)
+state_options = with_options(
+    click.option(
         "--dates",
         multiple=True,
         metavar="NODE:ORDER",
         help="What comes first in dates such as 03/07/2024: dmy or mdy; ymd for 20240703. Without "
         "NODE, for all; for the states of an edge list.",
-    )(function)
+    ),
+    click.option(
+        "--most-states",
+        type=Count(2),
+        metavar="N",
+        help="States that a node may have; rarer labels become 'other'; for the states of an "
+        "edge list.  [default: 100]",
+    ),
+    click.option(
+        "--most-numbers",
+        type=Count(1),
+        metavar="N",
+        help="Different numbers that stay as they are; more are cut into intervals; for the "
+        "states of an edge list.  [default: 12]",
+    ),
+)
 
 
-def limit_options(function: Any) -> Any:
-    """Give a command the limits of finding states: how many labels and numbers stay."""
-    for option in (
-        click.option(
-            "--most-numbers",
-            type=Count(1),
-            metavar="N",
-            help="Different numbers that stay as they are; more are cut into intervals; for the "
-            "states of an edge list.  [default: 12]",
-        ),
-        click.option(
-            "--most-states",
-            type=Count(2),
-            metavar="N",
-            help="States that a node may have; rarer labels become 'other'; for the states of an "
-            "edge list.  [default: 100]",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def given_limits(options: Mapping[str, Any]) -> dict[str, int]:
-    """Return the limits that were given."""
-    names = ("most_states", "most_numbers")
-    return {name: options[name] for name in names if options[name] is not None}
-
-
-def parse_dates(texts: Sequence[str]) -> dict[str, str] | str:
-    """Return the order of dates, for each node or for all."""
-    orders: dict[str, str] = {}
-    for text in texts:
-        node, colon, order = text.rpartition(":")
-        if order not in DATE_ORDERS:
-            raise _usage(f"--dates {text}: write NODE:ORDER, with one of {', '.join(DATE_ORDERS)}.")
-        if not colon and len(texts) == 1:
-            return order
-        if not node:
-            raise _usage(f"--dates {text}: give the node too, such as born:dmy.")
-        orders[node] = order
-    return orders
-
-
-def aside_options(function: Any) -> Any:
-    """Give a command the options of columns beside the network."""
-    for option in (
-        click.option(
-            "--keep", metavar="A,B", help="Columns beside the network that are shown with rows."
-        ),
-        click.option("--id", "id_column", metavar="COLUMN", help="The column that names the rows."),
-        click.option(
-            "--context",
-            metavar="A,B",
-            help="Columns beside the network in which bad rows may gather; 'none' for none.  "
-            "[default: those with at most 1,000 values, numbers, times]",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def with_aside(config: TableConfig, options: dict[str, Any]) -> TableConfig:
-    """Return how to read a table, with the columns beside the network that were asked for."""
-    context, keep = (
-        None if options[name] is None else _split_names(options[name])
-        for name in ("context", "keep")
-    )
-    context = () if options["context"] == "none" else context
-    return replace(config, context=context, keep=keep or (), id=options["id_column"])
-
-
-def _split_names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def take_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of reading a table out of a command's options."""
-    return {name: options.pop(name) for name in NAMES}
-
-
-def bring_table(text: str, reading: dict[str, Any]) -> str:
+def bring_table(text: str, options: Mapping[str, Any]) -> str:
     """Return the name of a table here: of standard input or a URL, that of a copy."""
     from robustbn._tables.here import localize
 
-    named: str = localize(text, format=reading["format"], sheet=reading["sheet"])
+    named: str = localize(text, format=options.get("format"), sheet=options.get("sheet"))
     return named
 
 
 def build_config(
-    options: dict[str, Any], network: BayesianNetwork, start: TableConfig | None = None
+    options: Mapping[str, Any], network: BayesianNetwork, start: TableConfig | None = None
 ) -> TableConfig:
     """Return how to read a table: what was said on the command line, on top of `start`."""
-    from robustbn._core.config import TableConfig
-
-    said: dict[str, Any] = {
-        "on_unknown": options["on_unknown"],
-        "on_missing": options["on_missing"],
-        "bins": _parse_bins(options["bins"]),
-        "rename": _parse_rename(options["rename"], network),
-        "labels": _parse_labels(options["labels"], network),
-        "ignore_case": options["ignore_case"],
-        "codes": options["codes"] or None,
-        "sep": {"tab": "\t", "\\t": "\t"}.get(options["sep"], options["sep"]),
-        "encoding": options["encoding"],
+    parsed = {
+        "bins": _parse_bins,
+        "rename": lambda texts: _parse_rename(texts, network),
+        "labels": lambda texts: _parse_labels(texts, network),
+        "sep": lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text),
+        "context": lambda text: () if text == "none" else _split_names(text),
+        "keep": _split_names,
     }
-    given = {name: value for name, value in said.items() if value}
+    given = {
+        name: parsed[name](value) if name in parsed else value
+        for name in (each.name for each in fields(TableConfig) if "option" in each.metadata)
+        if (value := options.get(name))
+    }
     try:
         return replace(TableConfig() if start is None else start, **given)
     except ValueError as error:
-        raise _usage(str(error)) from None
+        raise click.UsageError(say(error)) from None
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def read_rows(
@@ -243,10 +139,9 @@ def read_rows(
 
 
 def read_known(path: str, column: str | None, config: TableConfig) -> Any:
-    """Return what a column says of each row: +1, -1 or 0; None if there is no such column."""
+    """Return what a column says of each row, in its own words; None if there is no such column."""
     import numpy as np
 
-    from robustbn._tables.encode.codes import SIDES
     from robustbn._tables.sources import open_table
 
     if column is None:
@@ -254,29 +149,47 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
     source = open_table(path, sep=config.sep, encoding=config.encoding)
     if source.names is None or column not in source.names:
         near = nearest_name(column, source.names or ())
-        raise _usage(f"--known {column}: {name_of(path)} has no such column.{near}")
-    sides: list[int] = []
+        raise click.UsageError(f"--known {column}: {name_of(path)} has no such column.{near}")
+    said = []
     for (values,) in source.read([source.names.index(column)]):
-        words, labels = values.values, values.labels
-        if labels is not None:
-            words = np.array([*labels, ""], object)[words]
-        is_missing = np.zeros(len(words), bool) if values.is_missing is None else values.is_missing
-        for k, (word, gone) in enumerate(zip(words, is_missing, strict=True), start=len(sides)):
-            text = "" if gone or word is None else str(word).strip().lower()
-            side = SIDES.get(text.removesuffix(".0"))
-            if side is None:
-                raise _usage(
-                    f"--known {column}: row {k} says {str(word)!r}; write 1 or good, -1 or bad, "
-                    "and 0 or nothing where it is not known."
-                )
-            sides.append(side)
-    return np.array(sides, np.int8)
+        words = np.asarray(values.values)
+        if values.labels is not None:
+            words = np.array([*values.labels, ""], object)[words]
+        words = words.astype(object)
+        if values.is_missing is not None:
+            words[values.is_missing] = ""
+        said.append(words)
+    return np.concatenate(said)
 
 
-def _usage(message: str) -> click.UsageError:
-    from robustbn._cli.wording import say_as_options
+def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by which rules states are found in a table."""
+    limits = {name: options[name] for name in LIMITS if options[name] is not None}
+    return {"dates": _parse_dates(options["dates"]), **limits}
 
-    return click.UsageError(say_as_options(message))
+
+def _parse_dates(texts: Sequence[str]) -> dict[str, str] | str:
+    """Return the order of dates, for each node or for all."""
+    orders: dict[str, str] = {}
+    for text in texts:
+        node, order = _split_node(text, "--dates", len(texts) == 1, "born:dmy")
+        if order not in DATE_ORDERS:
+            known = ", ".join(DATE_ORDERS)
+            raise click.UsageError(f"--dates {text}: write NODE:ORDER, with one of {known}.")
+        if node is None:
+            return order
+        orders[node] = order
+    return orders
+
+
+def _split_node(text: str, option: str, is_alone: bool, such_as: str) -> tuple[str | None, str]:
+    """Return the node of NODE:REST, None for all, and the rest."""
+    node, colon, rest = text.rpartition(":")
+    if not colon and is_alone:
+        return None, rest
+    if not node:
+        raise click.UsageError(f"{option} {text}: give the node too, such as {such_as}.")
+    return node, rest
 
 
 def _read_json(text: str, option: str) -> dict[str, Any]:
@@ -284,9 +197,13 @@ def _read_json(text: str, option: str) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _usage(f"{option} {text}: the file cannot be read as JSON: {error}") from None
+        raise click.UsageError(
+            f"{option} {text}: the file cannot be read as JSON: {error}"
+        ) from None
     if not isinstance(document, dict):
-        raise _usage(f"{option} {text}: expected a JSON object, found {type(document).__name__}.")
+        raise click.UsageError(
+            f"{option} {text}: expected a JSON object, found {type(document).__name__}."
+        )
     return document
 
 
@@ -296,13 +213,10 @@ def _parse_bins(texts: Sequence[str]) -> Any:
         if text.startswith("@"):
             bins |= _read_json(text, "--bins")
             continue
-        node, colon, cut = text.rpartition(":")
-        parsed = _parse_cut(cut, text)
-        if not colon and len(texts) == 1:
-            return parsed
-        if not node:
-            raise _usage(f"--bins {text}: give the node too, such as age:q5.")
-        bins[node] = parsed
+        node, cut = _split_node(text, "--bins", len(texts) == 1, "age:q5")
+        if node is None:
+            return _parse_cut(cut, text)
+        bins[node] = _parse_cut(cut, text)
     return bins
 
 
@@ -316,7 +230,7 @@ def _parse_cut(cut: str, text: str) -> str | int | list[float]:
     except ValueError:
         edges = []
     if not edges:
-        raise _usage(
+        raise click.UsageError(
             f"--bins {text}: a cut is edges (18,65 or, for one edge, '18,'), a number of intervals "
             "of equal width (4), or q and a number of intervals with equally many rows (q5)."
         )
@@ -331,7 +245,7 @@ def _parse_rename(texts: Sequence[str], network: BayesianNetwork) -> dict[str, s
             continue
         splits = list(_splits(text, "="))
         if not splits:
-            raise _usage(f"--rename {text}: write COLUMN=NODE.")
+            raise click.UsageError(f"--rename {text}: write COLUMN=NODE.")
         column, node = next((s for s in splits if s[1] in network.parents), splits[0])
         rename[column] = node
     return rename
@@ -343,21 +257,23 @@ def _parse_labels(texts: Sequence[str], network: BayesianNetwork) -> dict[str, d
         if text.startswith("@"):
             for node, pairs in _read_json(text, "--labels").items():
                 if not isinstance(pairs, dict):
-                    raise _usage(f"--labels {text}: {node!r} needs an object {{value: state}}.")
+                    raise click.UsageError(
+                        f"--labels {text}: {node!r} needs an object {{value: state}}."
+                    )
                 said = {value or None: _state(network, node, s) for value, s in pairs.items()}
                 labels.setdefault(node, {}).update(said)
             continue
         splits = list(_splits(text, ":"))
         node, pairs = next((s for s in splits if s[0] in network.parents), ("", ""))
         if not node:
-            raise _usage(
+            raise click.UsageError(
                 f"--labels {text}: write NODE:VALUE=STATE,..., with a node of the network."
                 f"{nearest_name(text.partition(':')[0], network.nodes)}"
             )
         for pair in pairs.split(","):
             either = list(_splits(pair, "="))
             if not either:
-                raise _usage(f"--labels {text}: {pair!r} is not VALUE=STATE.")
+                raise click.UsageError(f"--labels {text}: {pair!r} is not VALUE=STATE.")
             known = {str(s) for s in network.states[node]}
             value, state = next((s for s in either if s[1] in known), either[0])
             labels.setdefault(node, {})[value or None] = _state(network, node, state)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from robustbn._core.advice import Advice, Setting
 from robustbn.exceptions import InsufficientMemoryError
 
 
@@ -44,9 +45,12 @@ def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     asked = re.search(r"(?:size|allocate) ([0-9.]+ ?[KMGTP]?i?B?)", str(error))
     more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
     return InsufficientMemoryError(
-        f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, read "
-        "fewer columns or rows at a time (a path with place='stream'), or use a machine with "
-        "more memory."
+        Advice(
+            f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, "
+            "read fewer columns or rows at a time (a path with ",
+            Setting("place", "stream"),
+            "), or use a machine with more memory.",
+        )
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.advice import Advice, Either
 from robustbn._core.layout import MOST_CODES, Layout
 from robustbn._core.tuning import TUNING, Tuning
 from robustbn.exceptions import SettingError
@@ -23,29 +24,83 @@ LARGEST_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True)
+class Option:
+    """How a setting is given on the command line.
+
+    Parameters
+    ----------
+    flag : how it is typed.
+    kind : of its value: "text", "flag" (it is there or not), "share", "count", "whole", "path".
+    choices : all that it may be, on the command line and in Python.
+    is_list : whether it may be repeated.
+    """
+
+    flag: str
+    help: str
+    kind: str = "text"
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    is_list: bool = False
+
+
+def _given(default: Any, flag: str, help: str, **about: Any) -> Any:
+    """Return a field that is an option of the command line, too; see `Option`."""
+    option = {"option": Option(flag, help, **about)}
+    if default is dict:
+        return field(default_factory=dict, metadata=option)
+    return field(default=default, metadata=option)
+
+
+def _check_choices(config: Any) -> None:
+    """Refuse a setting that is none of its choices."""
+    for each in fields(config):
+        option, found = each.metadata.get("option"), getattr(config, each.name)
+        if option is not None and option.choices and found not in option.choices:
+            known = ", ".join(map(repr, option.choices))
+            raise SettingError(f"{each.name} is one of {known}; found {found!r}.")
+
+
+@dataclass(frozen=True)
 class RobustConfig:
     """Settings of the robust fit; see `RobustEstimator`."""
 
-    contamination: float | str = "auto"
-    method: str = "filter"
-    schedule: str = "joint"
+    contamination: float | str = _given(
+        "auto",
+        "--contamination",
+        "Largest share of bad rows to expect: 0.1, 10% or auto.  [default: auto]",
+        kind="share",
+    )
+    method: str = _given("filter", "--method", "How rows are judged.  [default: filter]")
+    schedule: str = _given(
+        "joint",
+        "--schedule",
+        "paper: Algorithm 1 to the letter.  [default: joint]",
+        choices=("joint", "paper"),
+    )
     polish: bool = True
-    misfit: str = "allow"
-    copies: str = "auto"
+    misfit: str = _given(
+        "allow",
+        "--misfit",
+        "Whether the network may be wrong, or good rows are exactly its own.  [default: allow]",
+        choices=("allow", "none"),
+    )
+    copies: str = _given(
+        "auto",
+        "--copies",
+        "What is made of rows repeated too often; auto: counted if most are, else distrusted.",
+        choices=("auto", "count", "distrust"),
+    )
     sample_rows: int | None = None
-    seed: int = 0
-    n_threads: int | None = None
+    seed: int = _given(0, "--seed", "Same seed, same result.  [default: 0]", kind="whole")
+    n_threads: int | None = _given(
+        None, "--jobs", "Threads.  [default: all]", kind="count", metavar="N"
+    )
     kernels: str | None = None
     tuning: Tuning = TUNING
 
     def __post_init__(self) -> None:
         check_contamination(self.contamination)
-        if self.schedule not in ("joint", "paper"):
-            raise SettingError(f"Unknown schedule {self.schedule!r}; choose joint or paper.")
-        if self.misfit not in ("allow", "none"):
-            raise SettingError(f"misfit is 'allow' or 'none'; found {self.misfit!r}.")
-        if self.copies not in ("auto", "count", "distrust"):
-            raise SettingError(f"copies is 'auto', 'count' or 'distrust'; found {self.copies!r}.")
+        _check_choices(self)
         if self.sample_rows is not None and not (
             isinstance(self.sample_rows, Integral) and self.sample_rows >= 1
         ):
@@ -87,8 +142,15 @@ class Streaming:
     'packed'
     """
 
-    on_error: str = "raise"
-    cache: str | os.PathLike[str] | None = None
+    on_error: str = _given(
+        "raise",
+        "--on-error",
+        "What to do with a file of a folder that cannot be read.  [default: raise]",
+        choices=("raise", "skip"),
+    )
+    cache: str | os.PathLike[str] | None = _given(  # noqa: RUF009
+        None, "--cache", "Folder for packed rows of a table in stretches.", kind="path"
+    )
     weights_to: str | os.PathLike[str] | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -130,33 +192,70 @@ class NodeReading:
 class TableConfig:
     """How a table is read; see `read_table`."""
 
-    on_unknown: str = "error"
-    on_missing: str = "use"
-    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None
-    rename: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, Mapping[Hashable, Hashable]] = field(default_factory=dict)
-    ignore_case: bool = False
-    codes: bool | None = None
-    sep: str | None = None
-    encoding: str = "utf-8"
+    on_unknown: str = _given(
+        "error",
+        "--unknown",
+        "What to do with a value that is no state.  [default: error]",
+        choices=("error", "drop", "missing"),
+    )
+    on_missing: str = _given(
+        "use",
+        "--missing",
+        "What to do with a missing value: infer it, count what is there, make it a state, "
+        "leave the row out, refuse.  [default: use]",
+        choices=("use", "observed", "state", "drop", "error"),
+    )
+    bins: Mapping[str, int | str | Sequence[float]] | int | str | None = _given(
+        None,
+        "--bins",
+        "Cut numbers: age:18,65 (edges), age:4 (equal widths), age:q5 (equal counts). Without "
+        "NODE, for all columns.",
+        metavar="NODE:CUT",
+        is_list=True,
+    )
+    rename: Mapping[str, str] = _given(
+        dict,
+        "--rename",
+        "The node of a column with another name. Repeat it for more columns.",
+        metavar="COLUMN=NODE",
+        is_list=True,
+    )
+    labels: Mapping[str, Mapping[Hashable, Hashable]] = _given(
+        dict,
+        "--labels",
+        "What values stand for, such as smoker:0=no,1=yes; age:?= says that '?' is missing. "
+        "'@FILE.json' reads them.",
+        metavar="NODE:VALUE=STATE,...",
+        is_list=True,
+    )
+    ignore_case: bool = _given(
+        False, "--ignore-case", "'Yes' stands for the state 'yes'.", kind="flag"
+    )
+    codes: bool | None = _given(
+        None, "--codes", "Whole numbers are positions of states.", kind="flag"
+    )
+    sep: str | None = _given(None, "--sep", "What parts columns; 'tab' for a tab.", metavar="CHAR")
+    encoding: str = _given(
+        "utf-8", "--encoding", "Of a text file.  [default: utf-8]", metavar="NAME"
+    )
     others: Mapping[str, Hashable] = field(default_factory=dict)
     periods: Mapping[str, str] = field(default_factory=dict)
-    context: tuple[str, ...] | None = None
-    id: str | None = None
-    keep: tuple[str, ...] = ()
+    context: tuple[str, ...] | None = _given(
+        None,
+        "--context",
+        "Columns beside the network in which bad rows may gather; 'none' for none.  [default: "
+        "those with at most 1,000 values, numbers, times]",
+        metavar="A,B",
+    )
+    id: str | None = _given(None, "--id", "The column that names the rows.", metavar="COLUMN")
+    keep: tuple[str, ...] = _given(
+        (), "--keep", "Columns beside the network that are shown with rows.", metavar="A,B"
+    )
     notations: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _tidy_aside(self)
-        for name, known in (
-            ("on_unknown", ("error", "drop", "missing")),
-            ("on_missing", ("use", "observed", "state", "drop", "error")),
-        ):
-            if getattr(self, name) not in known:
-                raise SettingError(
-                    f"{name} is one of {', '.join(map(repr, known))}; found "
-                    f"{getattr(self, name)!r}."
-                )
+        _check_choices(self)
         if isinstance(self.bins, Mapping):
             for node, bins in self.bins.items():
                 _check_bins(bins, f"bins[{node!r}]")
@@ -266,14 +365,18 @@ def check_contamination(value: float | str) -> None:
             raise SettingError(f"contamination is a number or 'auto'; found {value!r}.")
         return
     if not isinstance(value, Real) or math.isnan(value) or not 0 < value < 0.5:
-        hint = ""
+        hint: str | Either = ""
         if value == 0:
-            hint = " If every row can be trusted, use MaximumLikelihoodEstimator."
+            python = " If every row can be trusted, use MaximumLikelihoodEstimator."
+            hint = Either(python, " If every row can be trusted, use --method none.")
         elif isinstance(value, Real) and 1 <= value < 50:
             hint = f" Did you mean {value / 100:.2f}?"
         raise SettingError(
-            "contamination is the share of bad rows: above 0, below 0.5 (a majority of the rows "
-            f"must be good), or 'auto'; found {value!r}.{hint}"
+            Advice(
+                "contamination is the share of bad rows: above 0, below 0.5 (a majority of the "
+                f"rows must be good), or 'auto'; found {value!r}.",
+                hint,
+            )
         )
 
 

@@ -30,7 +30,7 @@ class Status(StrEnum):
     )
     NO_PROGRESS = (
         "Further steps no longer make the rows that are kept look cleaner, and they still vary "
-        "more than good rows do. Raise contamination, or try method='filter'."
+        "more than good rows do. Raise contamination, or try the method 'filter'."
     )
     NOT_ALL_SEEN = (
         "Nothing is in excess as far as was looked, but the columns are so correlated that not all "

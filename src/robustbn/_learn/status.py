@@ -46,7 +46,7 @@ def describe_status(
         return False, (
             f"{removed:.2%} of the rows' weight is distrusted, more than the {config.ceiling:.0%} "
             f"that {'contamination leads' if can_be_raised else 'a majority of good rows leaves'} "
-            f"to expect. {raised} at repeats_ and kinds_: rows that good data repeats may be "
+            f"to expect. {raised} at repeated rows and kinds: rows that good data repeats may be "
             "missing from the network's point of view."
         )
     if removed < 1e-6:
@@ -80,7 +80,7 @@ def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: i
             text += ": what is learned is the table with its copies, not what it was before."
         else:
             text += ", and copies are distrusted." if n_distrusted else "."
-            text += " If they were made on purpose, say copies='count'."
+            text += " If they were made on purpose, set copies to 'count'."
     if repetition.effect > 1:
         text += (
             f" {n_rows:,.0f} rows say as much as {n_rows / repetition.effect:,.0f} different ones."

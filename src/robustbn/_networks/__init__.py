@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.allocate import telling_memory
 from robustbn._core.file_names import name_of, url_of
 from robustbn._core.warn import warn
@@ -96,16 +97,22 @@ def _read_parts(
     if name == "edges":
         if states is None:
             raise NetworkError(
-                f"{source}: an edge list does not say which states the nodes have. Give them: "
-                'read_network("edges.csv", states="states.json"). A table can give them, too: '
-                'robustbn.states_from("rows.csv", "edges.csv").'
+                Advice(
+                    f"{source}: an edge list does not say which states the nodes have. Give them: ",
+                    Setting("states", "states.json"),
+                    ". A table can give them, too: ",
+                    Either(
+                        'robustbn.states_from("rows.csv", "edges.csv").',
+                        "robustbn states edges.csv rows.csv.",
+                    ),
+                )
             )
         parts = reader.read_parts(data, source, read_states(states))
     else:
         parts = reader.read_parts(data, source)
         if states is not None and name != "uai":
             raise NetworkError(
-                f"{source} names its states; `states=` is for edge lists and UAI files."
+                f"{source} names its states; others are for edge lists and UAI files."
             )
         if states is not None:
             parts = reader.rename(parts, read_states(states), source)
@@ -208,7 +215,9 @@ def choose_format(path: Path, format: str | None = None) -> str:
         from robustbn._core.file_names import did_you_mean
 
         gone = "" if path.exists() else "there is no such file; "
-        hint = did_you_mean(path, FORMATS) if name_of(path) == str(path) else ""
-        hint = hint or " Give `format=` if the file is one of these."
-        raise NetworkError(f"{name_of(path)}: {gone}{known}.{hint}")
+        hint = Advice(did_you_mean(path, FORMATS) if name_of(path) == str(path) else "")
+        if not str(hint):
+            named = Setting("format", Either("...", "FORMAT"), "from_format")
+            hint = Advice(" Say which, if the file is one of these: ", named, ".")
+        raise NetworkError(Advice(f"{name_of(path)}: {gone}{known}.", hint))
     return FORMATS[suffix]

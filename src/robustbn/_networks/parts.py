@@ -15,6 +15,7 @@ from math import log10, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
@@ -141,9 +142,9 @@ def require_once(
         places[name] = at
 
 
-def refuse(source: str, line: int, message: str) -> NetworkError:
+def refuse(source: str, line: int, message: str | Advice) -> NetworkError:
     """Return the error that names the file and, if known, the line."""
-    return NetworkError(f"{source}, line {line}: {message}" if line else f"{source}: {message}")
+    return NetworkError(Advice(f"{source}, line {line}: " if line else f"{source}: ", message))
 
 
 def show(found: object, limit: int = 60) -> str:
@@ -241,9 +242,13 @@ def _require_size(parts: Parts, source: str, max_cells: int) -> None:
         raise refuse(
             source,
             parts.line_of(part.parents_at),
-            f"the tables are too large. That of node {part.name!r} with {len(part.parents)} "
-            f"parents has {largest}; all together {total}; at most {max_cells:,} entries are read. "
-            "Give that node fewer parents, or allow more with max_cells=.",
+            Advice(
+                f"the tables are too large. That of node {part.name!r} with {len(part.parents)} "
+                f"parents has {largest}; all together {total}; at most {max_cells:,} entries are "
+                "read. Give that node fewer parents, or allow more with ",
+                Setting("max_cells", Either("...", "N")),
+                ".",
+            ),
         )
     for part in parts.nodes:
         if len(part.parents) > MAX_PARENTS:
@@ -321,11 +326,11 @@ def _check_tables(
     if wrong is None:
         return
     i, k, said = wrong
-    hint = "Correct it, or rescale with read_network(..., normalize=True). "
+    hint = Advice("Correct it, or rescale with ", Setting("normalize", True), ". ")
     raise refuse(
         source,
         found[i].line_of(k),
-        f"{said}. {hint if 'sum to' in said and not normalize else ''}{SKIP_TABLES}",
+        Advice(f"{said}. ", hint if "sum to" in said and not normalize else "", SKIP_TABLES),
     )
 
 

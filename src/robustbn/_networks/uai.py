@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.structure import MAX_STATES
 from robustbn._networks.files import decode
 from robustbn._networks.parts import (
@@ -157,9 +158,14 @@ def to_text(network: BayesianNetwork, *, numbered: bool) -> str:
     )
     if not (is_numbered or numbered):
         raise NetworkError(
-            "A UAI file has no names: nodes and states would become numbers. Write another "
-            "format, or write_network(..., numbered=True) and keep `network.states`, with which "
-            "read_network(..., states=...) gives the names back."
+            Advice(
+                "A UAI file has no names: nodes and states would become numbers. Write another "
+                "format, or ",
+                Setting("numbered", True),
+                " and keep the states, with which ",
+                Setting("states", Either("...", "FILE")),
+                " gives the names back.",
+            )
         )
     cards = network.layout.cards
     lines = ["BAYES", str(len(cards)), " ".join(map(str, cards)), str(len(cards))]

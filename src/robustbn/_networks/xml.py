@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._networks.parts import Family, ReadTable, refuse, show
 from robustbn._networks.text import read_run
 from robustbn.exceptions import MissingDependencyError, NetworkError
@@ -117,16 +118,18 @@ def parse_xml(data: bytes, source: str, root: str, what: str) -> Element:
         raise refuse(
             source,
             tree.line if tree is not None else 1,
-            f"the outermost tag of {what} is <{root}>; found {show(found)}.{_guess(found)}",
+            Advice(f"the outermost tag of {what} is <{root}>; found {show(found)}.", _guess(found)),
         )
     return tree
 
 
-def _guess(tag: str) -> str:
-    return {
-        "smile": " This is a GeNIe file: name it .xdsl, or give format='xdsl'.",
-        "BIF": " This is an XMLBIF file: name it .xmlbif, or give format='xmlbif'.",
-    }.get(tag, "")
+def _guess(tag: str) -> Advice:
+    guesses = {"smile": ("a GeNIe", "xdsl"), "BIF": ("an XMLBIF", "xmlbif")}
+    if tag not in guesses:
+        return Advice()
+    what, name = guesses[tag]
+    named = Setting("format", name, "from_format")
+    return Advice(f" This is {what} file: name it .{name}, or use ", named, ".")
 
 
 def escape_xml(text: str) -> str:

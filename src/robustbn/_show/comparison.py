@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._core.kinds import BadKind
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit
@@ -184,9 +185,13 @@ def refuse_differences(a: FitSide, b: FitSide) -> None:
         more = len(found) - MOST_DIFFERENCES
         rest = f"; and {more} more differences" if more > 0 else ""
         raise NetworkError(
-            f"{a.name} and {b.name} are fits of different networks: "
-            f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare the nodes that are alike in "
-            "both, use common=True."
+            Advice(
+                f"{a.name} and {b.name} are fits of different networks: "
+                f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare the nodes that are alike "
+                "in both, use ",
+                Setting("common", True),
+                ".",
+            )
         )
 
 

@@ -44,7 +44,7 @@ def say_unseen(
     first = f"{'It is' if is_one else 'The first:'} node {node!r}"
     got = "the prior alone" if has_prior else "set to uniform"
     them = "it" if is_one else "them"
-    smooth = "" if has_prior else f" To smooth {them} and the tables of few rows, use prior=1."
+    smooth = "" if has_prior else f" To smooth {them} and the tables of few rows, use a prior of 1."
     return (
         f"{len(unseen):,} of {count(network.n_configurations, 'parent configuration')} "
         f"{'occurs' if is_one else 'occur'} in no row that is trusted; "

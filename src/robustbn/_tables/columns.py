@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.protocols import Column
@@ -47,8 +48,10 @@ def _check_rename(columns: Sequence[str], network: BayesianNetwork, config: Tabl
             what, names = ("column", columns) if is_column else ("node", network.nodes)
             name = column if is_column else node
             raise DataError(
-                f"rename={{{column!r}: {node!r}}}: there is no {what} {name!r}."
-                f"{nearest_name(name, names)}"
+                Advice(
+                    Setting("rename", {column: node}),
+                    f": there is no {what} {name!r}.{nearest_name(name, names)}",
+                )
             )
 
 
@@ -82,12 +85,15 @@ def _missing_columns(
 ) -> DataError:
     advice = advise_renaming(missing[:8], spare)
     return DataError(
-        f"{where} lacks {len(missing)} of the network's columns: {some(missing)}. It has "
-        f"{some(names)}. {advice}"
+        Advice(
+            f"{where} lacks {len(missing)} of the network's columns: {some(missing)}. It has "
+            f"{some(names)}. ",
+            advice,
+        )
     )
 
 
-def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> str:
+def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
     """Say which of the spare columns may be those of nodes that have none."""
     import difflib  # seldom needed
 
@@ -99,8 +105,9 @@ def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> str:
         if close:
             hints[close[0]] = node
     if hints:
-        return f"Did you mean rename={hints!r}?"
-    return "Add the column, or say which one it is with rename={column: node}."
+        return Advice("Did you mean ", Setting("rename", hints), "?")
+    other = Setting("rename", Either("{column: node}", "COLUMN=NODE"))
+    return Advice("Add the column, or say which one it is with ", other, ".")
 
 
 def fix_edges(

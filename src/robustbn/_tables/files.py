@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.allocate import out_of_memory
 from robustbn._core.file_names import did_you_mean, inner_suffix, name_of, say_special
 from robustbn._core.formulas import unguard_cell
@@ -140,16 +141,20 @@ def unreadable(path: str, error: Exception) -> RobustBNError:
         return UnreadableError(f"{path}: no permission to read it.")
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     text = re.sub(r"^Error creating dataset.* input source '.*?': (Invalid: )?", "", text)
-    advice = "It may be truncated, or not be what its name says."
+    advice = Advice("It may be truncated, or not be what its name says.")
     if "UTF8" in text or "UTF-8" in text or isinstance(error, UnicodeError):
-        advice = "Its text is in another encoding: name it, such as encoding='latin-1'."
+        such_as = Setting("encoding", "latin-1")
+        advice = Advice("Its text is in another encoding: name it, such as ", such_as, ".")
     elif "Empty CSV" in text:
-        advice = "There is not even a header."
+        advice = Advice("There is not even a header.")
     elif "CSV parse error: Expected" in text:
-        advice = "A line has more or fewer values than the header; sep=... sets what parts them."
+        sep = Setting("sep", Either("...", "CHAR"))
+        advice = Advice(
+            "A line has more or fewer values than the header; ", sep, " sets what parts them."
+        )
     elif "JSON parse error: Column" in text:
-        advice = "Make its values all text or all numbers."
-    return UnreadableError(f"{path} cannot be read: {text.rstrip('.')}. {advice}")
+        advice = Advice("Make its values all text or all numbers.")
+    return UnreadableError(Advice(f"{path} cannot be read: {text.rstrip('.')}. ", advice))
 
 
 def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
@@ -165,7 +170,7 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
         matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
         files = sorted(_only_files(Path(f) for f in matches))
         if not files:
-            raise DataError(f"{path}: no file matches this pattern.{_query_hint(text)}")
+            raise DataError(Advice(f"{path}: no file matches this pattern.", _query_hint(text)))
     elif found.is_dir():
         if not os.access(found, os.R_OK | os.X_OK):
             raise PermissionError(f"{path} cannot be listed")
@@ -218,12 +223,12 @@ def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
 
 def _not_there(path: Path) -> DataError:
     hint = _query_hint(str(path)) or did_you_mean(path, TABLE_SUFFIXES)
-    return DataError(f"{path}: no such file or folder.{hint}")
+    return DataError(Advice(f"{path}: no such file or folder.", hint))
 
 
-def _query_hint(text: str) -> str:
+def _query_hint(text: str) -> Either | str:
     is_query = " " in text and "select" in text.lower()
-    return " For a query, give its database too: connection=..." if is_query else ""
+    return Either(" For a query, give its database too: connection=...", "") if is_query else ""
 
 
 def _not_a_table(file: Path) -> DataError:
@@ -233,9 +238,11 @@ def _not_a_table(file: Path) -> DataError:
             f"{path} is refused: files of this kind may run code when they are opened. Load it "
             "yourself if you trust it, and pass the table."
         )
-    hint = did_you_mean(file, TABLE_SUFFIXES) if path == str(file) else ""
-    hint = hint or " If it is one all the same, say which: format='csv'."
-    return DataError(f"{path} is not a table that can be read; known are {KNOWN}.{hint}")
+    hint = Advice(did_you_mean(file, TABLE_SUFFIXES) if path == str(file) else "")
+    if not str(hint):
+        csv = Setting("format", "csv")
+        hint = Advice(" If it is one all the same, say which: ", csv, ".")
+    return DataError(Advice(f"{path} is not a table that can be read; known are {KNOWN}.", hint))
 
 
 def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:

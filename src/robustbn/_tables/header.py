@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
@@ -70,8 +71,12 @@ def complain_of_separator(where: str, header: TextHeader, sep: str | None) -> No
     for other in (";", "\t", "|", ","):
         if other in name and other != sep and (header.is_last or other in header.next_line):
             raise DataError(
-                f"{where} has one column, {name[:60]!r}: its columns seem to be separated by "
-                f"{other!r}. Say so with sep={other!r}."
+                Advice(
+                    f"{where} has one column, {name[:60]!r}: its columns seem to be separated by "
+                    f"{other!r}. Say so with ",
+                    Setting("sep", other),
+                    ".",
+                )
             )
 
 

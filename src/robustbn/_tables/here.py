@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._core.downloads import bring_here, make_scratch
 from robustbn._core.file_names import (
     COMPRESSIONS,
@@ -269,7 +270,8 @@ def _choose(book: Any, name: str, sheet: str | int | None) -> str:
             each.title for each in book.worksheets if next(_filled(each), None) is not None
         ]
         if len(filled) > 1:
-            raise DataError(f"{name} has several sheets: {listed}. Say which: sheet={filled[0]!r}.")
+            which = Setting("sheet", filled[0])
+            raise DataError(Advice(f"{name} has several sheets: {listed}. Say which: ", which, "."))
         if not filled:
             raise DataError(f"{name} is empty: there is not even a header.")
         return filled[0]

@@ -8,13 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._core.config import TableConfig
 from robustbn._tables.columns import advise_renaming, fix_edges
 from robustbn._tables.encode import ColumnCoder
 from robustbn._tables.encode.labels import MISSING
 from robustbn._tables.encode.tally import advise
 from robustbn._tables.sources import Source
-from robustbn._tables.states import IDENTIFIER, StateRules, propose_states, say_order
+from robustbn._tables.states import (
+    IDENTIFIER,
+    StateRules,
+    propose_states,
+    say_order,
+    states_of,
+)
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
 from robustbn._tables.table import follow_network, make_coders
 from robustbn.network import BayesianNetwork
@@ -32,14 +39,14 @@ class Problem:
     what : "no column", "unknown values", "missing values" or "identifier".
     n_rows : how many rows have it.
     values : the most frequent values that are no states: value, rows, the nearest state or None.
-    remedy : what to do, in the words of Python's settings.
+    remedy : what to do.
     """
 
     node: str
     what: str
     n_rows: int
     values: tuple[tuple[Any, int, str | None], ...]
-    remedy: str
+    remedy: Advice
 
 
 def find_lacking(names: Sequence[str], nodes: Sequence[str]) -> list[Problem]:
@@ -62,7 +69,7 @@ def find_identifiers(
         if not decided.states:
             named = decided.kind == IDENTIFIER
             what = "identifier" if named else "no values"
-            remedy = f"Leave the node out, or give its states: states={{{node!r}: [...]}}."
+            remedy = Advice("Leave the node out, or give its states: ", states_of(node), ".")
             if decided.kind == DATE:
                 what, remedy = decided.note, say_order(replace(survey, name=node))
             problems.append(Problem(node, what, survey.n_present, (), remedy))
@@ -100,16 +107,18 @@ def find_misfits(
         if unknown.total() and config.on_unknown == "error":
             common = unknown.most_common(MOST_VALUES_NAMED)
             values = tuple((value, n, _nearest(value, states)) for value, n in common)
-            remedy = "Correct them."
+            remedy = Advice("Correct them.")
             if not coder.is_cut:
                 remedy = advise(coder, list(unknown), states, config.ignore_case)
             near = {value: state for value, _, state in values if state is not None}
-            if near and remedy.startswith(("Did you mean", "Say what they stand for")):
-                remedy = f"Did you mean labels={ {coder.node: near}!r}?"
-            remedy += " To leave such rows out, use on_unknown='drop'."
+            if near and str(remedy).startswith(("Did you mean", "Say what they stand for")):
+                remedy = Advice("Did you mean ", Setting("labels", {coder.node: near}), "?")
+            drop = Setting("on_unknown", "drop")
+            remedy = Advice(remedy, " To leave such rows out, use ", drop, ".")
             problems.append(Problem(coder.node, "unknown values", unknown.total(), values, remedy))
         if n_missing and config.on_missing == "error":
-            remedy = "on_missing='use' learns from the values that are there."
+            use = Setting("on_missing", "use")
+            remedy = Advice(use, " learns from the values that are there.")
             problems.append(Problem(coder.node, "missing values", n_missing, (), remedy))
     return problems
 

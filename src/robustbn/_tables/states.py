@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.numbers import count, count_are
 from robustbn._core.tuning import TUNING
@@ -128,7 +129,7 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """
     decided = propose_states(survey, rules)
     if not decided.states and decided.kind == DATE:
-        raise DataError(f"Column {survey.name!r}: {decided.note}. {say_order(survey)}")
+        raise DataError(Advice(f"Column {survey.name!r}: {decided.note}. ", say_order(survey)))
     where = f"Column {survey.name!r}"
     if not decided.states and decided.kind == IDENTIFIER and rules.is_cut(survey.name):
         raise DataError(
@@ -137,25 +138,41 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         )
     if not decided.states and decided.kind == IDENTIFIER:
         raise DataError(
-            f"{where} names its rows: {_count(survey)} different values in {survey.n_present:,} "
-            "rows, which no table can be learned for. Leave the node out of the edges, or give its "
-            f"states: states={{{survey.name!r}: [...]}}."
+            Advice(
+                f"{where} names its rows: {_count(survey)} different values in "
+                f"{survey.n_present:,} rows, which no table can be learned for. Leave the node out "
+                "of the edges, or give its states: ",
+                states_of(survey.name),
+                ".",
+            )
         )
     if not decided.states:
         raise DataError(
-            f"{where} has no values, so its states are not known. Leave the node out of the edges, "
-            f"or give its states: states={{{survey.name!r}: [...]}}."
+            Advice(
+                f"{where} has no values, so its states are not known. Leave the node out of the "
+                "edges, or give its states: ",
+                states_of(survey.name),
+                ".",
+            )
         )
     return decided
 
 
-def say_order(survey: ColumnSurvey) -> str:
+def states_of(node: str) -> Setting:
+    """Return the setting that gives the states of a node."""
+    return Setting("states", {node: Either("[...]", "...")})
+
+
+def say_order(survey: ColumnSurvey) -> Advice:
     """Return the advice for dates of which it is not known what comes first."""
     read = {v: [day_of(v, "dmy"), day_of(v, "mdy")] for v in survey.counts if is_doubtful(v)}
     example, days = next((v, d) for v, d in read.items() if d[0] != d[1])
-    return (
-        f"Say which: dates={{{survey.name!r}: 'dmy'}} ({example} is {days[0]}) or "
-        f"dates={{{survey.name!r}: 'mdy'}} ({days[1]})."
+    return Advice(
+        "Say which: ",
+        Setting("dates", {survey.name: "dmy"}),
+        f" ({example} is {days[0]}) or ",
+        Setting("dates", {survey.name: "mdy"}),
+        f" ({days[1]}).",
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either
 from robustbn._core.config import TableConfig
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.holes import Holes
@@ -318,8 +319,10 @@ class TableEstimator(Settings):
         self.unseen_configurations_ = find_unseen(network, counts)
         if self.unseen_configurations_:
             warn(
-                f"{say_unseen(self.unseen_configurations_, network, has_prior=has_prior)} All are "
-                "in unseen_configurations_.",
+                Advice(
+                    say_unseen(self.unseen_configurations_, network, has_prior=has_prior),
+                    Either(" All are in unseen_configurations_.", ""),
+                ),
                 UnseenConfigurationWarning,
             )
 

@@ -225,15 +225,16 @@ class RobustEstimator(ShownEstimator):
         for name, given in (("sample_weight", sample_weight), ("known", known)):
             if given is not None and not is_default:
                 raise SettingError(
-                    f"{name} is understood by method='filter' with schedule='joint' only."
+                    f"{name} is understood by the method 'filter' with the schedule 'joint' only."
                 )
         if known is not None and place != "memory":
             raise SettingError(
-                "known is for rows in memory: give place='memory', or fit to a part that fits."
+                "known is for rows in memory: set place to 'memory', or fit to a part that fits."
             )
         if not is_default and place != "memory":
             raise SettingError(
-                "A table that is not in memory is fitted by method='filter' with schedule='joint'."
+                "A table that is not in memory is fitted by the method 'filter' with the schedule "
+                "'joint'."
             )
         watch = watch or (Watch(tell_round, tell_part) if self.verbose else Watch())
         start = time.perf_counter()
@@ -307,8 +308,9 @@ class RobustEstimator(ShownEstimator):
         reading = reading or TableConfig(self.on_unknown, self.on_missing, self.bins)
         if reading.on_missing == "state":
             raise SettingError(
-                "on_missing='state' is for rows in memory: where values are missing is not known "
-                "before a stream is read. Add the state 'missing' to the network, or use 'use'."
+                "A state for missing values is for rows in memory: where they are missing is not "
+                "known before a stream is read. Add the state 'missing' to the network, or let "
+                "them be inferred ('use')."
             )
         if self.missing_is_evidence:
             raise SettingError("missing_is_evidence is for rows in memory.")

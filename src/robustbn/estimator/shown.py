@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.kinds import BadKind
 from robustbn._core.layout import Codes
 from robustbn._core.origins import Origin
@@ -292,10 +293,17 @@ class ShownEstimator(TableEstimator):
         if damaged:
             many = len(damaged) > 1
             warn(
-                f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
-                f"{'are' if many else 'is'} left out of where bad rows come from; the network's "
-                f"columns are not touched by it. {next(iter(damaged.values())).rstrip('.')}. Say "
-                "which columns to look at with context=[...], or context=() for none.",
+                Advice(
+                    f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
+                    f"{'are' if many else 'is'} left out of where bad rows come from; the "
+                    "network's columns are not touched by it. "
+                    f"{next(iter(damaged.values())).rstrip('.')}. Say which columns to look at "
+                    "with ",
+                    Setting("context", Either("[...]", "A,B")),
+                    ", or ",
+                    Setting("context", Either("()", "none")),
+                    " for none.",
+                ),
                 ContextWarning,
             )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Setting
 from robustbn._core.allocate import physical_bytes
 from robustbn._core.cpus import available_cpus
 from robustbn._core.holes import Holes
@@ -141,9 +142,13 @@ class RowsInStream:
         holes.add(rows.unpack(), trust)
         if holes.n_bytes > MEMORY_FOR_HOLES * physical_bytes():
             raise InsufficientMemoryError(
-                f"What rows with missing values ask takes {holes.n_bytes / 2**30:.1f} GiB already, "
-                "since hardly any two rows ask the same. Learn from the values that are there, "
-                "on_missing='observed', or from a part of the table."
+                Advice(
+                    f"What rows with missing values ask takes {holes.n_bytes / 2**30:.1f} GiB "
+                    "already, since hardly any two rows ask the same. Learn from the values that "
+                    "are there, ",
+                    Setting("on_missing", "observed"),
+                    ", or from a part of the table.",
+                )
             )
 
     @property

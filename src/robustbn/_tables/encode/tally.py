@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import TableConfig
 from robustbn._core.protocols import Column
 from robustbn._tables.encode.coder import ColumnCoder
@@ -84,13 +85,15 @@ class Tally:
         value = next(iter(self.examples[coder.node]))
         error = CodeRangeError(row, column, value, coder.n_states, coder.node)
         number = _number(value)
-        advice = "If the numbers are states themselves, read them with read_table(codes=False)."
+        advice = Advice(
+            "If the numbers are states themselves, read them with read_table(codes=False)."
+        )
         if number is not None and number != int(number):
-            advice = (
-                "If the column is continuous, say how to cut it: bins={"
-                f"{coder.node!r}: [...]}} or bins={{{coder.node!r}: 'q{coder.n_states}'}}."
+            edges, equal = _cuts(coder.node, coder.n_states)
+            advice = Advice(
+                "If the column is continuous, say how to cut it: ", edges, " or ", equal, "."
             )
-        error.args = (f"{error} {advice}",)
+        error.args = (Advice(f"{error} ", advice),)
         return error
 
     def _unknown_values(
@@ -110,13 +113,19 @@ class Tally:
         what, expected = "no state of the node", f"States: {_some(states)}."
         if coder.is_cut:
             what, expected = "no number", "It is to be cut into intervals (bins)."
-            advice = "Correct them."
+            advice = Advice("Correct them.")
         else:
             advice = advise(coder, list(examples), states, config.ignore_case)
         return DataError(
-            f"{where}, column {node!r}: {_rows(self.unknown[node], n_rows)} have a value that is "
-            f"{what}, the first at row {self.first_unknown[node]}: {common}{more}. {expected} "
-            f"{advice}{elsewhere} To leave such rows out, use on_unknown='drop'; they are counted."
+            Advice(
+                f"{where}, column {node!r}: {_rows(self.unknown[node], n_rows)} have a value that "
+                f"is {what}, the first at row {self.first_unknown[node]}: {common}{more}. "
+                f"{expected} ",
+                advice,
+                f"{elsewhere} To leave such rows out, use ",
+                Setting("on_unknown", "drop"),
+                "; they are counted.",
+            )
         )
 
     def _missing_values(self, where: str, n_rows: int, with_unknown: bool) -> DataError:
@@ -129,11 +138,19 @@ class Tally:
         )
         others = len(counts) - 1
         elsewhere = f" {others} more column(s) have missing values too." if others else ""
+        error, use, drop = (Setting("on_missing", how) for how in ("error", "use", "drop"))
         return DataError(
-            f"{where}, column {node!r}: {_rows(n, n_rows)} have no value"
-            f"{' or an unknown one' if with_unknown else ''}, the first at row {first}.{elsewhere} "
-            "That was to be an error (on_missing='error'); on_missing='use' learns from the values "
-            "that are there, on_missing='drop' leaves such rows out; they are counted."
+            Advice(
+                f"{where}, column {node!r}: {_rows(n, n_rows)} have no value"
+                f"{' or an unknown one' if with_unknown else ''}, the first at row {first}."
+                f"{elsewhere} That was to be an error (",
+                error,
+                "); ",
+                use,
+                " learns from the values that are there, ",
+                drop,
+                " leaves such rows out; they are counted.",
+            )
         )
 
 
@@ -153,33 +170,50 @@ def _some(states: Sequence[Any], limit: int = 12) -> str:
     return ", ".join(map(repr, states[:limit])) + (", ..." if len(states) > limit else "")
 
 
-def advise(coder: ColumnCoder, values: list[Any], states: Sequence[Any], ignore_case: bool) -> str:
+def _cuts(node: str, n_states: int) -> tuple[Setting, Setting]:
+    """Return the settings that cut a column: at edges, and into intervals of as many rows."""
+    edges = Setting("bins", {node: Either("[...]", "EDGE,EDGE,...")})
+    return edges, Setting("bins", {node: f"q{n_states}"})
+
+
+def _labels(node: str, said: Any) -> Setting:
+    return Setting("labels", {node: said})
+
+
+def advise(
+    coder: ColumnCoder, values: list[Any], states: Sequence[Any], ignore_case: bool
+) -> Advice:
     """Say what the values look like, and what to do about it."""
     node = coder.node
     doubtful = [v for v in values if coder.finder.is_ambiguous(v)]
     if doubtful:
-        return (
-            f"{doubtful[0]!r} could stand for more than one state: say for which with "
-            f"labels={{{node!r}: {{{doubtful[0]!r}: ...}}}}."
+        which = _labels(node, {doubtful[0]: Either("...", "STATE")})
+        return Advice(
+            f"{doubtful[0]!r} could stand for more than one state: say for which with ", which, "."
         )
     folded = {str(s).strip().casefold() for s in states}
     if not ignore_case and any(str(v).strip().casefold() in folded for v in values):
-        return "Some differ from a state in case only: use ignore_case=True."
+        fold = Setting("ignore_case", True)
+        return Advice("Some differ from a state in case only: use ", fold, ".")
     numbers = [_number(v) for v in values]
     if all(v is not None for v in numbers):
         whole = [v for v in numbers if v is not None and v == int(v)]
         if len(whole) == len(numbers) and min(whole) >= 0 and max(whole) < len(states):
-            pairs = ", ".join(f"{k}: {s!r}" for k, s in enumerate(states[:3]))
-            dots = ", ..." if len(states) > 3 else ""
-            return (
-                "They look like positions of the states: say so with codes=True, or say what each "
-                f"stands for with labels={{{node!r}: {{{pairs}{dots}}}}}."
+            return Advice(
+                "They look like positions of the states: say so with ",
+                Setting("codes", True),
+                ", or say what each stands for with ",
+                _labels(node, dict(enumerate(states[:3]))),
+                ", and so on." if len(states) > 3 else ".",
             )
         if len(set(numbers)) > max(12, 2 * len(states)):
-            return (
-                f"They look continuous: say where to cut with bins={{{node!r}: [...]}}, "
-                f"{len(states) - 1} inner edge(s) for {len(states)} states, or with "
-                f"bins={{{node!r}: 'q{len(states)}'}} for intervals with equally many rows."
+            edges, equal = _cuts(node, len(states))
+            return Advice(
+                "They look continuous: say where to cut with ",
+                edges,
+                f", {len(states) - 1} inner edge(s) for {len(states)} states, or with ",
+                equal,
+                " for intervals with equally many rows.",
             )
     import difflib  # seldom needed
 
@@ -187,10 +221,10 @@ def advise(coder: ColumnCoder, values: list[Any], states: Sequence[Any], ignore_
     for value in values[:5]:
         near = difflib.get_close_matches(str(value), texts, 1, 0.7)
         if near:
-            return (
-                f"Did you mean {near[0]!r} by {value!r}? Say so with labels={{{node!r}: {{...}}}}."
-            )
-    return f"Say what they stand for with labels={{{node!r}: {{value: state, ...}}}}."
+            so = _labels(node, {value: near[0]})
+            return Advice(f"Did you mean {near[0]!r} by {value!r}? Say so with ", so, ".")
+    what = _labels(node, Either("{value: state, ...}", "VALUE=STATE,..."))
+    return Advice("Say what they stand for with ", what, ".")
 
 
 def _number(value: Any) -> float | None:
