@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, read_network, write_network
@@ -32,31 +31,13 @@ from robustbn.adversary import KINDS
 from robustbn.cli import COMMANDS, main
 from robustbn.simulate import corrupt
 from tests.browser import open_browser
+from tests.commands import COMMAND, as_json, call, start
 from tests.reports import HOSTILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROOT = Path(__file__).parents[2]
-COMMAND = Path(sys.executable).parent / "robustbn"
 ESCAPE = "\x1b["
-
-
-def call(*args, code=0, env=None):
-    """Run a command in this process; return what it said."""
-    ran = CliRunner().invoke(main, [str(a) for a in args], env=env)
-    assert ran.exit_code == code, (ran.exit_code, ran.output, ran.stderr)
-    return ran
-
-
-def as_json(*args, code=0):
-    return json.loads(call(*args, "--json", code=code).stdout)
-
-
-def start(*args, code=0, **settings):
-    """Run a command in a process of its own."""
-    ran = subprocess.run([COMMAND, *map(str, args)], capture_output=True, text=True, **settings)
-    assert ran.returncode == code, (ran.returncode, ran.stdout, ran.stderr)
-    return ran
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +47,7 @@ def work(tmp_path_factory):
     call("convert", "example:alarm", folder / "alarm.bif")
     call("sample", folder / "alarm.bif", "-n", 20000, "-o", folder / "good.csv")
     call(
-        "corrupt", folder / "alarm.bif", folder / "good.csv", "--eps", "10%",
+        "corrupt", folder / "alarm.bif", folder / "good.csv", "--eps", "10%", "--kind", "product",
         "-o", folder / "dirty.parquet",
     )  # fmt: skip
     call(

@@ -13,7 +13,7 @@ from robustbn import BayesianNetwork, compare
 from robustbn._show.page.content import expect_moves, percent
 from robustbn.exceptions import NetworkError
 from tests.browser import open_browser
-from tests.promises.test_cli import as_json, call
+from tests.commands import as_json, call
 from tests.reports import HOSTILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
