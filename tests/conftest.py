@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -7,6 +12,50 @@ from robustbn import BayesianNetwork, example_network
 
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci")
+
+ROOT = Path(__file__).parents[1]
+# Files that take longest, and groups of them: they start first, so that none is left at the end.
+FIRST = (
+    "dask", "types", "browser", "test_cli", "test_docs", "test_recipes", "test_killed",
+    "test_package", "test_examples", "test_misfit", "test_oracles", "test_stream", "test_states",
+)  # fmt: skip
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="every network and seed of the promises")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is for `--full`; keep a file on one worker, so that its fits are made once."""
+    if not config.getoption("--full"):
+        more = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=more)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=when_to_start)
+
+
+def when_to_start(item):
+    mark = item.get_closest_marker("xdist_group")
+    group = mark.args[0] if mark.args else mark.kwargs["name"]
+    return FIRST.index(group) if group in FIRST else len(FIRST)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Keep how long each test took, for `make slowest`."""
+    cache = getattr(config, "cache", None)
+    if cache is None:
+        return
+    taken = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                name = report.nodeid.partition("@")[0]
+                taken[name] = taken.get(name, 0) + report.duration
+    cache.set("robustbn/seconds", cache.get("robustbn/seconds", {}) | taken)
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +84,36 @@ def sprinkler() -> BayesianNetwork:
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def checked_types():
+    """What mypy says of the sources: nothing; what it learned of them is kept for later runs."""
+    command = [sys.executable, "-m", "mypy"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A Dask cluster of two processes, and a client of it."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit="1GB",
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        yield cluster
+
+
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """A real browser; the test is skipped with a reason where there is none."""
     from tests.browser import open_browser

@@ -44,7 +44,14 @@ NETWORKS = {
 }
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        "categorical",
+        pytest.param("graph", marks=pytest.mark.full),
+        pytest.param("tree", marks=pytest.mark.full),
+    ],
+)
 def scene(request):
     network = NETWORKS[request.param]()
     return network, sample(network, 10 * network.n_configurations * 100, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import robustbn
@@ -30,6 +31,7 @@ MOST_LINES, MOST_BODY = 500, 50
 ALIKE = {"MaximumLikelihoodEstimator", "RobustEstimator"}  # those of pgmpy have its face
 
 
+@cache
 def modules():
     files = [f for f in sorted(SOURCE.rglob("*.py")) if "__pycache__" not in f.parts]
     return {f.relative_to(SOURCE): ast.parse(f.read_text()) for f in files}
