@@ -29,10 +29,10 @@ demo: $(if $(wildcard $(READY)),$(READY),$(PACKAGE_READY)) ## Run the main job o
 
 test: lint pytest ## Run every check: format, lint, types, layers, tests
 
-# Types of the changed files, by the cache of the last run; no test that takes more than a second.
+# Types of the changed files, by the cache of the last run; no test of tests/data/long.txt.
 quick: lint ## Run the checks that take a minute: format, lint, types of changes, short tests
 	$(BIN)/mypy $(or $(CHANGED),src/robustbn/__init__.py)
-	$(BIN)/pytest $(WORKERS) -m "not long" tests/unit tests/promises
+	$(BIN)/pytest $(WORKERS) --short tests/unit tests/promises
 
 full: lint ## Run every check, with every network and seed of the promises
 	$(BIN)/pytest $(WORKERS) --full

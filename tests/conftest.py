@@ -14,6 +14,7 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("ci")
 
 ROOT = Path(__file__).parents[1]
+LONG = set((ROOT / "tests/data/long.txt").read_text(encoding="utf-8").split())
 # Files that take longest, and groups of them: they start first, so that none is left at the end.
 FIRST = (
     "dask", "types", "browser", "test_cli", "test_docs", "test_recipes", "test_killed",
@@ -23,19 +24,26 @@ FIRST = (
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="every network and seed of the promises")
+    parser.addoption("--short", action="store_true", help="no test of tests/data/long.txt")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is for `--full`; keep a file on one worker, so that its fits are made once."""
-    if not config.getoption("--full"):
-        more = [item for item in items if item.get_closest_marker("full")]
-        config.hook.pytest_deselected(items=more)
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    """Leave out what is not asked for; keep a file on one worker, so that its fits are made once."""
+    left_out = [item for item in items if is_left_out(item, config)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item, config)]
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=when_to_start)
+
+
+def is_left_out(item, config):
+    if config.getoption("--short") and item.nodeid.partition("[")[0] in LONG:
+        return True
+    return not config.getoption("--full") and item.get_closest_marker("full") is not None
 
 
 def when_to_start(item):
