@@ -29,7 +29,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is not asked for; keep a file on one worker, so that its fits are made once."""
+    """Leave out what is not asked for; keep a file on one worker: its fits are made once."""
     left_out = [item for item in items if is_left_out(item, config)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
