@@ -11,7 +11,7 @@ BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
 PAGES := $(patsubst %,tests/world/test_%.py,docs recipes public_names site paper_page extend)
-WORKERS := -n auto --dist loadgroup --no-loadscope-reorder
+WORKERS := -n auto --no-loadscope-reorder
 CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- 'src/*.py')
 NATIVE := CMakeLists.txt $(wildcard native/*)
 

@@ -15,7 +15,13 @@ settings.load_profile("ci")
 
 ROOT = Path(__file__).parents[1]
 LONG = set((ROOT / "tests/data/long.txt").read_text(encoding="utf-8").split())
-# Files that take longest, and groups of them: they start first, so that none is left at the end.
+# Files that share what takes long to start: a cluster, a browser, what mypy knows.
+TOGETHER = {
+    "test_dask": "dask", "test_aside_dask": "dask", "test_report_browser": "browser",
+    "test_report_reading": "browser", "test_checkers": "types", "test_extend": "types",
+    "test_public_names": "types",
+}  # fmt: skip
+# What takes longest starts first, so that none of it is left at the end.
 FIRST = (
     "dask", "types", "browser", "test_cli", "test_docs", "test_recipes", "test_killed",
     "test_package", "test_examples", "test_misfit", "test_oracles", "test_stream", "test_states",
@@ -29,15 +35,28 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is not asked for; keep a file on one worker: its fits are made once."""
+    """Leave out what is not asked for."""
     left_out = [item for item in items if is_left_out(item, config)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not is_left_out(item, config)]
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=when_to_start)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep a file on one worker, and files that share something: it is made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(Path(nodeid.partition("::")[0]))
+
+    return ByGroup(config, log)
+
+
+def group_of(path):
+    return TOGETHER.get(path.stem, path.stem)
 
 
 def is_left_out(item, config):
@@ -47,8 +66,7 @@ def is_left_out(item, config):
 
 
 def when_to_start(item):
-    mark = item.get_closest_marker("xdist_group")
-    group = mark.args[0] if mark.args else mark.kwargs["name"]
+    group = group_of(item.path)
     return FIRST.index(group) if group in FIRST else len(FIRST)
 
 
@@ -61,7 +79,7 @@ def pytest_terminal_summary(terminalreporter, config):
     for reports in terminalreporter.stats.values():
         for report in reports:
             if hasattr(report, "duration"):
-                name = report.nodeid.partition("@")[0]
+                name = report.nodeid
                 taken[name] = taken.get(name, 0) + report.duration
     cache.set("robustbn/seconds", cache.get("robustbn/seconds", {}) | taken)
 

@@ -15,7 +15,6 @@ from robustbn._rows.dask import rows as dask_rows
 from robustbn.exceptions import ContextWarning, DataError
 from tests.promises.test_aside import feeds, many_files, write_text  # noqa: F401 - fixtures
 
-pytestmark = pytest.mark.xdist_group("dask")
 SETTINGS = {"id": "uid", "keep": ["sensor"], "random_state": 0}
 
 

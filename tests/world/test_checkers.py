@@ -6,12 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.xdist_group("types")
 def test_types_hold(checked_types):
     assert checked_types.returncode == 0, checked_types.stdout
 

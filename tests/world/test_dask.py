@@ -38,7 +38,6 @@ from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError
 
-pytestmark = pytest.mark.xdist_group("dask")
 N_ROWS = 15_000
 NETWORK = robustbn.random_network("tree", 12, cards=2, random_state=0)
 CONFIG = RobustConfig(seed=3, sample_rows=5000)

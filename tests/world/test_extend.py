@@ -66,7 +66,6 @@ def test_following_the_page_gives_something_that_works(title, text, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.xdist_group("types")
 @pytest.mark.usefixtures("checked_types")
 def test_what_the_page_says_to_write_keeps_the_house_rules(tmp_path):
     follow("".join(text for _, text in SECTIONS), tmp_path)

@@ -140,7 +140,6 @@ def said_by_pyright(file):
     return [each["range"]["start"]["line"] + 1 for each in found if each["severity"] == "error"]
 
 
-@pytest.mark.xdist_group("types")
 @pytest.mark.usefixtures("checked_types")
 @pytest.mark.parametrize("check", [said_by_mypy, said_by_pyright])
 def test_type_checkers_know_what_is_right_and_what_is_wrong(check, tmp_path):
