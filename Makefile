@@ -10,12 +10,12 @@ READY := $(VENV)/.ready
 BASE ?= HEAD
 SECONDS ?= 60
 CASES ?= 10000
-PAGES := $(patsubst %,tests/world/test_%.py,docs recipes public_names site paper_page extend) \
-	tests/unit/tables/test_tables.py::test_the_page_on_tables_runs \
-	tests/promises/test_stream.py::test_every_block_of_the_page_runs
+PAGES := $(patsubst %,tests/world/test_%.py,docs recipes public_names site paper_page extend)
+WORKERS := -n auto --no-loadscope-reorder
+CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- 'src/*.py')
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: help stale demo test setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
+.PHONY: help stale demo test quick slowest full setup lint types layers pytest fuzz properties format docs peers bench bench-full bench-compare clean sanitize soak figures dist warnings
 .DEFAULT_GOAL := help
 
 help: ## List the targets
@@ -27,7 +27,18 @@ setup: $(READY) ## Make .venv with the package, its kernels and the tools
 demo: $(if $(wildcard $(READY)),$(READY),$(PACKAGE_READY)) ## Run the main job on data the package makes, and say where the result is
 	@$(BIN)/robustbn demo
 
-test: lint types layers pytest ## Run every check
+test: lint pytest ## Run every check: format, lint, types, layers, tests
+
+# Types of the changed files, by the cache of the last run; no test of tests/data/long.txt.
+quick: lint ## Run the checks that take a minute: format, lint, types of changes, short tests
+	$(BIN)/mypy $(or $(CHANGED),src/robustbn/__init__.py)
+	$(BIN)/pytest $(WORKERS) --short tests/unit tests/promises
+
+full: lint ## Run every check, with every network and seed of the promises
+	$(BIN)/pytest $(WORKERS) --full
+
+slowest: $(READY) ## List the slowest twenty tests of the last run of all
+	@$(BIN)/python scripts/list_slowest.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -39,8 +50,9 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports --no-cache
 
+# Types and layers are among the tests (test_checkers.py), so that no core waits for them.
 pytest: $(READY)
-	$(BIN)/pytest -n auto --dist loadgroup
+	$(BIN)/pytest $(WORKERS)
 
 fuzz: $(READY) ## Change files, models and arguments for SECONDS (60): none does harm
 	$(BIN)/python -m fuzz $(SECONDS)
@@ -63,7 +75,7 @@ format: $(READY) ## Format the sources
 
 docs: $(READY) ## Run every block of the pages, build the site in docs/_build/html
 	$(PIP) --group docs
-	$(BIN)/pytest -n auto $(PAGES) -k "not checkers and not house_rules"
+	$(BIN)/pytest $(WORKERS) $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "docs/_build/html/index.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -78,6 +79,12 @@ def assert_same(found, expected):
     pd.testing.assert_frame_equal(found.ask(5), expected.ask(5))
 
 
+@pytest.fixture(scope="module")
+def in_memory(feeds):
+    """Fits of the files as rows in memory, each made once."""
+    return cache(lambda path: robustbn.fit(feeds[0], path, **SETTINGS))
+
+
 def limits(monkeypatch, *, is_counted=False, judges_again=False, names_few=False):
     """Set limits so low that the rows of a test exceed them."""
     if is_counted:
@@ -91,10 +98,10 @@ def limits(monkeypatch, *, is_counted=False, judges_again=False, names_few=False
 @pytest.mark.parametrize("is_counted", [False, True])
 @pytest.mark.parametrize("kind", ["many_files", "text_file", "json_files"])
 def test_a_table_in_stretches_tells_what_rows_in_memory_tell(
-    feeds, kind, is_counted, monkeypatch, request
+    feeds, in_memory, kind, is_counted, monkeypatch, request
 ):
     network, table = feeds[0], request.getfixturevalue(kind)
-    expected = robustbn.fit(network, table, **SETTINGS)
+    expected = in_memory(table)
     assert {"feed", "heat", "seen", "row number"} <= set(expected.where()["column"])
     limits(monkeypatch, is_counted=is_counted)
     found = robustbn.fit(network, table, place="stream", **SETTINGS)
@@ -103,9 +110,9 @@ def test_a_table_in_stretches_tells_what_rows_in_memory_tell(
     assert (found.row_weights_ == expected.row_weights_).all()
 
 
-def test_context_needs_no_trust_in_memory(feeds, many_files, monkeypatch):
+def test_context_needs_no_trust_in_memory(feeds, in_memory, many_files, monkeypatch):
     network, _ = feeds
-    expected = robustbn.fit(network, many_files, **SETTINGS)
+    expected = in_memory(many_files)
     limits(monkeypatch, judges_again=True)
     found = robustbn.fit(network, many_files, place="stream", **SETTINGS)
     assert not hasattr(found, "row_weights_")

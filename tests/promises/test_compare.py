@@ -13,7 +13,7 @@ from robustbn import BayesianNetwork, compare
 from robustbn._show.page.content import expect_moves, percent
 from robustbn.exceptions import NetworkError
 from tests.browser import open_browser
-from tests.promises.test_cli import as_json, call
+from tests.commands import as_json, call
 from tests.reports import HOSTILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -237,7 +237,6 @@ def test_labels_cannot_turn_the_text_around(hostile):
     assert "\u202e" not in page + hostile._repr_html_()
 
 
-@pytest.mark.xdist_group("browser")
 def test_the_page_opens_in_a_browser_and_says_what_was_found(fits, hostile, tmp_path):
     found = compare(fits["monday"], fits["clean"], names=("monday.json", "tuesday.json"))
     with open_browser(tmp_path) as browser:

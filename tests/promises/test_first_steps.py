@@ -16,7 +16,7 @@ import robustbn
 from robustbn import BayesianNetwork, write_network
 from robustbn._show.page import next_actions, render_markdown, render_page
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
-from tests.promises.test_cli import as_json, call
+from tests.commands import as_json, call
 from tests.reports import quick_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -31,7 +31,7 @@ def named():
     """Rows of a random tree, a tenth of them bad, each with a name and a site."""
     network = robustbn.random_network("tree", 20, random_state=0)
     rows, _ = corrupt(
-        robustbn.sample(network, N_ROWS, random_state=0), network, "mixture", 0.1, random_state=1
+        robustbn.sample(network, N_ROWS, random_state=0), network, "product", 0.1, random_state=1
     )
     frame = pd.DataFrame(
         {n: np.array(network.states[n], object)[rows[:, k]] for k, n in enumerate(network.nodes)}

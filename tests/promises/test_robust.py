@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,7 +43,14 @@ NETWORKS = {
 }
 
 
-@pytest.fixture(scope="module", params=NETWORKS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        "categorical",
+        pytest.param("graph", marks=pytest.mark.full),
+        pytest.param("tree", marks=pytest.mark.full),
+    ],
+)
 def scene(request):
     network = NETWORKS[request.param]()
     return network, sample(network, 10 * network.n_configurations * 100, 1)
@@ -64,9 +70,20 @@ def ratios(network, X, kind, strength=None, eps=0.1, **settings):
     return ours, distance(network, fit.plain_network_) / floor, fit, is_bad
 
 
-@pytest.mark.parametrize(
-    "kind", ["product", "network", "repeated", "flipped", "shift", "comonotone"]
-)
+# Every adversary, by what is promised against it.
+FAR = ["product", "network", "repeated", "flipped", "shift", "comonotone"]
+SEVERAL = {"mixture": 1.25, "blocks": 1.15, "rowflip": 1.35, "misjoined": 1.4}  # at most this R
+NEAR = {"shift": 0.1, "clones": None, "decoy": None, "tilt": 2.0}  # of this strength
+UNDONE = ["flood", "veil"]
+UNSEEN = ["lawful", "tail", "subtract", "adaptive"]
+EMPTYING = "starve"
+
+
+def test_every_adversary_has_a_promise():
+    assert {*FAR, *SEVERAL, *NEAR, *UNDONE, *UNSEEN, EMPTYING} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", FAR)
 def test_far_adversaries_cost_nothing(scene, kind):
     ours, counting, fit, is_bad = ratios(*scene, kind)
     assert counting > 5
@@ -76,36 +93,28 @@ def test_far_adversaries_cost_nothing(scene, kind):
     assert (fit.row_weights_[~is_bad] < 0.5).mean() < (0.03 if kind == "comonotone" else 0.01)
 
 
-@pytest.mark.parametrize(
-    ("kind", "most"), [("mixture", 1.25), ("blocks", 1.15), ("rowflip", 1.35), ("misjoined", 1.4)]
-)
+@pytest.mark.parametrize(("kind", "most"), SEVERAL.items())
 def test_several_kinds_at_once_cost_little(scene, kind, most):
     ours, counting, _, _ = ratios(*scene, kind)
     assert counting > 5
     assert ours < most
 
 
-@pytest.mark.parametrize(
-    ("kind", "strength"), [("shift", 0.1), ("clones", None), ("decoy", None), ("tilt", 2.0)]
-)
+@pytest.mark.parametrize(("kind", "strength"), NEAR.items())
 def test_near_adversaries_cost_little(scene, kind, strength):
     ours, counting, _, _ = ratios(*scene, kind, strength)
     assert ours < 1.4
     assert ours < counting / 2
 
 
-def test_flooding_a_rare_configuration_is_undone_for_the_most_part(scene):
-    ours, counting, _, _ = ratios(*scene, "flood")
+@pytest.mark.parametrize("kind", UNDONE)
+def test_a_flooded_configuration_and_a_veiled_edge_are_undone_for_the_most_part(scene, kind):
+    ours, counting, _, _ = ratios(*scene, kind)
+    assert counting > 5 or kind == "flood"
     assert ours < counting / 2.5
 
 
-def test_what_looks_like_a_missing_edge_is_undone_for_the_most_part(scene):
-    ours, counting, _, _ = ratios(*scene, "veil")
-    assert counting > 5
-    assert ours < counting / 2.5
-
-
-@pytest.mark.parametrize("kind", ["lawful", "tail", "subtract", "adaptive"])
+@pytest.mark.parametrize("kind", UNSEEN)
 def test_what_nobody_can_see_does_no_more_harm_than_counting(scene, kind):
     ours, counting, _, _ = ratios(*scene, kind)
     assert ours < 1.02 * counting
@@ -113,7 +122,7 @@ def test_what_nobody_can_see_does_no_more_harm_than_counting(scene, kind):
 
 def test_emptying_a_configuration_does_at_most_twice_the_harm_of_counting(scene):
     """The rows that are left depend on each other as no network of this structure has it."""
-    ours, counting, _, _ = ratios(*scene, "starve")
+    ours, counting, _, _ = ratios(*scene, EMPTYING)
     assert ours < 2 * counting
 
 
@@ -125,12 +134,6 @@ def test_lawful_rows_move_the_table_as_far_as_no_one_can_tell():
     assert fit.contamination_ == 0
     assert ours == pytest.approx(counting)
     assert distance(network, fit.network_) == pytest.approx(0.1 * (1 - root), abs=0.01)
-
-
-def test_every_adversary_has_a_promise():
-    source = Path(__file__).read_text()
-    promised = source[: source.index("def test_every_adversary_has_a_promise")]
-    assert [kind for kind in KINDS if f'"{kind}"' not in promised] == []
 
 
 def test_clean_rows_give_the_counts(scene):

@@ -14,7 +14,6 @@ import textwrap
 import threading
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -931,18 +930,6 @@ def test_two_runs_may_have_caches_in_one_folder(tmp_path, held):
     outer = stream(tmp_path / "rows", cache=tmp_path / "cache", part=fit_another)
     assert_same(outer, held)
     assert_identical(outer, inner[0])
-
-
-# --- the page -------------------------------------------------------------------------------------
-
-
-def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "large.md").read_text(encoding="utf-8")
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "docs/large.md", "exec"), names)  # noqa: S102
-    assert "fitted" in names
 
 
 def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import robustbn
@@ -27,6 +28,7 @@ MOST_LINES, MOST_BODY = 500, 50
 # A name that several files define for the same thing, each for its own kind.
 
 
+@cache
 def modules():
     files = [f for f in sorted(SOURCE.rglob("*.py")) if "__pycache__" not in f.parts]
     return {f.relative_to(SOURCE): ast.parse(f.read_text()) for f in files}

@@ -14,9 +14,7 @@ from robustbn._rows.dask import context_pass as on_dask
 from robustbn._rows.dask import rows as dask_rows
 from robustbn.exceptions import ContextWarning, DataError
 from tests.promises.test_aside import feeds, many_files, write_text  # noqa: F401 - fixtures
-from tests.world.test_dask import cluster  # noqa: F401 - a fixture
 
-pytestmark = pytest.mark.xdist_group("dask")
 SETTINGS = {"id": "uid", "keep": ["sensor"], "random_state": 0}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
@@ -20,7 +19,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from distributed import Client, LocalCluster
 
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
@@ -41,7 +39,6 @@ from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError
 
-pytestmark = pytest.mark.xdist_group("dask")
 N_ROWS = 15_000
 NETWORK = robustbn.random_network("tree", 12, cards=2, random_state=0)
 CONFIG = RobustConfig(seed=3, sample_rows=5000)
@@ -80,24 +77,6 @@ def in_memory():
     assert found.removed > 0.05
     assert len(found.model.repeats.first)
     return found
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with (
-        dask.config.set({"distributed.worker.daemon": False}),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit="1GB",
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        client.wait_for_workers(2)
-        yield cluster
 
 
 def split(n_partitions, frame=FRAME):

@@ -30,7 +30,7 @@ from robustbn._core import downloads
 from robustbn._core.file_names import plain_path, url_of
 from robustbn.cli import main
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
-from tests.promises.test_cli import as_json, call, start
+from tests.commands import as_json, call, start
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -15,8 +15,6 @@ from robustbn._show.page import render_page, verdict
 from robustbn._show.page.content import as_text, interval, percent
 from tests.reports import HOSTILE, fit_corrupted, hostile_report, quick_report, report_of, star
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 VIEW = "document.querySelector('#canvas svg').getAttribute('viewBox').split(' ').map(Number)"
 
 

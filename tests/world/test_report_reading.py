@@ -24,7 +24,6 @@ from robustbn.simulate import corrupt
 from tests.reports import fit_corrupted, quick_report
 
 pytestmark = [
-    pytest.mark.xdist_group("browser"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 N_STATES = 105

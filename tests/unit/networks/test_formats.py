@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from pathlib import Path
 
@@ -475,17 +474,3 @@ def test_an_edge_list_is_not_written_and_other_formats_name_their_states(tmp_pat
         read_network(tmp_path / "n.bif", states={"a": [0]})
     with pytest.raises(NetworkError, match="`numbered=` is for UAI"):
         write_network(sprinkler, tmp_path / "n.bif", numbered=True)
-
-
-# --- the import -------------------------------------------------------------------------------
-
-
-def test_the_import_loads_no_reader_that_is_not_needed():
-    import subprocess
-
-    code = "import sys, robustbn; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert {"defusedxml", "gzip", "csv", "robustbn._networks.bif"}.isdisjoint(loaded)
-    assert not any(name == "xml" or name.startswith("xml.") for name in loaded)

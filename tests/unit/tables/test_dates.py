@@ -16,7 +16,7 @@ import robustbn
 from robustbn import read_table, states_from, write_network
 from robustbn._tables.encode.written import day_of, find_orders
 from robustbn.exceptions import DataError
-from tests.promises.test_cli import as_json, call
+from tests.commands import as_json, call
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 EDGES = [("since", "town")]

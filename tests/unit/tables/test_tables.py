@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import tracemalloc
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -37,8 +35,6 @@ from tests.tables import (
     sqlite,
     text,
 )
-
-ROOT = Path(__file__).parents[3]
 
 # --- one body for all kinds of table --------------------------------------------------------------
 
@@ -367,17 +363,3 @@ def _uniform():
     sizes = [len(NETWORK.states[n]) for n in NODES]
     cells = NETWORK.layout.cells_per_node
     return np.repeat(1 / np.array(sizes, float), cells)
-
-
-# --- documentation --------------------------------------------------------------------------------
-
-
-def test_the_page_on_tables_runs(tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 8
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "docs/tables.md", "exec"), names)  # noqa: S102
-    assert capsys.readouterr().out == "The frame: 300 rows read. 1 column is no node: 'id'.\n"
