@@ -37,7 +37,11 @@ def write_rows(folder: Path) -> Path:
 def fit(rows: Path, checkpoint: Path) -> NDArray[np.float64]:
     """Return the counts of a run that keeps a checkpoint, or goes on from one."""
     estimator = robustbn.RobustEstimator(
-        NETWORK, place="stream", checkpoint=checkpoint, random_state=0, n_threads=1
+        NETWORK,
+        place="stream",
+        streaming=robustbn.Streaming(checkpoint=checkpoint),
+        random_state=0,
+        n_threads=1,
     )
     return estimator.fit(rows).counts_
 

@@ -156,7 +156,7 @@ def test_a_mistyped_command_is_guessed():
 
 def test_a_table_read_in_stretches_gives_the_same_network_and_a_report(work, tmp_path):
     call("fit", work / "alarm.bif", work / "dirty.parquet", "-o", tmp_path / "here.json")
-    options = ("--backend", "stream", "--checkpoint", tmp_path / "runs", "--cache", tmp_path / "c")
+    options = ("--place", "stream", "--checkpoint", tmp_path / "runs", "--cache", tmp_path / "c")
     outputs = ("-o", tmp_path / "there.json", "--report", tmp_path / "page.html")
     ran = call("fit", work / "alarm.bif", work / "dirty.parquet", *options, *outputs)
     assert "distrusted" in ran.stdout
@@ -177,7 +177,7 @@ def test_too_many_rows_for_a_file_of_them_cost_no_other_output(small, monkeypatc
     monkeypatch.setattr("robustbn._rows.stream.data.MOST_WEIGHTS_HELD", 10)
     (small / "many.csv").write_text("age,smoker\n" + "young,no\nold,yes\n" * 50)
     outputs = ("--output-dir", small / "out", "--weights", small / "w.parquet")
-    ran = call("fit", small / "net.json", small / "many.csv", "--backend", "stream", *outputs)
+    ran = call("fit", small / "net.json", small / "many.csv", "--place", "stream", *outputs)
     assert "w.parquet is not written: there are too many rows" in " ".join(ran.stderr.split())
     assert not (small / "w.parquet").exists()
     written = {file.name for file in (small / "out").iterdir()}
@@ -747,7 +747,7 @@ def on_terminal(args, interrupt_at=None, **env):
 
 def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(work, tmp_path):
     args = (
-        "fit", work / "alarm.bif", work / "dirty.parquet", "--backend", "numpy", "-o",
+        "fit", work / "alarm.bif", work / "dirty.parquet", "--kernels", "numpy", "-o",
         tmp_path / "f.bif", "--report", tmp_path / "r.html", "--output-dir", tmp_path / "all",
     )  # fmt: skip
     code, said = on_terminal(args, b"fitting")

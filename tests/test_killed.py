@@ -284,7 +284,9 @@ def test_what_a_killed_run_left_beside_its_target_is_removed(given, tmp_path):
     (tmp_path / ".w.0badcafe.partial").mkdir()
     (tmp_path / ".w.0badcafe.partial/0.parquet").write_text("old")
     (tmp_path / ".other.0badcafe.partial").write_text("somebody's")
-    estimator = robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w")
+    estimator = robustbn.RobustEstimator(
+        NETWORK, random_state=0, streaming=robustbn.Streaming(weights_to=tmp_path / "w")
+    )
     estimator.fit(given / "rows")
     assert sorted(f.name for f in tmp_path.iterdir()) == [".other.0badcafe.partial", "w"]
 
@@ -295,7 +297,9 @@ def test_what_only_looks_like_the_rest_of_a_killed_run_is_left_alone(given, tmp_
     (tmp_path / ".w.notes.partial").write_text("mine, too")
     (tmp_path / ".w.0badcafe.partial").symlink_to(tmp_path / "precious")
     before = contents_of(tmp_path)
-    robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w").fit(given / "rows")
+    robustbn.RobustEstimator(
+        NETWORK, random_state=0, streaming=robustbn.Streaming(weights_to=tmp_path / "w")
+    ).fit(given / "rows")
     found = contents_of(tmp_path)
     assert {name: found.get(name) for name in before} == before
     assert {name for name in found if not name.startswith("w/")} == {*before, "w"}

@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import threading
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import duckdb
@@ -26,7 +26,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 import robustbn
-from robustbn import RobustEstimator, random_network, sample
+from robustbn import RobustEstimator, Streaming, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
 from robustbn._rows.stream.ahead import make_ahead
@@ -34,6 +34,8 @@ from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
+from robustbn.estimator import learning
+from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.exceptions import CheckpointError, DataError
 
 N_ROWS = 24_000
@@ -59,18 +61,19 @@ def write_folder(folder, codes=CODES, n_files=7, order=None, **settings):
 
 def stream(table, part=None, **settings):
     """Fit to a table in stretches; `part` is told of every part."""
+    names = [each.name for each in fields(Streaming) if each.name in settings]
+    streaming = Streaming(**{name: settings.pop(name) for name in names})
     settings = {"random_state": 0, "place": "stream"} | settings
-    watch = None if part is None else Watch(part=part)
-    return RobustEstimator(NETWORK, **settings)._learn_from(table, watch=watch)
+    fit = RobustEstimator(NETWORK, streaming=streaming, **settings)
+    fit_to(fit, table, watch=None if part is None else Watch(part=part))
+    return fit
 
 
 def tune(monkeypatch, **numbers):
     """Fit with other numbers."""
-    config = RobustEstimator._config
+    config = learning._config
     tuning = replace(TUNING, **numbers)
-    monkeypatch.setattr(
-        RobustEstimator, "_config", lambda self: replace(config(self), tuning=tuning)
-    )
+    monkeypatch.setattr(learning, "_config", lambda fit: replace(config(fit), tuning=tuning))
 
 
 def in_memory(codes, **settings):
@@ -250,7 +253,7 @@ def test_folders_may_hold_a_column(tmp_path, held):
     pq.write_to_dataset(table, tmp_path / "rows", partition_cols=[node])
     fitted = stream(tmp_path / "rows", weights_to=tmp_path / "weights")
     assert fitted.reading_.n_rows == N_ROWS
-    np.testing.assert_array_equal(fitted._fit.plain_counts, held._fit.plain_counts)
+    np.testing.assert_array_equal(fitted.result_.plain_counts, held.result_.plain_counts)
     folders = {f.split("/")[0] for f in everything_in(tmp_path / "weights")}
     assert folders == {f"{node}=0", f"{node}=1"}
 
@@ -438,13 +441,15 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     monkeypatch.setattr("robustbn._rows.place.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
     estimator = RobustEstimator(NETWORK)
-    assert [estimator._find_place(table) for table in tables] == ["stream"] * len(tables)
-    assert estimator._find_place(CODES) == "memory"
+    assert [choose_place(estimator, table) for table in tables] == ["stream"] * len(tables)
+    assert choose_place(estimator, CODES) == "memory"
 
 
 def test_settings_of_streams_are_never_passed_over(tmp_path):
     write_folder(tmp_path / "rows")
-    RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w").fit(tmp_path / "rows")
+    RobustEstimator(NETWORK, random_state=0, streaming=Streaming(weights_to=tmp_path / "w")).fit(
+        tmp_path / "rows"
+    )
     assert len(everything_in(tmp_path / "w")) == 7
 
 
@@ -527,7 +532,7 @@ def test_rows_left_out_and_more_rows_than_are_drawn_give_nearly_the_same(
     held = RobustEstimator(NETWORK, random_state=0, on_missing="drop").fit(
         tmp_path / "rows.parquet"
     )
-    np.testing.assert_array_equal(fitted._fit.plain_counts, held._fit.plain_counts)
+    np.testing.assert_array_equal(fitted.result_.plain_counts, held.result_.plain_counts)
     np.testing.assert_allclose(
         fitted.network_.probabilities, held.network_.probabilities, atol=0.02
     )
@@ -741,7 +746,8 @@ from robustbn._rows.stream.ahead import make_ahead
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
-from robustbn import read_network
+from robustbn import Streaming, read_network
+from robustbn.estimator.learning import fit_to
 robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0
 folder, settings, when = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3])
@@ -754,8 +760,8 @@ if when == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 network = read_network(folder + "/network.json")
-settings = {"place": "stream", "random_state": 0, **settings}
-RobustEstimator(network, **settings)._learn_from(folder + "/rows", watch=Watch(part=told))
+settings = {"place": "stream", "random_state": 0, "streaming": Streaming(**settings)}
+fit_to(RobustEstimator(network, **settings), folder + "/rows", watch=Watch(part=told))
 """
 
 
@@ -931,7 +937,9 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(tmp_path, ofte
     begin(tmp_path / "rows", run)
     other = random_network("tree", 12, random_state=4)
     with pytest.raises(CheckpointError, match="What differs: network"):
-        RobustEstimator(other, random_state=0, checkpoint=run).fit(tmp_path / "rows")
+        RobustEstimator(other, random_state=0, streaming=Streaming(checkpoint=run)).fit(
+            tmp_path / "rows"
+        )
     with pytest.raises(CheckpointError, match="What differs: settings"):
         stream(tmp_path / "rows", checkpoint=run, random_state=1)
     with pytest.raises(CheckpointError, match="What differs: settings"):
@@ -1067,29 +1075,6 @@ def test_two_runs_may_have_caches_in_one_folder(tmp_path, held):
     assert_identical(outer, inner[0])
 
 
-# --- verification ---------------------------------------------------------------------------------
-
-
-def test_verification_finds_bad_rows_that_the_sample_missed(tmp_path, monkeypatch, no_memory):
-    tune(monkeypatch, sample_surveyed=300)
-    dirty = corrupt(TRUTH, NETWORK, "product", eps=0.15, random_state=3)[0]
-    write_folder(tmp_path / "rows", dirty)
-    hasty = {"sample_rows": 300, "misfit": "none"}
-    unverified = stream(tmp_path / "rows", **hasty)
-    verified = stream(tmp_path / "rows", verify=True, **hasty)
-    assert any(done.action == "looked at all rows" for done in verified.history_)
-
-    def error(fitted):
-        counted = robustbn.MaximumLikelihoodEstimator(NETWORK).fit(TRUTH)
-        return np.abs(fitted.network_.probabilities - counted.network_.probabilities).mean()
-
-    assert error(verified) < 0.7 * error(unverified)
-    held = in_memory(dirty, verify=True, **hasty)
-    np.testing.assert_allclose(  # single precision, summed in another order
-        verified.network_.probabilities, held.network_.probabilities, atol=1e-4
-    )
-
-
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -1104,7 +1089,9 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
 
 def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
     write_folder(tmp_path / "rows")
-    estimator = RobustEstimator(NETWORK, weights_to=tmp_path / "rows" / "w.parquet")
+    estimator = RobustEstimator(
+        NETWORK, streaming=Streaming(weights_to=tmp_path / "rows" / "w.parquet")
+    )
     with pytest.raises(DataError, match="would be read as rows next time"):
         estimator.fit(f"{tmp_path}/rows/*.parquet")
 
