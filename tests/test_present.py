@@ -96,7 +96,9 @@ def test_the_rows_of_the_report_are_the_least_trusted_with_their_states_and_reas
     assert len(report.rows) == 50
     shown = [round(row.weight, 3) for row in report.rows]
     assert shown == sorted(shown)
-    assert max(shown) <= np.sort(fit.row_weights_)[sum(row.n_alike for row in report.rows) - 1] + 0.001
+    assert (
+        max(shown) <= np.sort(fit.row_weights_)[sum(row.n_alike for row in report.rows) - 1] + 0.001
+    )
     why = fit.rows()["why"]
     for row in report.rows[:10]:
         states = [alarm.states[n][c] for n, c in zip(alarm.nodes, rows[row.row], strict=True)]
