@@ -118,7 +118,7 @@ class RobustEstimator(DiscreteParameterEstimator):  # type: ignore[misc]
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, misfit, copies, prior, pseudo_count, \
-equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, verify, \
+equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, \
 random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
@@ -167,7 +167,6 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         bins: Any = None,
         missing_is_evidence: bool = False,
         sample_rows: int | None = None,
-        verify: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
@@ -187,7 +186,6 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         self.bins = bins
         self.missing_is_evidence = missing_is_evidence
         self.sample_rows = sample_rows
-        self.verify = verify
         self.random_state = random_state
         self.n_threads = n_threads
         self.kernels = kernels

@@ -49,7 +49,6 @@ SETTINGS = {
     "on_missing": "a word",
     "missing_is_evidence": "True or False",
     "sample_rows": "a whole number from 1, or None",
-    "verify": "True or False",
     "n_threads": "a whole number from 1, or None",
     "kernels": "a word or None",
     "place": "a word or None",
