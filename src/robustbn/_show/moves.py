@@ -101,7 +101,7 @@ def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
     z, ratio = Z_95_ONE_SIDED, 2 / np.pi
     first, second, third = (np.add.reduceat(spread**power, start) for power in (1, 2, 3))
     variance = (1 - ratio) * second
-    skewness = np.sqrt(ratio) * (4 / np.pi - 1) * third / np.maximum(variance, 1e-300) ** 1.5
+    skewness = np.sqrt(ratio) * (4 / np.pi - 1) * third / np.maximum(variance, 1e-100) ** 1.5
     level: Vector = np.sqrt(ratio) * first + np.sqrt(variance) * (z + (z**2 - 1) * skewness / 6)
     return np.minimum(level, 1.0)
 
