@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -17,7 +17,6 @@ from robustbn._core.nearby import inner_suffix
 from robustbn._networks import FORMATS, choose_format, read_network
 from robustbn._networks.edges import read_parents, read_states
 from robustbn._networks.files import find_file
-from robustbn._show.comparison import Comparison, common_nodes, refuse_differences
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
@@ -25,6 +24,9 @@ from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError, NetworkError, UnknownSettingError
 from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn._show.comparison import Comparison
 
 
 def fit(
@@ -255,6 +257,8 @@ def compare(
     >>> bool(found.moved()["is_significant"].any())
     False
     """
+    from robustbn._show.comparison import Comparison, common_nodes, refuse_differences
+
     fits = [
         each if isinstance(each, RobustEstimator) else RobustEstimator.load(each)
         for each in (first, second)
