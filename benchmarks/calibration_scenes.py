@@ -13,8 +13,7 @@ from benchmarks.scenes import build_network, draw_scene
 from robustbn import BayesianNetwork, RobustEstimator, sample
 from robustbn._core.protocols import Vector
 from robustbn._show.comparison import compare_cells
-from robustbn._show.page.content import Z_95, interval
-from robustbn.estimator.comparison import describe_side
+from robustbn._show.moves import Z_95, interval
 
 SOURCES = ("src/robustbn/_show/**/*",)  # intervals and comparisons; see sources.py
 N_FRESH = 20_000
@@ -95,7 +94,7 @@ def _by_rows(rows: Vector, among: NDArray[np.bool_]) -> list[tuple[int, NDArray[
 
 def compare_two(fit: RobustEstimator, other: RobustEstimator) -> Record:
     """Return how many cells and tables of two samples of one network seem to have changed."""
-    one, two = (describe_side(each, name) for each, name in ((fit, "one"), (other, "two")))
+    one, two = fit.result_, other.result_
     n_cells = n_beyond = 0
     for node in fit.network_.nodes:
         cells = compare_cells(one, two, node)

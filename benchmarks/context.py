@@ -155,7 +155,7 @@ def _measure_here(way: str, path: str, seed: str) -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         fit = robustbn.fit(network, path, place="stream", random_state=0, **how)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    first = fit._find_origins()[0].column
+    first = fit.result_.origins[0].column
     assert first.startswith("row number" if way == "without" else "feed and "), first
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -145,10 +145,10 @@ def fit_at(
         return RobustEstimator(network, **settings).fit(scene.rows, sample_weight=weights)
     if place in ("stream", "dask"):
         write_parts(network, scene.rows, folder)
-        settings["backend"] = place
+        settings["place"] = place
         return RobustEstimator(network, **settings).fit(str(folder))
     if place == "numpy":
-        settings["backend"] = place
+        settings["kernels"] = place
     return RobustEstimator(network, **settings).fit(scene.rows)
 
 

@@ -206,7 +206,7 @@ def score_edges(world: World, fit: RobustEstimator) -> Record:
     """
     named = [
         (fit.network_.nodes[edge.parent], fit.network_.nodes[edge.child])
-        for edge in fit._find_missing_edges()
+        for edge in fit.result_.deeper.edges
     ]
     removed = {frozenset(edge) for edge in world.removed}
     gains = [find_gain(world, edge) for edge in world.removed]

@@ -118,7 +118,7 @@ def find_pure(fit: RobustEstimator, rows: Codes, is_bad: NDArray[np.bool_]) -> R
     `found` is the share of the bad rows in pure components, `accepted` in pure ones judged bad,
     and `mixed` the share in components judged bad that are not pure.
     """
-    model = fit._fit.model
+    model = fit.result_.learned.model
     loaded = fit._load(fit._encode(rows))
     kept = model.repeats.weigh(loaded).astype(np.float64)
     for each in model.filters:

@@ -30,7 +30,7 @@ from benchmarks.measure import (
     say,
     write_report,
 )
-from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
+from robustbn import BayesianNetwork, RobustEstimator, Streaming, random_network, sample
 from robustbn.adversary import corrupt
 
 N_NODES, N_CONFIGURATIONS, EPS = 50, 500, 0.1
@@ -206,7 +206,7 @@ def _fit(path: Path, seed: int, **settings: Any) -> Callable[[], object]:
     import pyarrow.dataset  # noqa: F401 - not on the clock
 
     network = _network(seed)
-    estimator = RobustEstimator(network, random_state=0, backend="stream", **settings)
+    estimator = RobustEstimator(network, random_state=0, place="stream", **settings)
     return lambda: estimator.fit(path)
 
 
@@ -253,7 +253,7 @@ def _measure_here(arguments: Sequence[str]) -> None:
         prepare: dict[str, Callable[[], Callable[[], object]]] = {
             "read": lambda: _read(path, seed),
             "fit": lambda: _fit(path, seed),
-            "fit_cached": lambda: _fit(path, seed, cache=folder),
+            "fit_cached": lambda: _fit(path, seed, streaming=Streaming(cache=folder)),
             "duckdb": lambda: _count_with_duckdb(path, seed),
         }
         work = prepare[name]()

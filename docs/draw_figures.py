@@ -90,7 +90,7 @@ def draw_evidence(folder: Path) -> dict[str, Any]:
     good = robustbn.sample(tree, N_ROWS, random_state=0)
     rows, is_bad = corrupt(good, tree, "shift", 0.1, random_state=1)
     fit = RobustEstimator(tree, random_state=0).fit(rows)
-    log_odds = fit._fit.model.log_odds(load_rows(tree, rows))
+    log_odds = fit.result_.learned.model.log_odds(load_rows(tree, rows))
     figure, axes = plt.subplots(figsize=(5.2, 3.2))
     bins = np.linspace(-25, 25, 76)
     parts = [np.clip(log_odds[side], -25, 25) for side in (~is_bad, is_bad)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -10,8 +13,10 @@ import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
 from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
 from robustbn._core.result import RepeatedRow, Round
-from robustbn._show.page import ExplainedRow, Report
-from robustbn._show.page.content import percent
+from robustbn._show.explain import ExplainedRow
+from robustbn._show.moves import measure_moves, moved_tables
+from robustbn._show.result import FitResult
+from robustbn._show.words import percent
 from robustbn.adversary import corrupt
 
 HOSTILE = (
@@ -42,8 +47,44 @@ def explain(network, codes, row, weight, n_cells=3):
     return ExplainedRow(int(row), float(weight), states, "; ".join(parts), blamed)
 
 
+def facts(**given):
+    """What a page asks of the result of a fit, by hand."""
+    others = {
+        **dict.fromkeys(
+            ("kinds", "repeats", "rounds", "rows", "vanishing", "edges", "origins"), ()
+        ),
+        **{n: {} for n in ("dropped", "settings", "versions", "n_missing", "kept_names")},
+        **dict.fromkeys(("diagnosis", "command", "table", "few_rows", "missing"), ""),
+        "rows_hidden": False,
+        "row_names": (),
+        "seconds": math.nan,
+        "title": "Robust tables",
+        "misfit": None,
+        "inferred": None,
+        "judged": "by hand",
+    }
+    found = SimpleNamespace(**(others | given))
+    q, plain = found.network.probabilities, found.plain_network.probabilities
+    found.moves = measure_moves(found.network.layout, q, plain, found.counts, found.plain_counts)
+    found.moved_tables = moved_tables(found.network, found.moves)
+    found.n_moved = int(found.moves.is_significant.sum())
+    found.settings_in_words = found.settings
+    return found
+
+
+def changed(found, **changes):
+    """What a fit found, or a row of it, with some of it changed."""
+    if isinstance(found, SimpleNamespace):
+        return facts(**(vars(found) | changes))
+    if isinstance(found, FitResult):
+        names = [name for name in dir(FitResult) if not name.startswith("_")]
+        known = {name: getattr(found, name) for name in (*found.__dataclass_fields__, *names)}
+        return facts(**(known | changes))
+    return replace(found, **changes)
+
+
 def report_of(fit, rows, n_shown=500, **others):
-    """What the estimator hands over: a Report of a fitted RobustEstimator."""
+    """What a fit found, with the rows explained in another way."""
     weights = np.asarray(fit.row_weights_, dtype=float)
     worst = np.flatnonzero(weights < 0.5)
     worst = worst[np.argsort(weights[worst], kind="stable")]
@@ -52,7 +93,7 @@ def report_of(fit, rows, n_shown=500, **others):
         "network": fit.network_,
         "plain_network": fit.plain_network_,
         "counts": fit.counts_,
-        "plain_counts": fit._fit.plain_counts,
+        "plain_counts": fit.result_.learned.plain_counts,
         "n_rows": len(weights),
         "n_distrusted": len(worst),
         "effective_rows": weights.sum() ** 2 / (weights**2).sum(),
@@ -72,7 +113,7 @@ def report_of(fit, rows, n_shown=500, **others):
         "command": "robustbn fit alarm.json rows.csv --seed 0 --out result",
         "title": "ALARM, 30,000 rows",
     }
-    return Report(**(fields | others))
+    return facts(**(fields | others))
 
 
 def fit_corrupted(network, n_rows, kind="mixture", eps=0.1):
@@ -106,7 +147,7 @@ def quick_report(network, n_rows=4000, eps=0.1, n_shown=60, **others):
         "weight_counts": counts,
         "rows": [explain(good.network_, rows[i], i, 0.0) for i in bad[:n_shown]],
     }
-    return Report(**(fields | others))
+    return facts(**(fields | others))
 
 
 def hostile_report():

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from robustbn import states as states
     from robustbn._core.config import Streaming
     from robustbn._networks import example_network, read_network, write_network
+    from robustbn._show.result import FitResult
     from robustbn._tables.coded import Table
     from robustbn._tables.table import read_table
     from robustbn.distance import total_variation
-    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, fit
-    from robustbn.estimator.comparison import compare
+    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, compare, fit
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianNetwork",
+    "FitResult",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
     "Streaming",
@@ -49,11 +50,12 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
+    "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
     "Table": "_tables.coded",
-    "compare": "estimator.comparison",
+    "compare": "estimator",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",

@@ -193,16 +193,16 @@ class SettingError(RobustBNError, ValueError):
 
 
 class UnknownSettingError(RobustBNError, TypeError):
-    """An argument is of the wrong type, or there is no setting of that name.
+    """An argument is of the wrong type, or a setting is for something else.
 
-    The message lists the settings there are.
+    The message says what was expected.
 
     Examples
     --------
     >>> import robustbn
-    >>> robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], epsilon=0.1)
+    >>> robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], dates="dmy")
     Traceback (most recent call last):
-    robustbn.exceptions.UnknownSettingError: fit() has no setting 'epsilon'; it has ...
+    robustbn.exceptions.UnknownSettingError: dates is for an edge list, ...
     """
 
 

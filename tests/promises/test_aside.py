@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import robustbn
+from robustbn import Streaming
 from robustbn._rows.stream import context_pass
 from robustbn._rows.stream import data as stream_data
 from robustbn._tables import aside as naming
@@ -105,7 +106,7 @@ def test_a_table_in_stretches_tells_what_rows_in_memory_tell(
     assert {"feed", "heat", "seen", "row number"} <= set(expected.where()["column"])
     limits(monkeypatch, is_counted=is_counted)
     found = robustbn.fit(network, table, place="stream", **SETTINGS)
-    assert (found._aside.counted is not None) == is_counted
+    assert (found.result_.aside.counted is not None) == is_counted
     assert_same(found, expected)
     assert (found.row_weights_ == expected.row_weights_).all()
 
@@ -152,7 +153,7 @@ def test_weights_are_written_with_names(feeds, many_files, tmp_path, monkeypatch
     for judges_again in (False, True):
         limits(monkeypatch, judges_again=judges_again)
         target = tmp_path / f"weights-{judges_again}"
-        robustbn.fit(network, many_files, weights_to=target, **SETTINGS)
+        robustbn.fit(network, many_files, streaming=Streaming(weights_to=target), **SETTINGS)
         written = [pq.read_table(file) for file in sorted(target.iterdir())]
         names = ["uid", "sensor", "row", "weight", "is_suspicious"]
         assert all(table.column_names == names for table in written)
@@ -161,7 +162,7 @@ def test_weights_are_written_with_names(feeds, many_files, tmp_path, monkeypatch
         assert whole["sensor"].to_pylist() == frame["sensor"].tolist()
         assert written[1]["row"].to_pylist() == list(range(len(written[1])))
     plain = tmp_path / "plain"
-    robustbn.fit(network, many_files, weights_to=plain, random_state=0)
+    robustbn.fit(network, many_files, streaming=Streaming(weights_to=plain), random_state=0)
     again = pa.concat_tables([pq.read_table(file) for file in sorted(plain.iterdir())])
     assert again["weight"].equals(whole["weight"])
 

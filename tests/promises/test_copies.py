@@ -24,6 +24,7 @@ from robustbn import RobustEstimator, total_variation
 from robustbn._core.tuning import TUNING
 from robustbn.adversary import corrupt
 from robustbn.cli import main
+from robustbn.estimator import learning
 
 N_ROWS = 30_000
 ALARM = robustbn.example_network("alarm")
@@ -69,8 +70,8 @@ def test_a_bootstrap_of_clean_rows_is_trusted_and_told(name, tmp_path):
     found = fit(good[resample(N_ROWS)], network)
     assert found.contamination_ < 1e-6
     assert found.kinds_ == found.repeats_ == []
-    assert found._fit.repetition.is_design
-    assert found._fit.effect == pytest.approx(2, abs=0.1)
+    assert found.result_.learned.repetition.is_design
+    assert found.result_.learned.effect == pytest.approx(2, abs=0.1)
     assert "Rows are repeated by design (6" in found.status_
     assert "30,000 rows say as much as 1" in found.status_
 
@@ -85,7 +86,7 @@ def test_so_many_copies_of_every_row_give_what_the_rows_give(times, way):
         np.testing.assert_allclose(other.counts_, times * once.counts_, rtol=1e-5, atol=1e-2)
         assert other.contamination_ == pytest.approx(once.contamination_, abs=1e-6)
     assert f"each appears {times} times" in copied.status_
-    assert copied._fit.effect == times
+    assert copied.result_.learned.effect == times
 
 
 @pytest.mark.parametrize("kind", ["clean", "mixture"])
@@ -97,7 +98,8 @@ def test_copies_and_whole_weights_give_tables_much_nearer_than_sampling_noise(ki
     noise = float(total_variation(ALARM, weighted.network_))
     assert float(total_variation(copied.network_, weighted.network_)) < 0.1 * noise
     assert copied.contamination_ == pytest.approx(weighted.contamination_, abs=2e-3)
-    rows = [len(codes) / weighted._fit.effect, times.sum() / copied._fit.effect]
+    effects = [fit.result_.learned.effect for fit in (weighted, copied)]
+    rows = [len(codes) / effects[0], times.sum() / effects[1]]
     assert rows[0] == pytest.approx(rows[1], rel=0.05)  # both say as much as so many rows
 
 
@@ -105,16 +107,16 @@ def test_copies_of_which_some_were_dropped_are_still_a_design():
     copied = np.tile(GOOD[:5_000], (10, 1))
     kept = np.random.default_rng(0).random(len(copied)) < 0.8
     found = fit(copied[kept])
-    assert found._fit.repetition.is_design
+    assert found.result_.learned.repetition.is_design
     assert found.contamination_ < 1e-6
-    assert found._fit.effect == pytest.approx(8.2, abs=0.5)
+    assert found.result_.learned.effect == pytest.approx(8.2, abs=0.5)
 
 
 def test_bad_rows_are_caught_in_a_bootstrap():
     codes, is_bad = corrupt(GOOD, ALARM, "mixture", eps=0.1, random_state=0)
     drawn = resample(N_ROWS)
     found = fit(codes[drawn])
-    assert found._fit.repetition.is_design
+    assert found.result_.learned.repetition.is_design
     distrusted = found.row_weights_ < 0.5
     assert distrusted[is_bad[drawn]].mean() > 0.97
     assert distrusted[~is_bad[drawn]].mean() < 0.005
@@ -130,13 +132,13 @@ def test_a_bootstrap_of_a_real_table_gives_no_alarm(table):
 
 
 def test_few_surveyed_rows_of_many_copies_tell_of_all(monkeypatch):
-    config = RobustEstimator._config
+    config = learning._config
     few = replace(TUNING, sample_surveyed=20_000, sample_least=5_000, sample_per_parameter=10)
-    monkeypatch.setattr(RobustEstimator, "_config", lambda self: replace(config(self), tuning=few))
+    monkeypatch.setattr(learning, "_config", lambda fit: replace(config(fit), tuning=few))
     copied = np.repeat(GOOD[:10_000], 8, axis=0)[np.random.default_rng(0).permutation(80_000)]
     found = fit(copied)
-    assert found._fit.repetition.is_design
-    assert found._fit.effect == pytest.approx(8, rel=0.1)
+    assert found.result_.learned.repetition.is_design
+    assert found.result_.learned.effect == pytest.approx(8, rel=0.1)
     assert found.contamination_ < 1e-6
 
 
@@ -155,7 +157,7 @@ def test_a_few_rows_copied_often_are_distrusted_as_if_nobody_had_asked(kind):
 @pytest.mark.parametrize("kind", ["repeated", "clones", "mixture"])
 def test_bad_rows_below_a_majority_never_look_like_a_design(kind):
     codes = corrupt(GOOD, ALARM, kind, eps=0.4, random_state=0)[0]
-    assert fit(codes)._fit.repetition is None
+    assert fit(codes).result_.learned.repetition is None
 
 
 def test_copies_that_are_counted_speak_against_no_row():
@@ -163,12 +165,12 @@ def test_copies_that_are_counted_speak_against_no_row():
     assert fit(codes).repeats_
     counted = fit(codes, copies="count")
     assert counted.repeats_ == []
-    assert not len(counted._fit.model.repeats.factors)
+    assert not len(counted.result_.learned.model.repeats.factors)
 
 
 def test_copies_that_are_distrusted_are_so_in_a_bootstrap_too():
     found = fit(GOOD[resample(N_ROWS)], copies="distrust")
-    assert found._fit.repetition is None
+    assert found.result_.learned.repetition is None
     assert "by design" not in found.status_
 
 
@@ -220,9 +222,9 @@ def test_streams_and_clusters_decide_as_rows_in_memory_do(bootstrap):
     here, streamed = fit(frame), fit(folder, place="stream")
     with Client(processes=False, n_workers=1, dashboard_address=":0"):
         there = fit(dd.from_pandas(frame, npartitions=3, sort=False))
-    assert here._fit.repetition.is_design
+    assert here.result_.learned.repetition.is_design
     for other in (streamed, there):
-        assert other._fit.repetition == here._fit.repetition
+        assert other.result_.learned.repetition == here.result_.learned.repetition
         assert other.status_ == here.status_
         np.testing.assert_allclose(other.counts_, here.counts_, rtol=1e-6, atol=1e-6)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +13,12 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, write_network
-from robustbn._show.page import next_actions, render_markdown, render_page
+from robustbn._show.advice import next_actions
+from robustbn._show.page.markdown import render_markdown
+from robustbn._show.page.render import render_page
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
 from tests.commands import as_json, call
-from tests.reports import quick_report
+from tests.reports import changed, quick_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -473,7 +474,7 @@ def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
 
     kind = BadKind(0.01, 1.0, (), number=1)
     assert repr(kind) == "BadKind(1: 1 row, unnamed)"
-    report = replace(quick_report(sprinkler), kinds=[kind])
+    report = changed(quick_report(sprinkler), kinds=[kind])
     assert "(about 1 row)" in next_actions(report)[0].say
     assert "about 1 row " in render_markdown(report)
     assert "about 1 row," in render_page(report)
@@ -487,7 +488,7 @@ def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
 
 def test_large_factors_are_told_without_exponents():
     from robustbn._core.origins import Origin
-    from robustbn._show.page.advice import say_evidence
+    from robustbn._show.advice import say_evidence
 
     origin = Origin((("feed", "x", "x"),), 1_200, 1_030, 1_030 / 1_200 / 1_030, 1e-9, 50.0)
     assert str(origin).endswith("distrusted, 1,030 times as many as overall")

@@ -162,7 +162,7 @@ def test_known_rows_are_for_the_default_method_and_for_memory(alarm, tmp_path):
 def test_trusting_a_kind_gives_the_tables_with_its_rows(alarm, dirty, fitted):
     rows, _ = dirty
     without, again = fitted.trust([1]), fitted.trust([1], rows)
-    counted = normalise_counts(alarm.layout, fitted._fit.plain_counts)
+    counted = normalise_counts(alarm.layout, fitted.result_.learned.plain_counts)
     for new in (without, again):
         assert not new.kinds_
         assert new.contamination_ < 1e-6
@@ -205,9 +205,9 @@ def test_trusting_a_kind_of_weighted_rows_keeps_to_one_unit(small, gives_rows):
     weights = np.where(is_bad, 3.0, 2.0)
     fit = RobustEstimator(network, random_state=0).fit(rows, sample_weight=weights)
     trusted = fit.trust([1], rows if gives_rows else None)
-    assert trusted._fit.n_rows == pytest.approx(weights.sum())
+    assert trusted.result_.learned.n_rows == pytest.approx(weights.sum())
     assert trusted.contamination_ < 1e-3
-    counted = normalise_counts(network.layout, fit._fit.plain_counts)
+    counted = normalise_counts(network.layout, fit.result_.learned.plain_counts)
     assert trusted.network_.probabilities == pytest.approx(counted, abs=1e-3)
     assert trusted.status_.startswith(("No row stands out", f"{trusted.contamination_:.2%}"))
 
@@ -232,7 +232,7 @@ def test_trusting_a_kind_does_not_forget_known_rows(small):
     trusted = fit.trust([1], rows)
     assert (trusted.row_weights_[known < 0] == 0).all()
     assert (trusted.row_weights_[known == 0] > 0.999).all()
-    assert trusted._fit.n_trusted == pytest.approx(len(rows) - 4, abs=0.1)
+    assert trusted.result_.learned.n_trusted == pytest.approx(len(rows) - 4, abs=0.1)
     with pytest.raises(NotFittedError, match=r"trust\(kinds, X\) with the rows of fit"):
         fit.trust([1])
 

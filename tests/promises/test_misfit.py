@@ -31,6 +31,7 @@ from robustbn._learn.study import Study
 from robustbn._learn.ties import ALONE, AS_GOOD, OWN, Families
 from robustbn._rows.memory import RowsInMemory, load_rows
 from robustbn.adversary import corrupt
+from robustbn.estimator.learning import fit_to
 from robustbn.exceptions import ConvergenceWarning, NetworkError, NotFittedError
 
 pytestmark = [
@@ -203,7 +204,7 @@ def test_classes_are_kept_in_model_files_and_in_streams(drawn, tmp_path):
     structure, good = drawn
     rows, _ = plant(good, structure, "rotated")
     fit = RobustEstimator(structure, random_state=0).fit(rows)
-    assert not fit._fit.model.is_bad.all()
+    assert not fit.result_.learned.model.is_bad.all()
     fit.save(tmp_path / "model.json")
     again = RobustEstimator.load(tmp_path / "model.json")
     np.testing.assert_array_equal(again.weights(rows), fit.row_weights_)
@@ -310,7 +311,8 @@ def test_the_last_round_shows_what_is_distrusted_in_history_progress_and_page(dr
     structure, rows = drawn
     dirty, _ = plant(rows[:6000], structure, "stuck")
     told = []
-    fit = RobustEstimator(structure, random_state=0)._learn_from(dirty, watch=Watch(told.append))
+    fit = RobustEstimator(structure, random_state=0)
+    fit_to(fit, dirty, watch=Watch(told.append))
     assert not fit.misfit_.is_exact
     assert fit.contamination_ > 0.07
     last = fit.history_[-1]
@@ -411,7 +413,7 @@ def test_bad_rows_do_not_make_edges(drawn):
     dirty, _ = plant(rows, alarm, "noise")
     fit = RobustEstimator(alarm, random_state=0).fit(dirty)
     assert len(fit.missing_edges()) == 0
-    counted = fit._fit.plain_counts  # with the bad rows, everything depends on everything
+    counted = fit.result_.plain_counts  # with the bad rows, everything depends on everything
     trusting = normalise_counts(alarm.layout, counted)
     assert find_leftovers(alarm.layout, trusting, dirty, np.ones(len(dirty)), 0.01)
 

@@ -17,6 +17,7 @@ from robustbn import (
     BayesianNetwork,
     MaximumLikelihoodEstimator,
     RobustEstimator,
+    Streaming,
     example_network,
     random_network,
     read_table,
@@ -208,7 +209,8 @@ def test_bad_rows_are_found_among_rows_with_holes(alarm, dirty, fitted):
     plain = float(total_variation(alarm, fitted.plain_network_, random_state=0))
     assert error(alarm, fitted) < 0.3 * plain
     assert "was inferred in" in fitted.status_
-    assert fitted.counts_.sum() == pytest.approx(fitted._fit.n_trusted * len(alarm.nodes))
+    n_trusted = fitted.result_.learned.n_trusted
+    assert fitted.counts_.sum() == pytest.approx(n_trusted * len(alarm.nodes))
 
 
 def test_good_rows_with_holes_are_trusted(alarm):
@@ -358,7 +360,7 @@ def folder(alarm, dirty, tmp_path_factory):
 def test_a_stream_gives_the_tables_of_memory(alarm, folder, fitted, cache, tmp_path):
     where = None if cache is None else tmp_path / "cache"
     settings = {"random_state": 0, "place": "stream", **SMOOTH}
-    fit = RobustEstimator(alarm, cache=where, **settings).fit(folder)
+    fit = RobustEstimator(alarm, streaming=Streaming(cache=where), **settings).fit(folder)
     np.testing.assert_allclose(fit.counts_, fitted.counts_, rtol=1e-4, atol=1e-2)
     assert fit.inferred_.n_steps == fitted.inferred_.n_steps
     assert fit.reading_.n_holes == fitted.reading_.n_holes

@@ -17,7 +17,6 @@ from click.testing import CliRunner
 import robustbn
 from robustbn import RobustEstimator
 from robustbn._cli.clean import split_records
-from robustbn._show.fitted import build_report
 from robustbn._show.page.payload import page_data
 from robustbn.cli import main
 from robustbn.exceptions import DataError
@@ -129,11 +128,11 @@ def test_columns_that_are_not_there_are_refused(named):
 
 def test_the_page_names_its_rows_unless_they_are_private(named, fitted):
     _, frame = named
-    data = page_data(build_report(fitted))
+    data = page_data(fitted.result_.shown())
     assert data["names"] == ["uid", "site"]
     for row in data["rows"]:
         assert row[5][0] == frame["uid"][row[0]]
-    assert page_data(build_report(fitted, rows=False))["names"] == []
+    assert page_data(fitted.result_.shown(rows=False))["names"] == []
     assert not re.search(r"\bu\d{5}", fitted.report(rows=False).split('id="data"')[-1])
 
 
@@ -153,12 +152,12 @@ def test_repeated_rows_have_their_names_on_the_page(named):
     copied = frame.index.to_numpy().copy()
     copied[100:400] = 100
     frame = frame.loc[copied].reset_index(drop=True).assign(uid=frame["uid"])
-    report = build_report(robustbn.fit(network, frame, id="uid", random_state=0))
+    report = robustbn.fit(network, frame, id="uid", random_state=0).result_.shown()
     repeats = page_data(report)["repeats"]
     assert repeats
     for number, *_, names in repeats:
         assert names == [frame["uid"][number]]
-    assert page_data(replace(report, rows_hidden=True, rows=()))["repeats"] == []
+    assert page_data(replace(report, rows_hidden=True))["repeats"] == []
 
 
 def test_the_command_line_names_rows(on_disk):

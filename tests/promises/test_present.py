@@ -13,10 +13,10 @@ import pytest
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, sample
 from robustbn._learn.places import Watch
-from robustbn._show.fitted import build_report
-from robustbn._show.page.advice import strongest_cell
-from robustbn._show.page.content import measure_moves
+from robustbn._show.advice import strongest_cell
+from robustbn._show.moves import measure_moves
 from robustbn._show.page.drawing import draw_network
+from robustbn.estimator.learning import fit_to
 from robustbn.exceptions import NetworkError, NotFittedError
 from robustbn.simulate import corrupt
 from tests.reports import HOSTILE, fit_corrupted
@@ -73,29 +73,32 @@ def test_missing_edges_stay_inside_the_drawing():
 
 
 def test_the_report_says_what_the_estimator_holds(fit):
-    report = build_report(fit)
+    report = fit.result_.shown()
     weights = fit.row_weights_
     assert report.n_rows == len(weights) == 20_000
-    assert report.n_distrusted == (weights < 0.5).sum() == report.n_rows_shown
+    n_shown = sum(row.n_alike for row in report.rows)
+    assert report.n_distrusted == (weights < 0.5).sum() == n_shown
     assert report.effective_rows == pytest.approx(
         weights.sum(dtype=float) ** 2 / (weights.astype(float) ** 2).sum()
     )
     assert report.weight_counts.sum() == 20_000
     assert report.contamination == fit.contamination_
     assert report.status == fit.status_
-    assert report.diagnosis == str(fit.diagnose())
+    assert report.diagnosis == fit.diagnose()
     assert report.seconds == fit.fit_seconds_
-    assert report.settings["random_state"] == "0"
+    assert report.settings_in_words["random_state"] == "0"
     assert report.versions["robustbn"] == robustbn.__version__
 
 
 def test_the_rows_of_the_report_are_the_least_trusted_with_their_states_and_reasons(alarm):
     fit, rows = fit_corrupted(alarm, 20_000)
-    report = build_report(fit, max_rows=50)
+    report = fit.result_.shown(max_rows=50)
     assert len(report.rows) == 50
     shown = [round(row.weight, 3) for row in report.rows]
     assert shown == sorted(shown)
-    assert max(shown) <= np.sort(fit.row_weights_)[report.n_rows_shown - 1] + 0.001
+    assert (
+        max(shown) <= np.sort(fit.row_weights_)[sum(row.n_alike for row in report.rows) - 1] + 0.001
+    )
     why = fit.rows()["why"]
     for row in report.rows[:10]:
         states = [alarm.states[n][c] for n, c in zip(alarm.nodes, rows[row.row], strict=True)]
@@ -130,11 +133,11 @@ def test_rows_that_were_left_out_are_counted_in_the_report(coins):
     frame.loc[[5, 9], "a"] = None
     frame.loc[11, "b"] = "perhaps"
     table = robustbn.read_table(frame, coins, on_missing="drop", on_unknown="drop")
-    report = build_report(RobustEstimator(coins, random_state=0).fit(table))
+    report = RobustEstimator(coins, random_state=0).fit(table).result_.shown()
     assert report.dropped == {"a value is missing or unknown": 3}
     assert report.n_rows == 2997 == report.weight_counts.sum()
-    assert report.settings["on_missing"] == "drop"
-    assert report.settings["columns ignored"] == "unused"
+    assert report.settings_in_words["on_missing"] == "drop"
+    assert report.settings_in_words["columns ignored"] == "unused"
     rows = {row.row for row in report.rows}
     assert rows.isdisjoint({5, 9, 11})
 
@@ -142,7 +145,7 @@ def test_rows_that_were_left_out_are_counted_in_the_report(coins):
 def test_the_report_names_the_call_that_repeats_the_fit(coins):
     codes = sample(coins, 2000, 0)
     fit = RobustEstimator(coins, 0.1, prior="laplace", random_state=3).fit(codes)
-    call = build_report(fit).command
+    call = fit.result_.shown().command
     made = eval(call, {"robustbn": robustbn, "network": coins, "table": codes})  # noqa: S307
     assert made.network_ == fit.network_
 
@@ -153,7 +156,7 @@ def test_edges_may_be_an_array(coins):
     fit = RobustEstimator(network, bins=np.array([0.3, 0.5]), random_state=0).fit(rows)
     assert "</html>" in fit.report()
     assert len(fit.summary()) == 13
-    assert "bins=array([0.3, 0.5])" in build_report(fit).command
+    assert "bins=array([0.3, 0.5])" in fit.result_.shown().command
 
 
 def test_a_model_from_a_file_has_no_report_but_says_so(fit, tmp_path):
@@ -170,7 +173,7 @@ def test_a_model_from_a_file_has_no_report_but_says_so(fit, tmp_path):
 
 
 def test_the_strongest_cell_moves_the_most_rows(fit):
-    report = build_report(fit, rows=False)
+    report = fit.result_.shown(rows=False)
     network, layout = report.network, report.network.layout
     rows = layout.sum_configurations(report.counts)[layout.config_of_cell]
     moved = rows * np.abs(network.probabilities - report.plain_network.probabilities)
@@ -204,7 +207,7 @@ def test_the_summary_agrees_with_the_tables_that_moved(fit):
     assert value["tables_moved"] == moved["is_significant"].sum()
     moves = measure_moves(
         fit.network_.layout, fit.network_.probabilities, fit.plain_network_.probabilities,
-        fit.counts_, fit._fit.plain_counts,
+        fit.counts_, fit.result_.learned.plain_counts,
     )  # fmt: skip
     assert value["largest_move"] == moves.moved.max()
 
@@ -258,6 +261,6 @@ def test_rounds_can_be_watched_without_printing(alarm, capsys):
     rows, _ = corrupt(sample(alarm, 20_000, 0), alarm, "product", 0.1, 1)
     seen = []
     estimator = RobustEstimator(alarm, random_state=0, verbose=True)
-    estimator._learn_from(rows, watch=Watch(round=seen.append))
+    fit_to(estimator, rows, watch=Watch(round=seen.append))
     assert [r.number for r in seen] == [r.number for r in estimator.history_]
     assert capsys.readouterr().err == ""

@@ -21,24 +21,25 @@ from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, random_network
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.kinds import UnusualCell
 from robustbn._core.result import RepeatedRow, Round
-from robustbn._show.page import (
-    ExplainedRow,
-    Report,
+from robustbn._show.advice import verdict
+from robustbn._show.moves import interval, measure_moves
+from robustbn._show.page.drawing import (
+    INK_ON_SCALE,
+    NODE_HEIGHT,
+    SCALE,
     draw_network,
-    estimator_html,
-    measure_moves,
-    network_html,
-    render_page,
-    verdict,
+    lay_out,
+    nice_top,
 )
-from robustbn._show.page.content import interval
-from robustbn._show.page.drawing import INK_ON_SCALE, NODE_HEIGHT, SCALE, lay_out, nice_top
 from robustbn._show.page.figures import plot_network, plot_rounds, plot_rows, plot_table
+from robustbn._show.page.inline import fit_html, network_html
 from robustbn._show.page.layering import layer_graph
 from robustbn._show.page.markdown import render_markdown
 from robustbn._show.page.payload import MAX_CONFIGURATIONS, page_data, to_script_json
-from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
+from robustbn._show.page.render import render_page
+from robustbn.exceptions import MissingDependencyError, NetworkError
 from tests.reports import (
+    facts,
     fit_corrupted,
     hostile_kind,
     hostile_report,
@@ -118,17 +119,8 @@ def test_the_verdict_is_plain_and_warns(alarm_report):
     assert f"{alarm_report.n_moved} of 37 tables changed by more than their error" in said
 
 
-def test_a_report_of_the_wrong_shape_is_refused(alarm, alarm_report):
-    fields = {k: v for k, v in vars(alarm_report).items() if k in Report.__dataclass_fields__}
-    with pytest.raises(DataError, match=r"`counts` of a report must have shape \(752,\)"):
-        Report(**(fields | {"counts": np.zeros(3)}))
-    with pytest.raises(DataError, match="needs 21 edges; found 2"):
-        Report(**(fields | {"weight_edges": np.array([0.0, 1.0])}))
-    with pytest.raises(DataError, match="Row 5 of a report has 1 states"):
-        Report(**(fields | {"rows": [ExplainedRow(5, 0.0, ("a",), "")]}))
-    with pytest.raises(DataError, match="same nodes, parents and states"):
-        Report(**(fields | {"plain_network": random_network("tree", 3, random_state=0)}))
-    unsettled = verdict(Report(**(fields | {"converged": False})))
+def test_the_verdict_on_a_fit_that_did_not_settle_asks_for_care(alarm_report):
+    unsettled = verdict(facts(**(vars(alarm_report) | {"converged": False})))
     assert unsettled.endswith("still do not look like rows of this network.")
 
 
@@ -257,8 +249,9 @@ class Strict(HTMLParser):
 
 
 def test_the_page_is_one_small_file_that_asks_for_nothing(alarm, alarm_report):
-    many = Report(**{k: getattr(alarm_report, k) for k in Report.__dataclass_fields__}
-                  | {"rows": list(alarm_report.rows) * 10, "n_rows": 1_000_000})  # fmt: skip
+    many = facts(
+        **(vars(alarm_report) | {"rows": list(alarm_report.rows) * 10, "n_rows": 1_000_000})
+    )
     page = render_page(many)
     assert len(page.encode()) < 1_500_000
     read = Strict(page)
@@ -292,7 +285,7 @@ def test_hostile_labels_are_text_everywhere():
     ]
     for piece in (
         network_html(report.network),
-        estimator_html(report),
+        fit_html(report),
         draw_network(report.network),
     ):
         read = Strict(piece)
@@ -330,7 +323,7 @@ def test_what_turns_text_around_and_control_characters_are_shown_as_such():
     )
     page = render_page(report)
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    shown = [page, *texts_in(data), network_html(network), estimator_html(report)]
+    shown = [page, *texts_in(data), network_html(network), fit_html(report)]
     shown += [draw_network(network), render_markdown(report)]
     assert [text for text in shown if set(text) & set(UNSEEN)] == []
     assert "a\ufffd" in data["nodes"][0]["name"]
@@ -344,8 +337,7 @@ def test_data_cannot_leave_its_script_element(label):
 
 
 def test_private_rows_are_not_in_the_page(alarm_report):
-    fields = {k: getattr(alarm_report, k) for k in Report.__dataclass_fields__}
-    page = render_page(Report(**(fields | {"rows_hidden": True})))
+    page = render_page(facts(**(vars(alarm_report) | {"rows_hidden": True})))
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     assert data["rows"] == data["repeats"] == []
     assert alarm_report.rows[0].why not in page
@@ -409,7 +401,7 @@ def test_notebooks_get_small_pieces(alarm, alarm_report):
     piece = network_html(alarm)
     assert "37 nodes, 46 edges" in piece
     assert len(piece) < 40_000
-    piece = estimator_html(alarm_report)
+    piece = fit_html(alarm_report)
     assert "do not fit this network" in piece
     assert alarm_report.moved_tables[0].node in piece
     assert "Too many nodes" in network_html(random_network("empty", 200))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,15 +17,22 @@ from robustbn import BayesianNetwork, RobustEstimator, example_network, sample
 from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Inferred, Misfit, RepeatedRow
-from robustbn._show.fitted import build_report
-from robustbn._show.gathered import find_kinds, gather_rows
-from robustbn._show.page import MissingEdge, next_actions, render_markdown, render_page, verdict
-from robustbn._show.page.advice import base_command, say_evidence, say_moved_cells, strongest_cell
-from robustbn._show.page.content import percent
-from robustbn._show.pairs import show_pair
+from robustbn._show.advice import (
+    base_command,
+    next_actions,
+    say_evidence,
+    say_moved_cells,
+    strongest_cell,
+    verdict,
+)
+from robustbn._show.explain import gather_rows
+from robustbn._show.page.markdown import render_markdown
+from robustbn._show.page.render import render_page
+from robustbn._show.pairs import MissingEdge, show_pair
+from robustbn._show.words import percent
 from robustbn.cli import main
 from robustbn.simulate import corrupt
-from tests.reports import fit_corrupted, hostile_report, quick_report
+from tests.reports import changed, fit_corrupted, hostile_report, quick_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -66,13 +72,13 @@ def cases(network):
     edges = (edge_of(network),)
     return {
         "clean": (clean, "Every one of the 4,000 rows fits this network."),
-        "misfit": (replace(clean, misfit=WRONG, edges=edges), "No row stands out: all 4,000"),
-        "bad": (replace(bad, kinds=[KIND]), "of 4,000 rows (10 %) do not fit this network"),
+        "misfit": (changed(clean, misfit=WRONG, edges=edges), "No row stands out: all 4,000"),
+        "bad": (changed(bad, kinds=[KIND]), "of 4,000 rows (10 %) do not fit this network"),
         "both": (
-            replace(bad, kinds=[KIND], misfit=WRONG, edges=edges),
+            changed(bad, kinds=[KIND], misfit=WRONG, edges=edges),
             "of 4,000 rows (10 %) stand out from the others",
         ),
-        "not settled": (replace(bad, converged=False), "still do not look like rows"),
+        "not settled": (changed(bad, converged=False), "still do not look like rows"),
     }
 
 
@@ -98,24 +104,24 @@ def test_rows_that_are_too_few_for_their_parameters_are_not_said_to_fit(sprinkle
     """Whatever else is found is told with it: a finding stands, a clean bill does not."""
     few = "87 rows are too few for 2,531 free parameters: 50,620 are wanted, 20 for each."
     for case, (report, said) in cases(sprinkler).items():
-        told = verdict(replace(report, few_rows=few))
+        told = verdict(changed(report, few_rows=few))
         assert few in told
         assert (said in told) == (case != "clean")
-    clean = replace(cases(sprinkler)["clean"][0], few_rows=few)
+    clean = changed(cases(sprinkler)["clean"][0], few_rows=few)
     assert next_actions(clean)[0].command.endswith("--prior 1")
-    smooth = replace(clean, settings={"prior": "1.0"})
+    smooth = changed(clean, settings={"prior": 1.0})
     assert "--prior" not in next_actions(smooth)[0].command
 
 
 def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
-    report = replace(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
+    report = changed(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
     first = next_actions(report)[0]
     assert first.say.startswith("Look for a hidden group")
     assert first.command == "robustbn inspect 'my rows.csv'"
 
 
 def test_rows_are_counted_in_one_unit(fit):
-    report = build_report(fit)
+    report = fit.result_.shown()
     n = int((fit.row_weights_ < 0.5).sum())
     assert verdict(report).startswith(f"{n:,} of 20,000 rows ({100 * n / 20_000:.0f} %)")
     lead = render_page(report).split("<section")[1]
@@ -125,44 +131,44 @@ def test_rows_are_counted_in_one_unit(fit):
 
 def test_rows_that_count_for_less_are_told_in_rows(sprinkler):
     clean = quick_report(sprinkler, eps=0.0)
-    said = verdict(replace(clean, contamination=0.01))
+    said = verdict(changed(clean, contamination=0.01))
     assert said.startswith("No row is distrusted outright; some of the 4,000 count for less, 40.0")
 
 
 def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
-    report = replace(quick_report(sprinkler, eps=0.0), converged=False)
+    report = changed(quick_report(sprinkler, eps=0.0), converged=False)
     assert verdict(report).startswith("No row is distrusted: all 4,000 have their say.")
     assert next_actions(report)[-1].command.endswith("--contamination 0.2")
-    given = replace(report, settings={"contamination": "0.02"})
+    given = changed(report, settings={"contamination": 0.02})
     assert next_actions(given)[-1].command.endswith("--contamination auto")
 
 
 def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
-    report = replace(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
+    report = changed(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
     first = next_actions(report)[0]
     assert first.say.startswith("Look at the copies: about 898 copies of 1 row beyond")
     assert first.python == "fit.repeats_"
     origin = Origin((("feed", "x", "x"),), 1_200, 900, 0.1, 1e-9, 50.0)
     assert (
         "75.0 % of the 1,200 rows with feed = x"
-        in next_actions(replace(report, origins=[origin]))[0].say
+        in next_actions(changed(report, origins=[origin]))[0].say
     )
 
 
 def test_a_column_that_is_often_missing_is_named(sprinkler):
     clean, node = quick_report(sprinkler, eps=0.0), sprinkler.nodes[0]
-    first = next_actions(replace(clean, n_missing={node: 1_000}))[0]
+    first = next_actions(changed(clean, n_missing={node: 1_000}))[0]
     assert first.say.startswith(f"{node} is missing from 25.0 % of the rows.")
     assert "--missing-is-evidence" in first.command
-    assert "missing" not in next_actions(replace(clean, n_missing={node: 10}))[0].say
+    assert "missing" not in next_actions(changed(clean, n_missing={node: 10}))[0].say
 
 
 def test_missing_values_are_the_same_step_in_the_terminal_and_in_python(sprinkler):
-    clean = replace(quick_report(sprinkler, eps=0.0), n_missing={sprinkler.nodes[0]: 1_000})
+    clean = changed(quick_report(sprinkler, eps=0.0), n_missing={sprinkler.nodes[0]: 1_000})
     first = next_actions(clean)[0]
     assert first.command == "robustbn fit NETWORK TABLE --missing-is-evidence"
     assert first.python == "robustbn.fit(network, table, missing_is_evidence=True)"
-    done = replace(clean, settings={"missing_is_evidence": "True"})
+    done = changed(clean, settings={"missing_is_evidence": True})
     assert "missing" not in next_actions(done)[0].say
 
 
@@ -174,7 +180,7 @@ def test_a_notebook_says_what_the_page_says_and_names_the_groups(misfitting):
     gathered = robustbn.fit(tree, table, codes=True, random_state=0)
     assert "site = harbour" in gathered._repr_html_()
     for each in (misfitting, gathered):
-        page = build_report(each, edges=True)
+        page = each.result_.shown()
         notebook = html.unescape(each._repr_html_())
         assert "not shown" not in notebook
         assert verdict(page) in notebook
@@ -198,7 +204,7 @@ def test_every_line_of_python_runs(fit, misfitting, alarm):
     clean = RobustEstimator(alarm, random_state=0).fit(sample(alarm, 3_000, 3))
     for each, table in ((fit, rows), (misfitting, sample(alarm, 12_000, 1)), (clean, rows)):
         names = {"fit": each, "robustbn": robustbn, "table": table, "new_table": table[:50]}
-        for action in next_actions(build_report(each, edges=True)):
+        for action in next_actions(each.result_.shown()):
             if "write" not in action.python:
                 eval(action.python, {**names, "network": alarm})  # noqa: S307
 
@@ -226,7 +232,7 @@ def test_every_command_runs(alarm, tmp_path, monkeypatch):
 
 
 def test_the_two_cells_that_moved_most_are_named(fit):
-    report = build_report(fit, rows=False)
+    report = fit.result_.shown(rows=False)
     said = say_moved_cells(report)
     assert len(said) == 2
     for line, table in zip(said, report.moved_tables, strict=False):
@@ -264,21 +270,21 @@ def test_gathered_rows_keep_their_numbers_names_and_kinds(alarm):
     labels = {n: np.array(alarm.states[n], object)[rows[:, k]] for k, n in enumerate(alarm.nodes)}
     frame = pd.DataFrame({**labels, "uid": [f"u{i}" for i in range(len(rows))]})
     fit = robustbn.fit(alarm, frame, random_state=0, id="uid")
-    report = build_report(fit)
+    report = fit.result_.shown()
     first = max(report.rows, key=lambda row: row.n_alike)
     assert first.n_alike == 300
     assert first.row == 100
     assert first.names == ("u100",)
     assert first.alike[:2] == ((101, ("u101",)), (102, ("u102",)))
-    assert report.n_rows_shown == report.n_distrusted
+    assert sum(row.n_alike for row in report.rows) == report.n_distrusted
 
 
 def test_the_kind_of_a_row_is_the_one_that_holds_it(fit):
     asked = fit.ask(40)
     rows = asked[asked["weight"] < 0.1]
-    numbers = fit._judged.numbers
+    numbers = fit.result_.judged.numbers
     asked_for = np.isin(numbers, rows["row"])
-    kinds = find_kinds(fit, fit._judged.codes[asked_for])
+    kinds = fit.result_.number_kinds(fit.result_.judged.codes[asked_for])
     found = dict(zip(numbers[asked_for].tolist(), kinds.tolist(), strict=True))
     agree = [found[row] == kind for row, kind in zip(rows["row"], rows["kind"], strict=True)]
     assert len(agree) > 5
@@ -287,8 +293,8 @@ def test_the_kind_of_a_row_is_the_one_that_holds_it(fit):
 
 
 def test_the_table_of_a_pair_is_what_the_trusted_rows_show(misfitting):
-    judged, network = misfitting._judged, misfitting.network_
-    found = misfitting._find_missing_edges()[0]
+    judged, network = misfitting.result_.judged, misfitting.network_
+    found = misfitting.result_.deeper.edges[0]
     pair = show_pair(network, judged, found)
     assert (pair.parent, pair.child) == (network.nodes[found.parent], network.nodes[found.child])
     codes, trust = judged.drawn_codes, judged.drawn_trust
@@ -310,7 +316,7 @@ def test_the_table_of_a_pair_is_what_the_trusted_rows_show(misfitting):
 def test_the_markdown_holds_what_a_ticket_needs(fit, misfitting):
     command = "robustbn fit net.bif rows.csv --report page.html"
     text = fit.to_markdown(title="March", command=command)
-    report = build_report(fit, rows=False)
+    report = fit.result_.shown(rows=False)
     assert text.startswith(f"## March\n\n{verdict(report)}\n")
     for heading in ("Kinds of bad rows", "Cells that moved most", "What to do next"):
         assert f"\n### {heading}\n" in text
@@ -336,9 +342,9 @@ def test_labels_are_text_in_markdown():
 
 
 def test_private_pages_show_no_example(sprinkler):
-    report = replace(quick_report(sprinkler), kinds=[KIND])
+    report = changed(quick_report(sprinkler), kinds=[KIND])
     assert "Typical rows" in render_page(report)
-    hidden = render_page(replace(report, rows_hidden=True))
+    hidden = render_page(changed(report, rows_hidden=True))
     assert "Typical rows" not in hidden
     assert "No single cause" not in hidden
     said = "Rain and grass come from other rows. That explains 80.0 % of what sets"
@@ -351,7 +357,7 @@ def test_missing_values_have_their_place(sprinkler):
     shares = np.linspace(0, 0.25, sprinkler.n_nodes)
     inferred = Inferred(np.ones(sprinkler.n_cells), shares, 12, True, 0.01)
     page = render_page(
-        replace(clean, n_missing={node: 800}, missing="800 values are missing.", inferred=inferred)
+        changed(clean, n_missing={node: 800}, missing="800 values are missing.", inferred=inferred)
     )
     section = page.split('<section id="missing"')[1].split("</section>")[0]
     assert f">{node}</td>" in section

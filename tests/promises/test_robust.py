@@ -21,7 +21,6 @@ from robustbn import (
 )
 from robustbn._core.expansion import drop_rounding
 from robustbn._rows.memory import load_rows
-from robustbn._show.fitted import build_report
 from robustbn.adversary import KINDS, corrupt
 from robustbn.exceptions import (
     ConvergenceWarning,
@@ -213,7 +212,7 @@ def test_filters_alone_help_too(scene):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         ours, counting, fit, _ = ratios(*scene, "network", polish=False)
-    assert not fit._fit.model.n_kinds
+    assert not fit.result_.learned.model.n_kinds
     assert ours < counting / 5
     assert [r.removed for r in fit.history_] == sorted(r.removed for r in fit.history_)
 
@@ -259,7 +258,7 @@ def test_the_numpy_backend_agrees():
     network = random_network("graph", 12, 50, (2, 3), random_state=0)
     dirty, _ = corrupt(sample(network, 20_000, 1), network, "flipped", 0.1, 2)
     native, slow = (
-        RobustEstimator(network, random_state=0, backend=b).fit(dirty) for b in ("native", "numpy")
+        RobustEstimator(network, random_state=0, kernels=b).fit(dirty) for b in ("native", "numpy")
     )
     np.testing.assert_allclose(
         native.network_.probabilities, slow.network_.probabilities, atol=2e-4
@@ -394,7 +393,7 @@ def test_the_unit_of_sample_weights_does_not_matter_to_what_is_said_of_a_fit(
         assert str(other.diagnose()) == str(plain.diagnose())
     assert len(plain.kinds_) > 0
     np.testing.assert_allclose(fit.row_weights_, plain.row_weights_, atol=1e-6)
-    found, expected = build_report(fit, rows=False), build_report(plain, rows=False)
+    found, expected = fit.result_.shown(rows=False), plain.result_.shown(rows=False)
     np.testing.assert_allclose(found.counts, expected.counts)
     np.testing.assert_allclose(found.plain_counts, expected.plain_counts)
 
@@ -676,13 +675,6 @@ def test_a_fit_that_fails_leaves_the_one_before():
     with pytest.raises(DataError, match="not negative"):
         fit.fit(sample(network, 50, random_state=1), sample_weight=-np.ones(50))
     assert fit.reading_ is before
-
-
-@pytest.mark.parametrize("backend", ["stream", "dask"])
-def test_counting_says_that_it_works_in_memory(backend):
-    network = random_network("tree", 8, random_state=0)
-    with pytest.raises(ValueError, match="counting works on rows in memory"):
-        MaximumLikelihoodEstimator(network, backend=backend).fit(np.zeros((3, 8), np.uint8))
 
 
 def test_common_good_rows_are_not_taken_for_copies_when_many_rows_are_bad():

@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import threading
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 import robustbn
-from robustbn import RobustEstimator, random_network, sample
+from robustbn import RobustEstimator, Streaming, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
 from robustbn._rows.stream.ahead import make_ahead
@@ -33,6 +33,8 @@ from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
+from robustbn.estimator import learning
+from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.exceptions import CacheError, DataError
 
 N_ROWS = 24_000
@@ -58,18 +60,19 @@ def write_folder(folder, codes=CODES, n_files=7, order=None, **settings):
 
 def stream(table, part=None, **settings):
     """Fit to a table in stretches; `part` is told of every part."""
+    names = [each.name for each in fields(Streaming) if each.name in settings]
+    streaming = Streaming(**{name: settings.pop(name) for name in names})
     settings = {"random_state": 0, "place": "stream"} | settings
-    watch = None if part is None else Watch(part=part)
-    return RobustEstimator(NETWORK, **settings)._learn_from(table, watch=watch)
+    fit = RobustEstimator(NETWORK, streaming=streaming, **settings)
+    fit_to(fit, table, watch=None if part is None else Watch(part=part))
+    return fit
 
 
 def tune(monkeypatch, **numbers):
     """Fit with other numbers."""
-    config = RobustEstimator._config
+    config = learning._config
     tuning = replace(TUNING, **numbers)
-    monkeypatch.setattr(
-        RobustEstimator, "_config", lambda self: replace(config(self), tuning=tuning)
-    )
+    monkeypatch.setattr(learning, "_config", lambda fit: replace(config(fit), tuning=tuning))
 
 
 def in_memory(codes, **settings):
@@ -243,7 +246,7 @@ def test_folders_may_hold_a_column(tmp_path, held):
     pq.write_to_dataset(table, tmp_path / "rows", partition_cols=[node])
     fitted = stream(tmp_path / "rows", weights_to=tmp_path / "weights")
     assert fitted.reading_.n_rows == N_ROWS
-    np.testing.assert_array_equal(fitted._fit.plain_counts, held._fit.plain_counts)
+    np.testing.assert_array_equal(fitted.result_.plain_counts, held.result_.plain_counts)
     folders = {f.split("/")[0] for f in everything_in(tmp_path / "weights")}
     assert folders == {f"{node}=0", f"{node}=1"}
 
@@ -431,13 +434,15 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     monkeypatch.setattr("robustbn._rows.place.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
     estimator = RobustEstimator(NETWORK)
-    assert [estimator._find_place(table) for table in tables] == ["stream"] * len(tables)
-    assert estimator._find_place(CODES) == "memory"
+    assert [choose_place(estimator, table) for table in tables] == ["stream"] * len(tables)
+    assert choose_place(estimator, CODES) == "memory"
 
 
 def test_settings_of_streams_are_never_passed_over(tmp_path):
     write_folder(tmp_path / "rows")
-    RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w").fit(tmp_path / "rows")
+    RobustEstimator(NETWORK, random_state=0, streaming=Streaming(weights_to=tmp_path / "w")).fit(
+        tmp_path / "rows"
+    )
     assert len(everything_in(tmp_path / "w")) == 7
 
 
@@ -520,7 +525,7 @@ def test_rows_left_out_and_more_rows_than_are_drawn_give_nearly_the_same(
     held = RobustEstimator(NETWORK, random_state=0, on_missing="drop").fit(
         tmp_path / "rows.parquet"
     )
-    np.testing.assert_array_equal(fitted._fit.plain_counts, held._fit.plain_counts)
+    np.testing.assert_array_equal(fitted.result_.plain_counts, held.result_.plain_counts)
     np.testing.assert_allclose(
         fitted.network_.probabilities, held.network_.probabilities, atol=0.02
     )
@@ -726,6 +731,9 @@ from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn import read_network
+from robustbn import Streaming, read_network
+from robustbn.estimator.learning import fit_to
+robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 robustbn._rows.stream.cache.MOST_BYTES = 0
 folder, settings, when = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3])
 
@@ -737,8 +745,8 @@ if when == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 network = read_network(folder + "/network.json")
-settings = {"place": "stream", "random_state": 0, **settings}
-RobustEstimator(network, **settings)._learn_from(folder + "/rows", watch=Watch(part=told))
+settings = {"place": "stream", "random_state": 0, "streaming": Streaming(**settings)}
+fit_to(RobustEstimator(network, **settings), folder + "/rows", watch=Watch(part=told))
 """
 
 
@@ -934,7 +942,9 @@ def test_two_runs_may_have_caches_in_one_folder(tmp_path, held):
 
 def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
     write_folder(tmp_path / "rows")
-    estimator = RobustEstimator(NETWORK, weights_to=tmp_path / "rows" / "w.parquet")
+    estimator = RobustEstimator(
+        NETWORK, streaming=Streaming(weights_to=tmp_path / "rows" / "w.parquet")
+    )
     with pytest.raises(DataError, match="would be read as rows next time"):
         estimator.fit(f"{tmp_path}/rows/*.parquet")
 

@@ -16,7 +16,7 @@ from robustbn import MaximumLikelihoodEstimator, RobustEstimator
 from robustbn._core.origins import ContextColumn, Groups, Origin
 from robustbn._core.protocols import Column
 from robustbn._learn.origins import find_origins, log_tail
-from robustbn._show.page import render_page
+from robustbn._show.page.render import render_page
 from robustbn._tables.context import ContextCoder, group_rows, join_raws
 from robustbn.cli import main
 from robustbn.exceptions import DataError

@@ -23,7 +23,7 @@ FACES = {
     "states",
 }
 ROOMS = {"_cli", "_core", "_learn", "_means", "_networks", "_rows", "_show", "_tables"}
-MOST_LINES, MOST_BODY = 500, 50
+MOST_LINES, MOST_BODY = 600, 50
 
 # A name that several files define for the same thing, each for its own kind.
 
@@ -46,7 +46,9 @@ def test_nothing_but_faces_and_rooms_is_at_the_top():
 
 
 def test_no_file_is_long():
-    long = {f: n for f in modules() if (n := len((SOURCE / f).read_text().splitlines())) > 600}
+    long = {
+        f: n for f in modules() if (n := len((SOURCE / f).read_text().splitlines())) > MOST_LINES
+    }
     assert not long
 
 

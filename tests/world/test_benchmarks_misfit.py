@@ -141,10 +141,11 @@ def test_found_is_accepted_where_the_bad_rows_are_a_kind_of_their_own(case: Case
 def test_a_class_of_the_good_side_is_found_but_not_accepted(case: Case) -> None:
     rows, is_bad = plant(case.rows, case.cards, "noise", 0.1, np.random.default_rng(0))
     fit = RobustEstimator(case.network, random_state=0, prior="laplace").fit(rows)
-    model = fit._fit.model
+    model = fit.result_.learned.model
     is_bad_kind = np.zeros_like(model.is_bad)
     model = dataclasses.replace(model, is_bad=is_bad_kind)
-    fit._fit = dataclasses.replace(fit._fit, model=model)
+    learned = dataclasses.replace(fit.result_.learned, model=model)
+    fit.result_ = dataclasses.replace(fit.result_, learned=learned)
     found = find_pure(fit, rows, is_bad)
     assert found["found"] > 0.8
     assert found["accepted"] < 0.05
@@ -271,7 +272,7 @@ def test_recall_and_precision_count_what_they_say(
 
     def name(*edges: tuple[str, str]) -> dict[str, Any]:
         found = [type("Named", (), {"parent": number[p], "child": number[c]})() for p, c in edges]
-        monkeypatch.setattr(fit, "_find_missing_edges", lambda: found)
+        monkeypatch.setitem(vars(fit.result_.deeper), "edges", found)
         return score_edges(world, fit)
 
     n_sought = name()["n_sought"]

@@ -90,7 +90,7 @@ def test_an_index_outside_of_the_dictionary_is_told_with_row_and_column(index, k
     feather.write_feather(table, path, compression="uncompressed")
     if how == "stream":
         with pytest.raises(DataError, match=message):
-            RobustEstimator(network, backend="stream").fit(path)
+            RobustEstimator(network, place="stream").fit(path)
         return
     with pytest.raises(DataError, match=message):
         read_table(path if how == "file" else HANDED_OVER[how](table), network)

@@ -152,8 +152,8 @@ def test_rows_keep_their_numbers_and_are_counted_even_if_their_trust_stays_behin
     monkeypatch.setattr("robustbn._rows.dask.rows.MOST_WEIGHTS_FETCHED", 100)
     behind = robustbn.RobustEstimator(NETWORK, **settings).fit(split(5, frame))
     assert not hasattr(behind, "row_weights_")
-    assert behind._judged.trust.n_distrusted == here._judged.trust.n_distrusted > 0
-    np.testing.assert_array_equal(behind._judged.numbers, here._judged.numbers)
+    assert behind.result_.judged.trust.n_distrusted == here.result_.judged.trust.n_distrusted > 0
+    np.testing.assert_array_equal(behind.result_.judged.numbers, here.result_.judged.numbers)
 
 
 def test_the_rows_drawn_are_those_drawn_in_memory(cluster):

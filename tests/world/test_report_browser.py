@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from robustbn import random_network
 from robustbn._core.origins import Origin
-from robustbn._show.page import render_page, verdict
-from robustbn._show.page.content import as_text, interval, percent
-from tests.reports import HOSTILE, fit_corrupted, hostile_report, quick_report, report_of, star
+from robustbn._show.advice import verdict
+from robustbn._show.moves import interval
+from robustbn._show.page.render import render_page
+from robustbn._show.words import as_text, percent
+from tests.reports import (
+    HOSTILE,
+    changed,
+    fit_corrupted,
+    hostile_report,
+    quick_report,
+    report_of,
+    star,
+)
 
 VIEW = "document.querySelector('#canvas svg').getAttribute('viewBox').split(' ').map(Number)"
 
@@ -300,8 +309,8 @@ def test_the_page_prints_light_and_without_buttons(clean, page, tmp_path):
 def test_names_of_rows_and_where_they_come_from_are_shown_as_text(clean, sprinkler, tmp_path):
     origin = Origin((("feed", HOSTILE[0], HOSTILE[0]),), 1_200, 900, 0.1, 1e-9, 50.0)
     report = quick_report(sprinkler, origins=[origin], row_names=("uid", "site"))
-    rows = [replace(row, names=(f"u{row.row}", HOSTILE[0])) for row in report.rows]
-    clean.open(render_page(replace(report, rows=rows)), tmp_path)
+    rows = [changed(row, names=(f"u{row.row}", HOSTILE[0])) for row in report.rows]
+    clean.open(render_page(changed(report, rows=rows)), tmp_path)
     line = clean.texts("#where tbody td")
     assert line == ["feed", HOSTILE[0], "1,200", "900", "75.0 %", "7.5"]
     first = clean.texts("#row-scroll tbody tr:first-child td")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,13 +14,14 @@ from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
 from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Vanishing
-from robustbn._show.fitted import build_report
-from robustbn._show.page import next_actions, render_markdown, render_page
+from robustbn._show.advice import next_actions
 from robustbn._show.page.figures import MAX_BARS, plot_table
-from robustbn._show.page.packing import bits_of, pack_rows
+from robustbn._show.page.markdown import render_markdown
+from robustbn._show.page.payload import bits_of, pack_rows
+from robustbn._show.page.render import render_page
 from robustbn.exceptions import InsufficientMemoryError
 from robustbn.simulate import corrupt
-from tests.reports import fit_corrupted, quick_report
+from tests.reports import changed, fit_corrupted, quick_report
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -38,7 +38,7 @@ def fit(alarm):
 
 @pytest.fixture(scope="module")
 def report(fit):
-    return build_report(fit, edges=True)
+    return fit.result_.shown()
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,8 @@ def misfit_report(alarm):
     parents = {node: list(alarm.parents[node]) for node in alarm.nodes}
     parents["CVP"], parents["PCWP"], parents["HR"] = [], [], []
     drawn = BayesianNetwork(parents, alarm.states)
-    return build_report(
-        RobustEstimator(drawn, random_state=0).fit(sample(alarm, 12_000, 1)), edges=True
-    )
+    fit = RobustEstimator(drawn, random_state=0).fit(sample(alarm, 12_000, 1))
+    return fit.result_.shown()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def wide_report():
     good, every = (
         robustbn.MaximumLikelihoodEstimator(network).fit(r) for r in (rows[~is_bad], rows)
     )
-    return replace(
+    return changed(
         quick_report(network, 200, n_shown=5),
         network=good.network_,
         plain_network=every.network_,
@@ -151,7 +150,7 @@ def test_a_kind_shows_its_cause_its_evidence_its_moves_and_its_rows(clean, sprin
         examples=(Example(3, {a: bad, b: "x"}, 8, {a: good, b: "x"}, (a,)),),
     )  # fmt: skip
     unnamed = BadKind(0.05, 200.0, (), number=2)
-    clean.open(render_page(replace(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
+    clean.open(render_page(changed(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
     said = clean.text("#kind-1")
     assert "Kind 1: stuck columns" in said
     assert f"{a} and {b} never change. That explains 75.0 % of what sets these rows apart." in said
@@ -229,7 +228,7 @@ def test_missing_edges_are_drawn_in_their_own_colour_and_show_their_pair(
 def test_groups_that_vanish_and_where_rows_come_from_have_their_place(clean, sprinkler, tmp_path):
     groups = tuple(Vanishing({"site": f"s{k}"}, 100.0 + k, 0.0) for k in range(9))
     origin = Origin((("feed", "x", "x"),), 1_200, 900, 0.1, 1e-9, 50.0)
-    page = render_page(replace(quick_report(sprinkler), vanishing=groups, origins=[origin]))
+    page = render_page(changed(quick_report(sprinkler), vanishing=groups, origins=[origin]))
     clean.open(page, tmp_path)
     said = clean.texts("#vanishing > .dots li")
     assert said == [str(group) for group in groups[:4]]
@@ -331,8 +330,8 @@ def test_a_node_of_65536_states_has_a_small_page(clean, tmp_path):
     good, every = (robustbn.MaximumLikelihoodEstimator(network).fit(r) for r in (rows[400:], rows))
     states = ("patient 5", "y")
     small = quick_report(random_network("tree", 2, random_state=0), 200)
-    row = replace(small.rows[0], row=0, states=states, n_alike=400)
-    report = replace(
+    row = changed(small.rows[0], row=0, states=states, n_alike=400)
+    report = changed(
         small, network=good.network_, plain_network=every.network_, counts=good.counts_,
         plain_counts=every.counts_, rows=[row], n_rows=5_000, n_distrusted=400,
     )  # fmt: skip
@@ -378,7 +377,7 @@ return [...document.querySelectorAll('svg.chart')].map((svg) => {
 def test_charts_can_be_read_and_nothing_of_them_is_cut(clean, report, tmp_path, width):
     many = report.weight_counts.copy()
     many[-1] = 3_000_000
-    clean.open(render_page(replace(report, weight_counts=many)), tmp_path, width, 844)
+    clean.open(render_page(changed(report, weight_counts=many)), tmp_path, width, 844)
     charts = clean.run(CHARTS)
     assert len(charts) == 3
     for chart in charts:

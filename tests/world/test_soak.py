@@ -45,8 +45,8 @@ def test_an_interrupt_leaves_the_estimator_as_it_was():
 @pytest.mark.parametrize(
     ("kind", "last"),
     [
-        (RobustEstimator, "robustbn.estimator.robust.find_vanishing"),
-        (MaximumLikelihoodEstimator, "robustbn.estimator.base.find_unseen"),
+        (RobustEstimator, "robustbn._show.result.find_unseen"),
+        (MaximumLikelihoodEstimator, "robustbn.estimator.counting.find_unseen"),
     ],
 )
 def test_even_at_its_last_step_a_fit_that_ends_leaves_the_estimator_as_it_was(

@@ -29,7 +29,7 @@ def compare_fits(
     first: str, second: str, screen: Screen, outputs: Outputs, *, common: bool, top: int
 ) -> None:
     """Compare two saved fits, and show what differs."""
-    from robustbn.estimator.comparison import compare
+    from robustbn.estimator import compare
 
     with screen.catching_warnings(), screen.steps() as steps:
         with steps.step("read", "reading"):
@@ -69,7 +69,7 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
 
     from robustbn._cli.screen import plain
     from robustbn._show.comparison import say_misfit_of
-    from robustbn._show.page.content import percent
+    from robustbn._show.words import percent
 
     console.print(Text(plain(facts["verdict"]), "bold"))
     console.print()
@@ -92,7 +92,7 @@ def _show_tables(console: Console, tables: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from robustbn._cli.screen import plain
-    from robustbn._show.page.content import percent, shorten
+    from robustbn._show.words import percent, shorten
 
     shown = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     shown.add_column("table of", no_wrap=True)

@@ -55,6 +55,7 @@ from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
     from robustbn._core.result import Round
+    from robustbn._show.result import FitResult
     from robustbn.estimator import RobustEstimator
     from robustbn.network import BayesianNetwork
     from robustbn.states import FoundStates
@@ -273,27 +274,23 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
 def run_job(job: Job, steps: Steps) -> dict[str, Any]:
     """Read, fit, write; return what there is to say."""
     from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
-    from robustbn._show.fitted import build_report
 
     fit = _fit(job, steps)
     _leave_out_rows(job.outputs, fit)
     with steps.step("report", "writing"):
-        report = build_report(
-            fit,
+        result = fit.result_.shown(
             title=_title(job, fit),
             command=job.command_line or None,
             rows=not job.options["no_rows"],
-            edges=True,
         )
-        names = name_of(job.network_path), name_of(job.table_path)
-        facts = fit_facts(report, fit, *names)
+        facts = fit_facts(result, name_of(job.network_path), name_of(job.table_path))
         facts["states"] = [] if job.found is None else describe_columns(job.found)
-        facts["ask"] = rows_to_ask(fit, job.options)
+        facts["ask"] = rows_to_ask(result, job.options)
         is_idle = job.options["ask"] is not None and not facts["ask"]
         facts["nothing_to_ask"] = NOTHING_TO_ASK if is_idle else ""
         facts["files"] = job.outputs.names
         with job.outputs.writing():
-            _write(job, fit, report, facts, steps)
+            _write(job, fit, result, facts, steps)
     facts["seconds"] = dict(steps.seconds)
     if job.options["no_rows"] and "model" in job.outputs and fit.repeats_:
         warnings.warn(
@@ -335,6 +332,7 @@ def _make_estimator(job: Job) -> RobustEstimator:
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
     """Fit to the table: read at once, or in stretches if it is large."""
     from robustbn._learn.places import Watch
+    from robustbn.estimator.learning import choose_place, fit_to
 
     options, estimator = job.options, _make_estimator(job)
 
@@ -347,14 +345,14 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     table: Any = job.table_path
     doing = f"fitting {name_of(table)}, read in stretches"
     known = read_known(table, options["known"], job.config)
-    if estimator._find_place(table) == "memory":
+    if choose_place(estimator, table) == "memory":
         table = read_rows(
             table, job.network, job.config, steps, has_context=True, known=options["known"]
         )
         doing = f"fitting {count(len(table), 'row')}"
     with steps.step("fit", doing):
         watch = Watch(tell, tell_part)
-        estimator._learn_from(table, known=known, reading=job.config, watch=watch)
+        fit_to(estimator, table, known=known, reading=job.config, watch=watch)
         kinds, rows = options["trust_kinds"], None if table is job.table_path else table
         return estimator.trust(kinds, rows) if kinds else estimator
 
@@ -365,29 +363,32 @@ def _title(job: Job, fit: RobustEstimator) -> str:
     return f"{network} and {table}, {count(fit.reading_.n_rows, 'row')}"
 
 
-def _write(job: Job, fit: RobustEstimator, report: Any, facts: Any, steps: Steps) -> None:
+def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps: Steps) -> None:
     """Write all outputs that were planned."""
-    from robustbn._cli.fit_files import describe_run, row_columns, write_cpts
+    from robustbn._cli.fit_files import describe_run, write_cpts
     from robustbn._networks import write_network
-    from robustbn._show.page import render_page
+    from robustbn._show.frames import question_columns, row_columns
+    from robustbn._show.page.render import render_page
 
     outputs = job.outputs
     for name in ("network", "folder network"):
         outputs.write(name, lambda path: write_network(fit.network_, path))
     if "report" in outputs or "folder report" in outputs:
-        page = render_page(report).encode("utf-8")
+        page = render_page(result).encode("utf-8")
         for name in ("report", "folder report"):
             outputs.write(name, lambda path: path.write_bytes(page))
     if "rows" in outputs or "folder rows" in outputs:
-        columns = row_columns(fit, with_reasons=not job.options["no_rows"])
+        columns = row_columns(result)
+        if job.options["no_rows"]:
+            del columns["why"]
         for name in ("rows", "folder rows"):
             outputs.write(name, lambda path: write_columns(columns, path))
     if "ask" in outputs:
-        asked = fit._ask(job.options["ask"])
+        asked = question_columns(result, job.options["ask"])
         outputs.write("ask", lambda path: write_columns(asked, path))
     outputs.write("clean", lambda path: write_clean(job, fit.row_weights_, path))
     outputs.write("model", fit.save)
-    outputs.write("cpts", lambda path: write_cpts(report, path))
+    outputs.write("cpts", lambda path: write_cpts(result, path))
     outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
 
 

@@ -16,32 +16,24 @@ from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import guard_cell
-from robustbn._show.fitted import versions
-from robustbn._show.page import Report
-from robustbn._show.page.content import interval
+from robustbn._show.moves import interval
+from robustbn._show.result import FitResult, versions
 
 if TYPE_CHECKING:
     from robustbn._cli.fit import Job
-    from robustbn.estimator import RobustEstimator
 
 CPT_COLUMNS = ("node", "parents", "state", "robust", "naive", "delta", "n_eff", "low", "high")
 
 
-def row_columns(fit: RobustEstimator, with_reasons: bool) -> dict[str, Any]:
-    """Return a line a row: row, weight, is_suspicious, why; no reasons for private data."""
-    columns, _ = fit._judge(None)
-    return columns if with_reasons else {n: v for n, v in columns.items() if n != "why"}
-
-
-def write_cpts(report: Report, path: Path) -> None:
+def write_cpts(result: FitResult, path: Path) -> None:
     """Write a line a cell: both estimates, the rows behind them, a 95 % interval of the robust one.
 
     `parents` is `name=state` of each parent, with `; ` between them; `n_eff` the weight of the
     trusted rows that show the configuration.
     """
-    network, layout = report.network, report.network.layout
-    q, plain = network.probabilities, report.plain_network.probabilities
-    n_rows = layout.sum_configurations(report.counts)[layout.config_of_cell]
+    network, layout = result.network, result.network.layout
+    q, plain = network.probabilities, result.plain_network.probabilities
+    n_rows = layout.sum_configurations(result.counts)[layout.config_of_cell]
     low, high = interval(q, n_rows)
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -110,11 +110,13 @@ def command(
 def _judge_by_model(
     fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    from robustbn.estimator.robust import judge_rows
+
     fit.n_threads = options["n_threads"]
     config = build_config(options, fit.network_, fit.reading_.config)
     table = read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
-        columns, _ = fit._judge(table)
+        columns = judge_rows(fit, table)
     if options["no_rows"]:
         del columns["why"]
     weights, is_bad = columns["weight"], columns["is_suspicious"]
@@ -179,7 +181,7 @@ def _say_names(row: Mapping[str, Any]) -> str:
 
 
 def _show(console: Console, facts: Any) -> None:
-    from robustbn._show.page.content import percent
+    from robustbn._show.words import percent
 
     left_out = f"; {facts['rows_left_out']:,} left out" if facts["rows_left_out"] else ""
     lines: dict[str, str | None] = {"rows": f"{facts['rows']:,}{left_out}"}

@@ -197,8 +197,7 @@ def _run_demo(
 ) -> dict[str, Any]:
     from robustbn._cli.summary import fit_facts
     from robustbn._networks import example_network, write_network
-    from robustbn._show.fitted import build_report
-    from robustbn._show.page import render_page
+    from robustbn._show.page.render import render_page
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
     from robustbn.simulate import corrupt, sample
@@ -219,15 +218,15 @@ def _run_demo(
     command = f"robustbn demo --rows {n} --eps {eps:g} --adversary {adversary} --seed {seed}"
     title = f"ALARM, {len(dirty):,} rows, {is_bad.mean():.0%} of them poisoned ({adversary})"
     with steps.step("report", "writing"):
-        report = build_report(robust, title=title, command=command)
+        result = robust.result_.shown(title=title, command=command)
         with outputs.writing():
             outputs.write("network", lambda path: write_network(robust.network_, path))
-            page = render_page(report).encode("utf-8")
+            page = render_page(result).encode("utf-8")
             outputs.write("report", lambda path: path.write_bytes(page))
     suspicious = robust.row_weights_ < 0.5
     fits = (("counting", counted), ("robustbn", robust), ("ideal", ideal))
     return {
-        **fit_facts(report, robust, "example:alarm", f"{len(dirty):,} rows drawn from it"),
+        **fit_facts(result, "example:alarm", f"{len(dirty):,} rows drawn from it"),
         "rows_bad": int(is_bad.sum()),
         "adversary": adversary,
         "seed": seed,

@@ -6,24 +6,25 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from robustbn._cli.networks import describe, say_ignored, some
 from robustbn._cli.screen import names_before_row, plain, print_facts, say_kept
 from robustbn._cli.states import say_found
 from robustbn._core.kinds import BadKind
 from robustbn._core.numbers import count
-from robustbn._core.origins import Origin
-from robustbn._show.fitted import MOST_EDGES, say_dropped
-from robustbn._show.page import Report, next_actions, say_moved_cells, verdict
-from robustbn._show.page.advice import say_origin, strongest_cell
-from robustbn._show.page.content import percent, shorten
-from robustbn._show.words import say_unseen
+from robustbn._show.advice import (
+    next_actions,
+    say_moved_cells,
+    say_origin,
+    say_unseen_of,
+    strongest_cell,
+    verdict,
+)
+from robustbn._show.frames import origin_columns, question_columns
+from robustbn._show.result import FitResult
+from robustbn._show.words import percent, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from robustbn.estimator import RobustEstimator
 
 MOST_TABLES = 10
 MOST_PRINTED = 3  # tables: all must fit on one screen
@@ -31,47 +32,49 @@ MOST_GROUPS = 3
 NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
 
 
-def fit_facts(report: Report, fit: RobustEstimator, network: str, table: str) -> dict[str, Any]:
+def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
     """Return what there is to say of a fit."""
-    reading = fit.reading_
+    reading = result.reading
     return {
-        "network": {"path": network, **describe(fit.network_)},
+        "network": {"path": network, **describe(result.network)},
         "table": {
             "path": table,
             "rows_read": reading.n_read,
             "rows": reading.n_rows,
             "rows_left_out": reading.n_dropped,
-            "left_out_because": say_dropped(reading),
+            "left_out_because": result.dropped,
             "values_missing": reading.n_holes,
             "missing_by_column": {n: k for n, k in reading.n_missing.items() if k},
             "rows_incomplete": reading.n_incomplete,
-            "missing": reading.say_missing(),
+            "missing": result.missing,
             "columns_ignored": list(reading.ignored),
             "id": reading.config.id,
         },
-        "verdict": verdict(report),
-        "changed": say_moved_cells(report),
+        "verdict": verdict(result),
+        "changed": say_moved_cells(result),
         "next": [
             {"say": action.say, "command": action.command, "python": action.python}
-            for action in next_actions(report)
+            for action in next_actions(result)
         ],
-        "rows_distrusted": report.n_distrusted,
-        "contamination": report.contamination,
-        "effective_rows": report.effective_rows,
-        "converged": report.converged,
-        "status": report.status,
-        "unseen_configurations": len(fit.unseen_configurations_),
-        "unseen": _say_unseen(fit),
-        "misfit": None if report.misfit is None else asdict(report.misfit),
-        "vanishing": [str(group) for group in fit.vanishing_],
-        "where": [_where(origin) for origin in report.origins],
-        "unsettled": say_unsettled(fit),
-        "missing_edges": _missing_edges(report, fit),
-        "tables_moved": report.n_moved,
-        "moved": [_moved(report, k) for k in range(min(MOST_TABLES, len(report.moved_tables)))],
-        "kinds": [_describe_kind(kind) for kind in report.kinds],
-        "repeated_rows": len(report.repeats),
-        "inferred": _inferred(fit),
+        "rows_distrusted": result.n_distrusted,
+        "contamination": result.contamination,
+        "effective_rows": result.effective_rows,
+        "converged": result.converged,
+        "status": result.status,
+        "unseen_configurations": len(result.unseen_configurations),
+        "unseen": say_unseen_of(result),
+        "misfit": None if result.misfit is None else asdict(result.misfit),
+        "vanishing": [str(group) for group in result.vanishing],
+        "where": _where(result),
+        "unsettled": result.few_rows if result.converged else result.status,
+        "missing_edges": [
+            {"parent": edge.parent, "child": edge.child, "gain": edge.gain} for edge in result.edges
+        ],
+        "tables_moved": result.n_moved,
+        "moved": [_moved(result, k) for k in range(min(MOST_TABLES, len(result.moved_tables)))],
+        "kinds": [_describe_kind(kind) for kind in result.kinds],
+        "repeated_rows": len(result.repeats),
+        "inferred": _inferred(result),
     }
 
 
@@ -96,23 +99,12 @@ def _say_kind(kind: dict[str, Any]) -> str:
     return plain(f"about {count(kind['rows'], 'row')}: {what}")
 
 
-def _say_unseen(fit: RobustEstimator) -> str:
-    """Return how many configurations nobody shows, and what their tables got."""
-    has_prior = bool(np.any(fit._pseudo_counts(fit.network_)))
-    return say_unseen(fit.unseen_configurations_, fit.network_, has_prior=has_prior)
-
-
-def say_unsettled(fit: RobustEstimator) -> str:
-    """Return why the rows do not permit a conclusion; nothing if they do."""
-    return fit._say_few_rows() if fit.converged_ else fit.status_
-
-
-def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:
+def _inferred(result: FitResult) -> dict[str, Any] | None:
     """Return what was inferred of missing values."""
-    found = fit.inferred_
+    found = result.inferred
     if found is None:
         return None
-    shares = zip(fit.network_.nodes, found.missing.tolist(), strict=True)
+    shares = zip(result.network.nodes, found.missing.tolist(), strict=True)
     return {
         "steps": found.n_steps,
         "is_converged": found.is_converged,
@@ -122,46 +114,27 @@ def _inferred(fit: RobustEstimator) -> dict[str, Any] | None:
     }
 
 
-def rows_to_ask(fit: RobustEstimator, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def rows_to_ask(result: FitResult, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows that a person should look at, if that was asked; no values if private."""
     if options["ask"] is None:
         return []
-    columns = fit._ask(options["ask"])
+    columns = question_columns(result, options["ask"])
     if options["no_rows"]:
         columns = {n: columns[n] for n in ["row", "weight", "kind", "change"]}
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _where(origin: Origin) -> dict[str, Any]:
-    """Return a group of rows that holds more distrusted ones than chance."""
-    return {
-        "column": origin.column,
-        "value": origin.value,
-        "rows": origin.n_rows,
-        "distrusted": origin.n_distrusted,
-        "rate": origin.rate,
-        "ratio": origin.ratio,
-        "p_value": origin.p_value,
-        "says": str(origin),
-    }
+def _where(result: FitResult) -> list[dict[str, Any]]:
+    """Return the groups of rows that hold more distrusted ones than chance."""
+    columns = origin_columns(result.origins) | {"says": [str(each) for each in result.origins]}
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _missing_edges(report: Report, fit: RobustEstimator) -> list[dict[str, Any]]:
-    """Return the edges that the network misses most, if it does not describe the rows."""
-    if report.misfit is None or report.misfit.is_exact:
-        return []
-    nodes = fit.network_.nodes
-    return [
-        {"parent": nodes[edge.parent], "child": nodes[edge.child], "gain": edge.gain}
-        for edge in fit._find_missing_edges()[:MOST_EDGES]
-    ]
-
-
-def _moved(report: Report, k: int) -> dict[str, Any]:
+def _moved(result: FitResult, k: int) -> dict[str, Any]:
     """Return how one table moved, and the cell that moved most in it."""
-    table = report.moved_tables[k]
-    cell = strongest_cell(report, table.node)
-    node, parents, state = report.network.describe_cell(cell)
+    table = result.moved_tables[k]
+    cell = strongest_cell(result, table.node)
+    node, parents, state = result.network.describe_cell(cell)
     return {
         "node": node,
         "moved": table.moved,
@@ -170,8 +143,8 @@ def _moved(report: Report, k: int) -> dict[str, Any]:
         "n_eff": table.n_eff,
         "state": state,
         "parents": parents,
-        "counting": float(report.plain_network.probabilities[cell]),
-        "robust": float(report.network.probabilities[cell]),
+        "counting": float(result.plain_network.probabilities[cell]),
+        "robust": float(result.network.probabilities[cell]),
     }
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
+from robustbn._core.protocols import Vector
+from robustbn.exceptions import SettingError
 
 
 @dataclass(frozen=True)
@@ -134,3 +138,34 @@ class BadKind:
         cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""
         lines = "".join(f"\n  {cell}" for cell in self.unusual)
         return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{cause}{lines}"
+
+
+@dataclass(frozen=True, eq=False)
+class FoundKinds:
+    """The kinds of bad rows of a fit.
+
+    Parameters
+    ----------
+    counts : number of their rows on each cell, whatever these weigh; those that no kind of the
+        model holds come last. Shape (M, K + 1).
+    columns : of `counts`, in the order of the kinds' numbers.
+    kinds : in the same order.
+    """
+
+    counts: Vector
+    columns: list[int]
+    kinds: list[BadKind]
+
+    def choose(self, numbers: Sequence[int]) -> list[int]:
+        """Return the columns of some kinds, given their numbers from 1."""
+        n = len(self.columns)
+        if not n:
+            raise SettingError(
+                "There are no kinds of bad rows in this fit, so none can be trusted."
+            )
+        is_right = [isinstance(k, int | np.integer) and 0 < k <= n for k in numbers]
+        if not is_right or not all(is_right):
+            raise SettingError(
+                f"kinds are numbers from 1 to {n}, the number of kinds_; found {list(numbers)!r}."
+            )
+        return [self.columns[k - 1] for k in numbers]

@@ -1,12 +1,10 @@
-"""Two fits side by side: tables that moved, kinds of bad rows that came and went.
-
-Nothing here knows an estimator: whoever has two fills a `FitSide` for each and hands them over.
-"""
+"""Two fits side by side: tables that moved, kinds of bad rows that came and went."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,44 +12,20 @@ from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.kinds import BadKind
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Misfit
-from robustbn._show.page.content import expect_moves, percent
+from robustbn._networks.files import encode, write_bytes
+from robustbn._show.advice import verdict
+from robustbn._show.moves import expect_moves
+from robustbn._show.result import FitResult
+from robustbn._show.words import percent
+from robustbn._tables.frames import build_frame
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 
 ALIKE_KINDS = 0.5  # below, two kinds of bad rows differ in more than they share
 MOST_DIFFERENCES = 5  # of two networks, that are named
-
-
-@dataclass(frozen=True, eq=False)
-class FitSide:
-    """One of two fits, as plain values.
-
-    Parameters
-    ----------
-    name : what to call it.
-    network : with its tables.
-    counts : weight of the trusted rows on each cell; shape (M,).
-    kinds : its kinds of bad rows.
-    kind_counts : weight of each of them on each cell, in their order; shape (M, K).
-    n_rows, n_left_out : rows that were judged, and those that were left out.
-    contamination : share of the rows' weight that is distrusted.
-    misfit, converged, status, verdict : as the fit has them.
-    """
-
-    name: str
-    network: BayesianNetwork
-    counts: Vector
-    kinds: Sequence[BadKind]
-    kind_counts: Vector
-    n_rows: int
-    n_left_out: int
-    contamination: float
-    misfit: Misfit | None
-    converged: bool
-    status: str
-    verdict: str
+MOST_LINES = 5  # of tables and of kinds, when a comparison is printed
 
 
 @dataclass(frozen=True)
@@ -165,7 +139,7 @@ def common_nodes(a: BayesianNetwork, b: BayesianNetwork) -> list[str]:
     ]
 
 
-def refuse_differences(a: FitSide, b: FitSide) -> None:
+def refuse_differences(a: FitResult, b: FitResult) -> None:
     """Refuse fits of different networks, and say what differs."""
     found: list[str] = []
     for one, two in ((a, b), (b, a)):
@@ -174,7 +148,7 @@ def refuse_differences(a: FitSide, b: FitSide) -> None:
             ("the edge", [f"{p} -> {c}" for p, c in one.network.edges],
              {f"{p} -> {c}" for p, c in two.network.edges}),
         ):  # fmt: skip
-            found += [f"{what} {x} is in {one.name} only" for x in own if x not in others]
+            found += [f"{what} {x} is in {one.title} only" for x in own if x not in others]
     for node in a.network.nodes:
         if node in b.network.states:
             states = [list(map(str, s.network.states[node])) for s in (a, b)]
@@ -186,7 +160,7 @@ def refuse_differences(a: FitSide, b: FitSide) -> None:
         rest = f"; and {more} more differences" if more > 0 else ""
         raise NetworkError(
             Advice(
-                f"{a.name} and {b.name} are fits of different networks: "
+                f"{a.title} and {b.title} are fits of different networks: "
                 f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare the nodes that are alike "
                 "in both, use ",
                 Setting("common", True),
@@ -195,7 +169,9 @@ def refuse_differences(a: FitSide, b: FitSide) -> None:
         )
 
 
-def _family(side: FitSide, values: Vector, node: str, like: BayesianNetwork) -> NDArray[np.float64]:
+def _family(
+    side: FitResult, values: Vector, node: str, like: BayesianNetwork
+) -> NDArray[np.float64]:
     """Return the values on the cells of a node, parents and states in the order of a network.
 
     Shape (*cards of the parents, card), and the shape that a value has.
@@ -216,7 +192,7 @@ def _family(side: FitSide, values: Vector, node: str, like: BayesianNetwork) -> 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def compare_tables(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[ChangedTable]:
+def compare_tables(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[ChangedTable]:
     """Return how far each table moved, most first, each with the cell that adds most.
 
     Notation: k a configuration, P(k) its share among the trusted rows of both fits, se[k, v] the
@@ -280,7 +256,7 @@ class ComparedCells:
         return [self.cell(int(j)) for j in np.argsort(-z, axis=None, kind="stable")[:most]]
 
 
-def compare_cells(a: FitSide, b: FitSide, node: str) -> ComparedCells:
+def compare_cells(a: FitResult, b: FitResult, node: str) -> ComparedCells:
     """Return the cells of a node in both fits."""
     card = len(a.network.states[node])
     q, rows, variances = [], [], []
@@ -300,7 +276,7 @@ def compare_cells(a: FitSide, b: FitSide, node: str) -> ComparedCells:
 # --- kinds of bad rows ----------------------------------------------------------------------------
 
 
-def compare_kinds(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[ChangedKind]:
+def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[ChangedKind]:
     """Return the kinds of both fits, those that are alike together, largest first.
 
     The most similar pair is taken first, down to one half: below that the two differ in more than
@@ -323,7 +299,7 @@ def compare_kinds(a: FitSide, b: FitSide, nodes: Sequence[str]) -> list[ChangedK
     return sorted(found, key=lambda kind: -kind.shown.share)
 
 
-def measure_similarity(a: FitSide, b: FitSide, nodes: Sequence[str]) -> NDArray[np.float64]:
+def measure_similarity(a: FitResult, b: FitResult, nodes: Sequence[str]) -> NDArray[np.float64]:
     """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb).
 
     Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
@@ -334,11 +310,12 @@ def measure_similarity(a: FitSide, b: FitSide, nodes: Sequence[str]) -> NDArray[
     apart, weight = np.zeros((n_a, n_b)), np.zeros((n_a, n_b))
     if not n_a or not n_b:
         return apart
+    sides = [(side, side.deeper.kinds) for side in (a, b)]
+    kind_counts = [(side, found.counts[:, found.columns]) for side, found in sides]
     for node in nodes:
         kinds, unusual = [], []
-        for side in (a, b):
-            n_kinds = len(side.kinds)
-            bad = _family(side, side.kind_counts, node, a.network).reshape(-1, n_kinds)
+        for side, counts_of in kind_counts:
+            bad = _family(side, counts_of, node, a.network).reshape(-1, counts_of.shape[1])
             good = _family(side, side.counts, node, a.network).reshape(-1, 1)
             bad, good = (x / np.maximum(x.sum(axis=0), 1e-300) for x in (bad, good))
             kinds.append(bad)
@@ -354,7 +331,7 @@ def measure_similarity(a: FitSide, b: FitSide, nodes: Sequence[str]) -> NDArray[
 
 
 def say_verdict(
-    a: FitSide, b: FitSide, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
+    a: FitResult, b: FitResult, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
 ) -> str:
     """Return what differs between two fits, in two or three sentences."""
     moved = [table for table in tables if table.is_significant]
@@ -367,13 +344,13 @@ def say_verdict(
         )
     shares = f"{percent(a.contamination)} of the rows' weight was distrusted, "
     shares += f"{percent(b.contamination)} now is."
-    count = {what: sum(kind.what == what for kind in kinds) for what in ("stayed", "came", "went")}
-    told = ", ".join(f"{n} {what}" for what, n in count.items() if n)
+    whats = [kind.what for kind in kinds]
+    told = ", ".join(f"{whats.count(w)} {w}" for w in ("stayed", "came", "went") if w in whats)
     return f"{first} {shares}" + (f" Kinds of bad rows: {told}." if told else "")
 
 
 def comparison_facts(
-    a: FitSide, b: FitSide, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
+    a: FitResult, b: FitResult, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
 ) -> dict[str, Any]:
     """Return what there is to say of two fits, as plain values."""
     return {
@@ -406,12 +383,12 @@ def comparison_facts(
     }
 
 
-def _side_facts(side: FitSide) -> dict[str, Any]:
+def _side_facts(side: FitResult) -> dict[str, Any]:
     return {
-        "name": side.name,
-        "verdict": side.verdict,
+        "name": side.title,
+        "verdict": verdict(side),
         "rows": side.n_rows,
-        "rows_left_out": side.n_left_out,
+        "rows_left_out": side.reading.n_dropped,
         "contamination": side.contamination,
         "kinds": len(side.kinds),
         "misfit": None if side.misfit is None else asdict(side.misfit),
@@ -425,3 +402,99 @@ def say_misfit_of(misfit: Any) -> str:
     if misfit is None:
         return "not asked"
     return "none" if misfit["is_exact"] else f"{misfit['nats']:.2f} nats a row at least"
+
+
+# --- both together ----------------------------------------------------------------------------
+
+
+class Comparison:
+    """What differs between two fits of a network.
+
+    Attributes
+    ----------
+    first, second : what the two fits found.
+    tables : how far each table moved, most first.
+    kinds : the kinds of bad rows that stayed, came and went, with how similar they are.
+    verdict : two or three sentences.
+    """
+
+    def __init__(self, first: FitResult, second: FitResult, nodes: Sequence[str]) -> None:
+        self.first, self.second = first, second
+        self.tables: list[ChangedTable] = compare_tables(first, second, nodes)
+        self.kinds: list[ChangedKind] = compare_kinds(first, second, nodes)
+        self.verdict: str = self.facts()["verdict"]
+
+    def moved(self) -> Any:
+        """Return a frame with a line a node: how far its table moved, most first.
+
+        The columns are node, moved (share of the rows in which it would have another state), error
+        (what sampling alone would make of it in 95 of 100 cases), is_significant, and the cell that
+        adds most: cell, before, after, z (their difference in standard errors of both).
+        """
+        cells = [table.cell for table in self.tables]
+        columns = {
+            "node": [table.node for table in self.tables],
+            "moved": [table.moved for table in self.tables],
+            "error": [table.error for table in self.tables],
+            "is_significant": [table.is_significant for table in self.tables],
+            "cell": [cell.says for cell in cells],
+            "before": [cell.before for cell in cells],
+            "after": [cell.after for cell in cells],
+            "z": [cell.z for cell in cells],
+        }
+        return build_frame(columns, self.first.reading.kind)
+
+    def cells(self, node: str, most: int = 20) -> list[ChangedCell]:
+        """Return the cells of a node's table that are most standard errors apart."""
+        if node not in {table.node for table in self.tables}:
+            raise NetworkError(f"{node!r} is no node that the two fits have in common.")
+        return compare_cells(self.first, self.second, node).largest(most)
+
+    def facts(self) -> dict[str, Any]:
+        """Return all of it as plain values, as `robustbn compare --json` prints them."""
+        return comparison_facts(self.first, self.second, self.tables, self.kinds)
+
+    def report(self, path: str | Path | None = None) -> str | None:
+        """Write one HTML page that needs nothing else; without a path, return it."""
+        from robustbn._show.page.compare import render_comparison
+
+        page = render_comparison(self.facts(), self.kinds, self.largest_cells())
+        if path is None:
+            return page
+        write_bytes(encode(page, str(path)), Path(path))
+        return None
+
+    def largest_cells(self, most: int = 50) -> list[ChangedCell]:
+        """Return the cells, of tables that moved by more than their error, that moved most rows."""
+        found: list[ChangedCell] = []
+        for table in self.tables:
+            if table.is_significant:
+                found += self.cells(table.node, most)
+        return sorted(found, key=lambda cell: -cell.weight)[:most]
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        lines = [self.verdict]
+        for side in (facts["first"], facts["second"]):
+            lines.append(
+                f"{side['name']}: {count(side['rows'], 'row')}, {percent(side['contamination'])} "
+                f"distrusted, misfit {say_misfit_of(side['misfit'])}. {side['verdict']}"
+            )
+        for table in self.tables[:MOST_LINES]:
+            cell = table.cell
+            lines.append(
+                f"  {table.node}: moved {percent(table.moved)}, error {percent(table.error)}; "
+                f"{cell.says}: {percent(cell.before)} -> {percent(cell.after)} (z = {cell.z:.1f})"
+            )
+        lines += [f"  kind {kind}" for kind in self.kinds[:MOST_LINES]]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        names = f"{self.first.title!r}, {self.second.title!r}"
+        return f"Comparison({names}: {count(len(self.tables), 'table')})"
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from robustbn._show.page.compare import comparison_html
+
+        return comparison_html(self.facts())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,37 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
 from robustbn._core.trust import JudgedRows
-from robustbn._show.page.content import MissingEdge
 from robustbn.network import BayesianNetwork
 
 MOST_SHOWN_STATES = 12  # of each node of a pair
+
+
+@dataclass(frozen=True, eq=False)
+class MissingEdge:
+    """Two nodes that depend on each other without an edge, and how that shows.
+
+    Parameters
+    ----------
+    parent, child : the edge that could be drawn.
+    gain : what it would bring, in nats a row.
+    seen : share of each state of the child among the trusted rows with each of these states of the
+        parent; shape (n, m).
+    expected : the same by the tables of the network, given the parents that each of the rows shows.
+    n_rows : trusted rows with each of these states of the parent, scaled to all rows; shape (n,).
+    parent_codes, child_codes : which states these are; a long table holds those that differ most.
+    """
+
+    parent: str
+    child: str
+    gain: float
+    seen: Vector
+    expected: Vector
+    n_rows: Vector
+    parent_codes: NDArray[np.int64]
+    child_codes: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        return f"{self.parent} and {self.child} ({self.gain:.3f} nats a row)"
 
 
 def show_pair(network: BayesianNetwork, judged: JudgedRows, edge: Any) -> MissingEdge:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from operator import getitem
+from typing import Any
 
 import numpy as np
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
-from robustbn._core.kinds import BadKind, UnusualCell
+from robustbn._core.kinds import BadKind, Cause, UnusualCell
 from robustbn._core.layout import Layout
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
@@ -19,6 +21,42 @@ from robustbn.network import BayesianNetwork
 LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
 MOST_KEPT = 0.2  # share of its rows that a vanishing group keeps at most
 ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
+LONGEST_LABEL = 22  # in a drawing
+MOST_IN_SENTENCE = 6  # columns, or what happened to them, in a sentence
+MOST_TABLES_NAMED = 5  # of another population
+_UNSHOWN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tabs and line ends
+    r"\u202a-\u202e\u2066-\u2069\ud800-\udfff]"  # of direction; halves of characters
+)
+
+
+def percent(share: float) -> str:
+    """Return a share as people write it: three digits at most, and never 0 for what is not 0."""
+    value = 100 * share
+    if value == 0:
+        return "0 %"
+    if value < 0.001:
+        return "less than 0.001 %"
+    digits = 1 if value >= 1 else 2 if value >= 0.1 else 3
+    return f"{value:.{digits}f} %"
+
+
+def as_text(label: object) -> str:
+    """Return a label as text that a page can hold and that turns nothing around.
+
+    U+FFFD takes the place of control characters, of those that change the direction of the text
+    after them, and of what is not a character.
+    """
+    return _UNSHOWN.sub("\ufffd", str(label))
+
+
+def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
+    """Cut a long label in its middle, where names differ least."""
+    label = " ".join(label.split())
+    if len(label) <= longest:
+        return label
+    tail = longest // 3
+    return f"{label[: longest - tail - 1]}…{label[len(label) - tail :]}"
 
 
 def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
@@ -169,3 +207,148 @@ def describe_repeats(
             )
         )
     return described
+
+
+# --- what may have made a kind of bad rows -----------------------------------------------------
+
+
+def tell_cause(
+    network: BayesianNetwork,
+    name: str,
+    columns: Sequence[int],
+    explained: float,
+    details: dict[str, Any],
+) -> Cause:
+    """Return a cause in words.
+
+    Parameters
+    ----------
+    name, columns, explained, details : as it was found.
+    """
+    nodes = tuple(network.nodes[c] for c in columns)
+    return Cause(name, nodes, round(explained, 3), _WORDS[name](network, columns, details))
+
+
+def _list(items: Sequence[str], most: int = MOST_IN_SENTENCE) -> str:
+    """Return "A, B and C", or "A, B and 12 more"."""
+    if len(items) > most:
+        return f"{', '.join(items[: most - 1])} and {len(items) - most + 1} more"
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def _names(network: BayesianNetwork, columns: Sequence[int]) -> str:
+    return _list([network.nodes[c] for c in columns])
+
+
+def _state(network: BayesianNetwork, column: int, state: int) -> str:
+    states = network.states[network.nodes[column]]
+    return f"{states[state]}" if state < len(states) else "missing"
+
+
+def _tell_join(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    if details["is_all_apart"]:
+        return (
+            "Each column looks right by itself and none fits another, as if every column came "
+            "from another row: shuffled, or sorted alone."
+        )
+    if details["n_parts"] == 2:
+        return (
+            f"{_names(network, columns)} fit one another but not the rest of their row, as if "
+            "they had been joined from another row."
+        )
+    return (
+        f"The columns fall into {details['n_parts']} groups that fit in themselves but not one "
+        f"another, as if joined from different rows: {_names(network, columns)} against the rest."
+    )
+
+
+def _tell_stuck(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    stuck = [f"{network.nodes[c]} at {_state(network, c, details['states'][c])}" for c in columns]
+    return f"Stuck whatever the rest of the row says: {_list(stuck)}."
+
+
+def _tell_defaults(
+    network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]
+) -> str:
+    order = sorted(columns, key=lambda c: -details["shares"][c])
+    filled = [
+        f"{network.nodes[c]} = {_state(network, c, details['states'][c])} "
+        f"({details['shares'][c]:.0%})"
+        for c in order
+    ]
+    return (
+        f"A value is filled in, in so many of the rows, instead of what was there: {_list(filled)}."
+    )
+
+
+def _tell_shift(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    first, last = network.nodes[min(columns)], network.nodes[max(columns)]
+    way = "next" if details["step"] > 0 else "previous"
+    return f"From {first} to {last} every value stands in the {way} column."
+
+
+def _tell_swap(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    pairs = [
+        f"{network.nodes[c]} with {network.nodes[source]}"
+        for c, source in sorted(details["sources"].items())
+        if c < source
+    ]
+    return f"The values of columns are swapped: {_list(pairs)}."
+
+
+def _tell_labels(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    renamed = []
+    for c in columns:
+        names = details["names"][c]
+        changed = [
+            f"{_state(network, c, seen)} for {_state(network, c, meant)}"
+            for seen, meant in enumerate(names)
+            if seen != meant
+        ]
+        renamed.append(f"{network.nodes[c]} ({_list(changed, 3)})")
+    return f"One label is written for another: {_list(renamed, 4)}."
+
+
+def _tell_noise(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    if not details["is_uniform"]:
+        return (
+            "No column depends on another, and states have frequencies of their own: values "
+            "without a row behind them."
+        )
+    if details["share"] < 1:
+        return f"About {details['share']:.0%} of all cells are random: any state, equally often."
+    if len(columns) == network.n_nodes:
+        return "Every cell is random: any state, equally often, whatever the rest of the row says."
+    return f"Random values, any state equally often, in {_names(network, columns)}."
+
+
+def _tell_copies(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
+    if details["templates"] is None:
+        return "Rows that appear again and again, far more often than they should."
+    n, noise = len(details["templates"]), details["noise"]
+    what = "one row" if n == 1 else f"{n} rows"
+    text = f"Copies of {what}"
+    return f"{text}, with {noise:.1%} of the cells changed." if noise >= 0.0005 else f"{text}."
+
+
+def _tell_population(
+    network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]
+) -> str:
+    return (
+        f"Tables of their own in {len(columns)} of {network.n_nodes} columns, most in "
+        f"{_list([network.nodes[c] for c in columns[:MOST_TABLES_NAMED]])}: another population, or "
+        "another network."
+    )
+
+
+_WORDS = {
+    "wrong join": _tell_join,
+    "stuck columns": _tell_stuck,
+    "defaults": _tell_defaults,
+    "shifted columns": _tell_shift,
+    "swapped columns": _tell_swap,
+    "swapped labels": _tell_labels,
+    "noise": _tell_noise,
+    "copies": _tell_copies,
+    "another population": _tell_population,
+}

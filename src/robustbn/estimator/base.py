@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Hashable, Iterator
+import sys
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either
-from robustbn._core.config import TableConfig
+from robustbn._core.config import TableConfig, check_setting, is_same
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
+from robustbn._core.file_names import nearest_name
 from robustbn._core.holes import Holes
-from robustbn._core.layout import Codes
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._core.warn import warn
 from robustbn._rows.kernels import load_kernels
-from robustbn._rows.memory import find_holed, gather_holes, load_rows
-from robustbn._show.words import find_constants, find_unseen, say_unseen
+from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
     Table,
@@ -35,12 +37,12 @@ from robustbn._tables.coded import (
 from robustbn._tables.encode import require_rows
 from robustbn._tables.frames import build_frame
 from robustbn._tables.table import encode_table, infer_network
-from robustbn.estimator.settings import Settings, not_fitted
 from robustbn.exceptions import (
     ConstantColumnWarning,
     ConvergenceWarning,
     DataError,
     ModelFileError,
+    NotFittedError,
     SettingError,
     UnknownSettingError,
     UnseenConfigurationWarning,
@@ -49,6 +51,116 @@ from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
 PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
+
+
+def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
+    """Return that there is no setting of a name, those that there are, and the nearest."""
+    near = nearest_name(name, known)
+    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
+
+
+class Settings:
+    """Settings by name, as `clone`, pipelines and searches expect."""
+
+    on_missing: str
+    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that hold others, by their class
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """Return the names of the settings."""
+        return list(inspect.signature(cls).parameters)
+
+    @classmethod
+    def _inner_names(cls) -> list[str]:
+        """Return the names of the settings inside groups."""
+        return [f"{group}__{each.name}" for group, of in cls._GROUPS.items() for each in fields(of)]
+
+    def _check_settings(self) -> None:
+        """Refuse settings of the wrong kind, by name."""
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            check_setting(name, parameter.annotation, getattr(self, name))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name; with `deep`, those inside a group as `group__name` too."""
+        settings = {name: getattr(self, name) for name in self._names()}
+        if deep:
+            for group, value in list(settings.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    inner = value.get_params()
+                    settings.update({f"{group}__{name}": of for name, of in inner.items()})
+        return settings
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings by name; those inside a group as `group__name`."""
+        for name, value in settings.items():
+            group, _, inner = name.partition("__")
+            if name not in (*self._names(), *self._inner_names()):
+                raise SettingError(say_unknown(type(self).__name__, name, self._names()))
+            if inner:
+                before = getattr(self, group) or self._GROUPS[group]()
+                value = replace(before, **{inner: value})
+            setattr(self, group, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not is_same(value, defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a copy with the same settings; they are values, and need no copy themselves."""
+        copy = type(self)(**self.get_params(deep=False))
+        if hasattr(self, "_metadata_request"):
+            copy._metadata_request = self._metadata_request
+        return copy
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "network_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what this estimator takes."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="outlier_detector" if hasattr(self, "predict") else "density_estimator",
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(
+                categorical=True, string=True, sparse=True, allow_nan=self.on_missing != "error"
+            ),
+        )
+
+    def get_metadata_routing(self) -> Any:
+        """Return what `fit` takes beside the rows: `sample_weight`."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        if hasattr(self, "_metadata_request"):
+            return self._metadata_request
+        request = MetadataRequest(owner=self)
+        request.fit.add_request(param="sample_weight", alias=None)
+        return request
+
+    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether pipelines and searches hand `sample_weight` on to `fit`."""
+        request = self.get_metadata_routing()
+        request.fit.add_request(param="sample_weight", alias=sample_weight)
+        self._metadata_request = request
+        return self
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """Return our error, which is scikit-learn's too where scikit-learn is in use."""
+    if "sklearn" not in sys.modules:
+        return NotFittedError(message)
+    from sklearn import exceptions
+
+    both = type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {})
+    error: NotFittedError = both(message)
+    return error
 
 
 class TableEstimator(Settings):
@@ -121,12 +233,6 @@ class TableEstimator(Settings):
         columns = {"row": rows, "node": names, "value": values, "probability": probability}
         return build_frame(columns, table.reading.kind)
 
-    def _warn_if_not_settled(self) -> None:
-        """Warn of tables that would still move if what is missing were inferred once more."""
-        inferred = self.inferred_
-        if inferred is not None and not inferred.is_converged:
-            warn(str(inferred), ConvergenceWarning)
-
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
 
@@ -161,14 +267,12 @@ class TableEstimator(Settings):
                 f"{path} holds a {model.estimator}; read it with that class's load()."
             )
         network = build_model_network(model.network, path)
-        known = {*cls._names(), *cls._EARLIER, *cls._inner_names()} - {"network", *cls._GROUPS}
+        known = {*cls._names(), *cls._inner_names()} - {"network", *cls._GROUPS}
         unknown = [name for name in model.settings if name not in known]
         if unknown:
             raise ModelFileError(f"{path} has the unknown setting {unknown[0]!r}.")
         settings = {
-            name: value
-            for name, value in model.settings.items()
-            if cls._EARLIER.get(name, name) not in PATH_SETTINGS
+            name: value for name, value in model.settings.items() if name not in PATH_SETTINGS
         }
         self = cls()
         self.set_params(network=network.with_cpts(None), **settings)
@@ -180,8 +284,7 @@ class TableEstimator(Settings):
             raise ModelFileError(f"{path}, settings: {error}") from None
         self.n_features_in_ = network.n_nodes
         try:
-            self.reading_ = build_reading(model.reading)
-            self._restore(network, model.fit)
+            self._restore(network, build_reading(model.reading), model.fit)
         except ModelFileError as error:
             raise ModelFileError(f"{path}: {error}") from None
         return self
@@ -195,23 +298,19 @@ class TableEstimator(Settings):
 
     def _repr_html_(self) -> str:
         """Show the settings, and the network, in a notebook."""
-        from robustbn._show.fitted import settings_html  # its room is not on the light path
+        from robustbn._show.page.inline import settings_html  # its room is not on the light path
 
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
     def _describe_fit(self) -> dict[str, Any]:
-        from robustbn._core.documents import to_plain
-        from robustbn.estimator.model_file import Counted
+        """Return what was found, as plain values for a file."""
+        raise NotImplementedError
 
-        document: dict[str, Any] = to_plain(Counted(self.counts_, self.inferred_))
-        return document
-
-    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
-        from robustbn.estimator.model_file import build_counted
-
-        counted = build_counted(document, network)
-        self.network_, self.counts_, self.inferred_ = network, counted.counts, counted.inferred
-        self.unseen_configurations_ = find_unseen(network, self.counts_)
+    def _restore(
+        self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
+    ) -> None:
+        """Take what was found from the plain values of a file."""
+        raise NotImplementedError
 
     def _fitted(self) -> BayesianNetwork:
         if not hasattr(self, "network_"):
@@ -252,9 +351,8 @@ class TableEstimator(Settings):
             "use read_network(path); robustbn.fit takes its path, or a list of edges, as it is."
         )
 
-    def _note_table(self, X: Any, network: BayesianNetwork, reading: Reading) -> None:
-        """Set how the table was read, and what scikit-learn asks about its columns."""
-        self.reading_ = reading
+    def _note_columns(self, X: Any, network: BayesianNetwork) -> None:
+        """Set what scikit-learn asks about the columns of a table."""
         self.n_features_in_ = network.n_nodes
         if hasattr(type(X), "columns"):
             self.feature_names_in_ = np.array(network.nodes, object)
@@ -285,10 +383,6 @@ class TableEstimator(Settings):
             self.network_, table.codes, self.kernels, self.n_threads, holed=table.holed
         )
 
-    def _load_codes(self, codes: Codes) -> Rows:
-        holed = find_holed(self.network_.layout, codes)
-        return load_rows(self.network_, codes, self.kernels, self.n_threads, holed=holed)
-
     def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
         if isinstance(self.prior, Real) and not isinstance(self.prior, bool):
             if not (math.isfinite(self.prior) and self.prior >= 0):
@@ -309,24 +403,8 @@ class TableEstimator(Settings):
             return bdeu_pseudo_counts(network.layout, self.equivalent_sample_size)
         return 0.0
 
-    def _set_tables(
-        self, network: BayesianNetwork, probabilities: Vector, counts: Vector, has_prior: bool
-    ) -> None:
-        """Store what was learned, and warn of columns and configurations that tell nothing."""
-        self.counts_ = counts
-        self.network_ = network.with_cpts(probabilities)
-        self._warn_of_constants()
-        self.unseen_configurations_ = find_unseen(network, counts)
-        if self.unseen_configurations_:
-            warn(
-                Advice(
-                    say_unseen(self.unseen_configurations_, network, has_prior=has_prior),
-                    Either(" All are in unseen_configurations_.", ""),
-                ),
-                UnseenConfigurationWarning,
-            )
-
-    def _warn_of_constants(self) -> None:
+    def _warn_of_tables(self, has_prior: bool) -> None:
+        """Warn of columns and configurations that tell nothing, and of tables that would move."""
         constant = find_constants(self.network_, self.counts_)
         if constant:
             node, state = constant[0]
@@ -336,3 +414,12 @@ class TableEstimator(Settings):
                 "Check how the table was made.",
                 ConstantColumnWarning,
             )
+        if self.unseen_configurations_:
+            said = say_unseen(self.unseen_configurations_, self.network_, has_prior=has_prior)
+            warn(
+                Advice(said, Either(" All are in unseen_configurations_.", "")),
+                UnseenConfigurationWarning,
+            )
+        inferred = self.inferred_
+        if inferred is not None and not inferred.is_converged:
+            warn(str(inferred), ConvergenceWarning)

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._core.allocate import telling_memory
-from robustbn._core.protocols import RowVector
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.result import Inferred
 from robustbn._learn.counting import fit_by_counting, log_likelihood_of_table
 from robustbn._learn.filling import completing, describe_completion, typical_weight
 from robustbn._rows.memory import gather_holes, load_rows
-from robustbn._tables.coded import as_weights
+from robustbn._show.words import find_unseen
+from robustbn._tables.coded import Reading, as_weights
 from robustbn.estimator.base import TableEstimator
-from robustbn.estimator.settings import understand_earlier
-from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 
@@ -55,7 +55,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
     array([0.75, 0.25])
     """
 
-    @understand_earlier
     def __init__(
         self,
         network: BayesianNetwork | None = None,
@@ -88,11 +87,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         X : any table that `read_table` takes, or its result.
         sample_weight : one finite, non-negative weight a row; all 1 by default.
         """
-        if self.kernels in ("stream", "dask"):
-            raise SettingError(
-                f"{self.kernels!r} is for RobustEstimator(place=...): counting works on rows in "
-                "memory."
-            )
         self._check_settings()
         network, table = self._read(X)
         pseudo_counts = self._pseudo_counts(network)
@@ -107,11 +101,33 @@ class MaximumLikelihoodEstimator(TableEstimator):
             inferred = describe_completion(completion, counts)
             probabilities, counts = completion.tables, completion.counts
         with self._all_or_nothing():
-            self.inferred_ = inferred
-            self._warn_if_not_settled()
-            self._note_table(X, network, table.reading)
-            self._set_tables(network, probabilities, counts, bool(np.any(pseudo_counts)))
+            self._note_columns(X, network)
+            self._store(network.with_cpts(probabilities), table.reading, counts, inferred)
+            self._warn_of_tables(bool(np.any(pseudo_counts)))
         return self
+
+    def _store(
+        self, network: BayesianNetwork, reading: Reading, counts: Vector, inferred: Inferred | None
+    ) -> None:
+        """Set what was found."""
+        self.network_, self.reading_ = network, reading
+        self.counts_, self.inferred_ = counts, inferred
+        self.unseen_configurations_ = find_unseen(network, counts)
+
+    def _describe_fit(self) -> dict[str, Any]:
+        from robustbn._core.documents import to_plain
+        from robustbn.estimator.model_file import Counted
+
+        document: dict[str, Any] = to_plain(Counted(self.counts_, self.inferred_))
+        return document
+
+    def _restore(
+        self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
+    ) -> None:
+        from robustbn.estimator.model_file import build_counted
+
+        counted = build_counted(document, network)
+        self._store(network, reading, counted.counts, counted.inferred)
 
     def score_samples(self, X: Any) -> RowVector:
         """Return the log-likelihood of each row; shape (N,)."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
-from robustbn._core.kinds import BadKind, Cause, Example, MovedCell
+from robustbn._core.kinds import Cause, Example, MovedCell
+from robustbn._core.kinds import FoundKinds as FoundKinds
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
@@ -22,9 +23,7 @@ from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.pairs import Pairs
 from robustbn._learn.causes.sides import Sides, spread
-from robustbn._show.causes import tell_cause
-from robustbn._show.words import describe_kinds, order_kinds
-from robustbn.exceptions import SettingError
+from robustbn._show.words import describe_kinds, order_kinds, tell_cause
 from robustbn.network import BayesianNetwork
 
 LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
@@ -35,37 +34,6 @@ MOST_MOVED = 3  # cells that a kind moves, to be told
 TYPICAL = (0.5, 0.35, 0.65)  # quantiles of the evidence among a kind's rows: those shown
 
 Load = Callable[[Codes], Rows]
-
-
-@dataclass(frozen=True, eq=False)
-class FoundKinds:
-    """The kinds of bad rows of a fit.
-
-    Parameters
-    ----------
-    counts : number of their rows on each cell, whatever these weigh; those that no kind of the
-        model holds come last. Shape (M, K + 1).
-    columns : of `counts`, in the order of the kinds' numbers.
-    kinds : in the same order.
-    """
-
-    counts: Vector
-    columns: list[int]
-    kinds: list[BadKind]
-
-    def choose(self, numbers: Sequence[int]) -> list[int]:
-        """Return the columns of some kinds, given their numbers from 1."""
-        n = len(self.columns)
-        if not n:
-            raise SettingError(
-                "There are no kinds of bad rows in this fit, so none can be trusted."
-            )
-        is_right = [isinstance(k, int | np.integer) and 0 < k <= n for k in numbers]
-        if not is_right or not all(is_right):
-            raise SettingError(
-                f"kinds are numbers from 1 to {n}, the number of kinds_; found {list(numbers)!r}."
-            )
-        return [self.columns[k - 1] for k in numbers]
 
 
 @dataclass(frozen=True, eq=False)

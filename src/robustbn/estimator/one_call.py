@@ -1,13 +1,13 @@
-"""One call from files to a fitted estimator."""
+"""One call from files to a fitted estimator; one more to set two of them side by side."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -19,42 +19,15 @@ from robustbn._networks.files import find_file
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
+from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
-from robustbn.estimator.settings import say_unknown
-from robustbn.exceptions import DataError, UnknownSettingError
+from robustbn.exceptions import DataError, NetworkError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from robustbn._show.comparison import Comparison
 
 
-def answering(function: F) -> F:
-    """Let a function answer a setting that it lacks by those it has, and take earlier spellings.
-
-    Neither shows in its signature, which is what people and type checkers see.
-    """
-    shown = inspect.signature(function).parameters
-
-    @wraps(function)
-    def answer(*values: Any, **settings: Any) -> Any:
-        for name in [name for name in settings if name not in shown]:
-            value = settings.pop(name)
-            settings[_spelling(name, value, list(shown))] = value
-        return function(*values, **settings)
-
-    return cast("F", answer)
-
-
-def _spelling(name: str, value: Any, known: list[str]) -> str:
-    """Return how a setting that was spelled in an earlier way is spelled now."""
-    group, _, inner = name.partition("__")
-    if name == "backend":  # meant both once: which kernels, and where the rows are
-        return "place" if value in ("stream", "dask") else "kernels"
-    if group == "streaming" and inner in known:
-        return inner
-    raise UnknownSettingError(say_unknown("fit()", name, sorted(set(known) - {"network", "table"})))
-
-
-@answering
 def fit(
     network: (
         BayesianNetwork
@@ -81,9 +54,6 @@ def fit(
     missing_is_evidence: bool = False,
     sample_rows: int | None = None,
     streaming: Streaming | None = None,
-    on_error: str = "raise",
-    cache: str | PathLike[str] | None = None,
-    weights_to: str | PathLike[str] | None = None,
     random_state: Any = None,
     n_threads: int | None = None,
     kernels: str | None = None,
@@ -129,7 +99,6 @@ def fit(
     sep, encoding, connection, format, sheet : of the table, as there.
     context, id, keep : columns that are no nodes, as there.
     streaming : a `Streaming`, for a table that is read in stretches.
-    on_error, cache, weights_to : its fields, by their own names.
     states, dates, most_states, most_numbers : for an edge list, the states of single nodes or of
         all, what comes first in dates, and how many labels and numbers stay, as in `states_from`.
 
@@ -165,7 +134,8 @@ def _fit(
         network = _read(network, table, settings)
     of_table = inspect.signature(read_table).parameters
     of_reading = {name: value for name, value in settings.items() if name in of_table}
-    of_learning = {n: v for n, v in settings.items() if RobustEstimator._is_setting(n)}
+    of_estimator = inspect.signature(RobustEstimator).parameters
+    of_learning = {name: value for name, value in settings.items() if name in of_estimator}
     unused = [name for name in settings if name not in of_reading and name not in of_learning]
     if unused:
         raise UnknownSettingError(
@@ -181,8 +151,9 @@ def _fit(
                 f"This table was read already, so {said} cannot change how: read it again."
             )
         return estimator.fit(table, known=known)
-    if connection is None and estimator._find_place(table) != "memory":
-        return estimator._learn_from(table, known=known, reading=TableConfig(**of_reading))
+    if connection is None and choose_place(estimator, table) != "memory":
+        fit_to(estimator, table, known=known, reading=TableConfig(**of_reading))
+        return estimator
     read = read_table(table, network, connection=connection, **of_reading)
     return estimator.fit(read, known=known)
 
@@ -253,3 +224,50 @@ def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork
     return states_from(
         table, network, states=states, bins=settings.pop("bins", None), **how
     ).network
+
+
+def compare(
+    first: RobustEstimator | str | Path,
+    second: RobustEstimator | str | Path,
+    *,
+    common: bool = False,
+    names: tuple[str, str] = ("first", "second"),
+) -> Comparison:
+    """Compare two fits of the same network: yesterday's and today's, before and after a mend.
+
+    Parameters
+    ----------
+    first, second : fitted estimators, or files that `save` wrote.
+    common : whether networks may differ: then the nodes that have the same parents and states in
+        both are compared.
+    names : what to call them.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> from robustbn.simulate import corrupt
+    >>> network = robustbn.random_network("tree", 40, random_state=0)
+    >>> good = robustbn.sample(network, 20_000, random_state=0)
+    >>> dirty, _ = corrupt(good, network, "product", eps=0.1, random_state=0)
+    >>> before, after = (robustbn.fit(network, rows, random_state=0) for rows in (dirty, good))
+    >>> found = robustbn.compare(before, after)
+    >>> [kind.what for kind in found.kinds]
+    ['went']
+    >>> bool(found.moved()["is_significant"].any())
+    False
+    """
+    from robustbn._show.comparison import Comparison, common_nodes, refuse_differences
+
+    fits = [
+        each if isinstance(each, RobustEstimator) else RobustEstimator.load(each)
+        for each in (first, second)
+    ]
+    for each in fits:
+        each._fitted()
+    a, b = (replace(fit.result_, title=name) for fit, name in zip(fits, names, strict=True))
+    if not common:
+        refuse_differences(a, b)
+    nodes = common_nodes(a.network, b.network)
+    if not nodes:
+        raise NetworkError(f"{a.title} and {b.title} have no node in common that is alike in both.")
+    return Comparison(a, b, nodes)

@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
+from numpy.typing import ArrayLike, NDArray
 
-from robustbn._core.allocate import telling_memory
-from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.expansion import drop_rounding, normalise_counts, standard_errors
+from robustbn._core.config import Streaming
+from robustbn._core.kinds import BadKind
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._core.result import RobustFit, Shift
+from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, Vanishing
 from robustbn._core.trust import DOUBT
-from robustbn._core.warn import warn
-from robustbn._learn.filling import Complete, completing
-from robustbn._learn.known import trust_kinds
-from robustbn._learn.places import (
-    Fitted,
-    Watch,
-    fit_in_memory,
-    fit_on_dask,
-    fit_stream,
-    trust_in_memory,
-)
-from robustbn._means.fit import fit_with_oracle
-from robustbn._rows.place import find_place
-from robustbn._show.words import describe_repeats, find_vanishing
-from robustbn._tables.coded import as_sides, as_weights
-from robustbn.estimator.settings import understand_earlier
-from robustbn.estimator.shown import ShownEstimator
-from robustbn.estimator.telling import tell_part, tell_round
-from robustbn.exceptions import (
-    ConvergenceWarning,
-    DataError,
-    NotFittedError,
-    SettingError,
-    SmallSampleWarning,
-)
+from robustbn._core.tuning import TUNING
+from robustbn._learn.leftovers import find_leftovers
+from robustbn._show import frames
+from robustbn._show.diagnosis import Diagnosis
+from robustbn._show.explain import Explainer
+from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
+from robustbn._tables.coded import Reading
+from robustbn._tables.frames import build_frame
+from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.finding import build_result_of_file
+from robustbn.estimator.learning import fit_to, trust_again
+from robustbn.exceptions import DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
+if TYPE_CHECKING:
+    from robustbn._show.page.figures import Plots
 
-class RobustEstimator(ShownEstimator):
+
+class _Found:
+    """A view of what a fit found: `contamination_` is `result_.contamination`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, fit: Any, owner: type | None = None) -> Any:
+        if fit is None:
+            return self
+        if "result_" not in vars(fit):
+            raise AttributeError(
+                f"{type(fit).__name__!r} object has no attribute {self._name!r}: call fit(X) first."
+            )
+        return attrgetter(self._path)(fit.result_)
+
+
+def _found(path: str) -> Any:
+    """Return a view; its type is that of what is found there."""
+    return _Found(path)
+
+
+class RobustEstimator(TableEstimator):
     """Learn tables as if the bad rows were not there.
 
     An unknown share of the rows may be anything at all. Rows are judged by the spectrum of their
@@ -83,7 +95,7 @@ class RobustEstimator(ShownEstimator):
     sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
         network, at least 50,000. The verdict is applied to all rows.
     streaming : a `Streaming` with what a table that is read in stretches keeps and writes; giving
-        one makes it so. Its fields may be given by their own names too: `cache=...`.
+        one makes it so.
     random_state : seed; the same seed gives the same result, whatever the number of threads.
     n_threads : as in `MaximumLikelihoodEstimator`.
     kernels : as there.
@@ -93,6 +105,7 @@ class RobustEstimator(ShownEstimator):
 
     Attributes
     ----------
+    result_ : all that was found, as one frozen `FitResult`; the others are views of it.
     network_ : the network with its learned tables.
     contamination_ : share of the rows' weight that is distrusted.
     row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
@@ -122,15 +135,30 @@ class RobustEstimator(ShownEstimator):
     True
     """
 
-    _EARLIER: ClassVar[Mapping[str, str]] = {
-        "backend": "kernels",  # or place: see `_set`
-        "on_error": "streaming__on_error",
-        "cache": "streaming__cache",
-        "weights_to": "streaming__weights_to",
-    }
+    result_: FitResult
+    network_: BayesianNetwork = _found("network")
+    plain_network_: BayesianNetwork = _found("plain_network")
+    counts_: Vector = _found("learned.counts")
+    contamination_: float = _found("contamination")
+    kinds_: list[BadKind] = _found("kinds")
+    repeats_: list[RepeatedRow] = _found("repeats")
+    shift_: Shift = _found("shift")
+    history_: tuple[Round, ...] = _found("rounds")
+    converged_: bool = _found("converged")
+    status_: str = _found("status")
+    misfit_: Misfit | None = _found("misfit")
+    inferred_: Inferred | None = _found("inferred")
+    vanishing_: list[Vanishing] = _found("vanishing")
+    unseen_configurations_: list[tuple[str, dict[str, Hashable]]] = _found("unseen_configurations")
+    reading_: Reading = _found("reading")
+    explainer_: Explainer = _found("explainer")
+    fit_seconds_: float = _found("seconds")
+    offset_ = float(np.log(DOUBT))
+    _HAS_CONTEXT = True
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
+    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
+    _sides: NDArray[np.int8] | None = None  # of those that are known
 
-    @understand_earlier
     def __init__(
         self,
         network: BayesianNetwork | None = None,
@@ -178,10 +206,13 @@ class RobustEstimator(ShownEstimator):
         self.place = place
         self.verbose = verbose
 
-    def _set(self, name: str, value: Any) -> None:
-        if name == "backend":  # meant both once: which kernels, and where the rows are
-            name = "place" if value in ("stream", "dask") else "kernels"
-        super()._set(name, value)
+    @property
+    def row_weights_(self) -> RowVector:
+        """Trust in each row of the table, from 0 to 1; NaN for rows that were left out."""
+        weights = self.result_.row_weights
+        if weights is None:
+            raise AttributeError("This fit holds no row_weights_: the table has too many rows.")
+        return weights
 
     def fit(
         self,
@@ -200,133 +231,19 @@ class RobustEstimator(ShownEstimator):
             nothing ("", None) or 0 for the others; one a row. Rows that are like them change sides
             with them. `ask` says which to look at.
         """
-        return self._learn_from(X, sample_weight, known)
-
-    @telling_memory("Learning the tables")
-    def _learn_from(
-        self,
-        X: Any,
-        sample_weight: ArrayLike | None = None,
-        known: ArrayLike | None = None,
-        *,
-        reading: TableConfig | None = None,
-        watch: Watch | None = None,
-    ) -> Self:
-        """Learn from a table.
-
-        Parameters
-        ----------
-        reading : how a table that is not in memory is read; by default as the settings say.
-        watch : who is told of rounds and parts; by default the screen, if `verbose`.
-        """
-        self._check_settings()
-        config, place = self._config(), self._find_place(X)
-        is_default = self.method == "filter" and self.schedule == "joint"
-        for name, given in (("sample_weight", sample_weight), ("known", known)):
-            if given is not None and not is_default:
-                raise SettingError(
-                    f"{name} is understood by the method 'filter' with the schedule 'joint' only."
-                )
-        if known is not None and place != "memory":
-            raise SettingError(
-                "known is for rows in memory: set place to 'memory', or fit to a part that fits."
-            )
-        if not is_default and place != "memory":
-            raise SettingError(
-                "A table that is not in memory is fitted by the method 'filter' with the schedule "
-                "'joint'."
-            )
-        watch = watch or (Watch(tell_round, tell_part) if self.verbose else Watch())
-        start = time.perf_counter()
-        with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
-            weights = sides = None
-            if place == "memory":
-                network, table = self._read(X)
-                weights = as_weights(sample_weight, table)
-                method = None if is_default else fit_with_oracle
-                complete = self._completing(network, table.reading.config)
-                sides = as_sides(known, table)
-                found = fit_in_memory(
-                    network, table, weights, config, watch, method, complete, sides
-                )
-            else:
-                network = self._needed_network()
-                found = self._fit_elsewhere(X, place, sample_weight, config, reading, watch)
-        with self._all_or_nothing():
-            self.fit_seconds_ = time.perf_counter() - start
-            self._note_table(X, network, found.reading)
-            self._aside, self._weights, self._sides = found.aside, weights, sides
-            self._store(network, found)
-        self._warn_if_unsure()
+        fit_to(self, X, sample_weight, known)
         return self
-
-    def _config(self) -> RobustConfig:
-        return RobustConfig(
-            contamination=self.contamination,
-            method=self.method,
-            schedule=self.schedule,
-            polish=self.polish,
-            misfit=self.misfit,
-            copies=self.copies,
-            sample_rows=self.sample_rows,
-            seed=_seed(self.random_state),
-            n_threads=self.n_threads,
-            kernels=self.kernels,
-        )
 
     def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
         """Fit, and return +1 for rows that are trusted, -1 for the others, 0 if left out."""
         self.fit(X, **settings)
-        if not hasattr(self, "row_weights_"):
+        weights = self.result_.row_weights
+        if weights is None:
             raise DataError(
                 "The table was fitted, but it has too many rows to return a number for each: call "
-                "predict on pieces of it, or fit with weights_to='...'."
+                "predict on pieces of it, or fit with streaming=Streaming(weights_to='...')."
             )
-        return side_of(self.row_weights_)
-
-    def _find_place(self, X: Any) -> str:
-        """Return where rows are worked on: in "memory", in a "stream", or on "dask"."""
-        return find_place(X, self._given_network(), self.place, self.streaming or Streaming())
-
-    def _needed_network(self) -> BayesianNetwork:
-        network = self._given_network()
-        if network is None:
-            raise SettingError("A table that is not in memory needs a network: give network=...")
-        return network
-
-    def _fit_elsewhere(
-        self,
-        X: Any,
-        place: str,
-        sample_weight: ArrayLike | None,
-        config: RobustConfig,
-        reading: TableConfig | None,
-        watch: Watch,
-    ) -> Fitted:
-        """Fit to rows that are read in stretches, or that live on a cluster."""
-        network = self._needed_network()
-        reading = reading or TableConfig(self.on_unknown, self.on_missing, self.bins)
-        if reading.on_missing == "state":
-            raise SettingError(
-                "A state for missing values is for rows in memory: where they are missing is not "
-                "known before a stream is read. Add the state 'missing' to the network, or let "
-                "them be inferred ('use')."
-            )
-        if self.missing_is_evidence:
-            raise SettingError("missing_is_evidence is for rows in memory.")
-        complete = self._completing(network, reading)
-        if place == "dask":
-            return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
-        if sample_weight is not None:
-            raise DataError("sample_weight is for rows in memory; a stream takes none.")
-        streaming = self.streaming or Streaming()
-        return fit_stream(network, X, config, reading, streaming, watch, complete)
-
-    def _completing(self, network: BayesianNetwork, reading: TableConfig) -> Complete | None:
-        """Return how tables are learned from rows that miss values, if what is missing counts."""
-        if reading.on_missing != "use":
-            return None
-        return completing(network.layout, self._pseudo_counts(network))
+        return side_of(weights)
 
     def weights(self, X: Any) -> RowVector:
         """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
@@ -335,7 +252,7 @@ class RobustEstimator(ShownEstimator):
         """
         self._fitted()
         table = self._encode(X)
-        return table.spread(self._fit.model.weigh(self._load(table)))
+        return table.spread(self.result_.learned.model.weigh(self._load(table)))
 
     def score_samples(self, X: Any) -> RowVector:
         """Return how normal each row is: the log of the trust in it; shape (N,).
@@ -346,7 +263,7 @@ class RobustEstimator(ShownEstimator):
         """
         self._fitted()
         table = self._encode(X)
-        return table.spread(self._fit.model.log_weigh(self._load(table)))
+        return table.spread(self.result_.learned.model.log_weigh(self._load(table)))
 
     def decision_function(self, X: Any) -> RowVector:
         """Return `score_samples(X) - offset_`: negative for rows that are distrusted."""
@@ -369,104 +286,219 @@ class RobustEstimator(ShownEstimator):
             that were kept, and only rows that were distrusted are judged again. Needed where
             values are missing, or rows are known: they are inferred and judged again.
         """
-        network, old = self._fitted(), self._fit
-        if X is None and not hasattr(self, "_judged"):
-            raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
-            )
-        if X is None and (old.recorded is not None or self._sides is not None):
-            raise NotFittedError(
-                "The sums of a fit do not tell what trusting a kind makes of rows that miss values "
-                "or that are known: they are needed again. Call trust(kinds, X) with the rows of "
-                "fit; robustbn fit does so with --place memory."
-            )
-        columns = self._kinds().choose(kinds)
-        unheld = self._kinds().counts[:, -1] * (old.n_rows / max(self.reading_.n_rows, 1))
+        self._fitted()
         new = copy(self)
-        if X is None:
-            fit = trust_kinds(network.layout, old, columns, unheld)
-            judged = self._judged.judged_again(lambda c: fit.model.weigh(new._load_codes(c)))
-            found = Fitted(fit, self.reading_, judged, self._aside.without_counts())
-        else:
-            table = self._encode_again(X)
-            complete = self._completing(network, table.reading.config)
-            found = trust_in_memory(
-                network, table, old, self._config(), columns, unheld, self._weights, self._sides,
-                complete,
-            )  # fmt: skip
-        new._aside = found.aside
-        new._store(network.with_cpts(None), found)
+        trust_again(new, kinds, X)
         return new
-
-    def _store(self, network: BayesianNetwork, found: Fitted) -> None:
-        """Set the tables, and what is known of the rows."""
-        fit, judged = found.fit, found.judged
-        fit = replace(fit, counts=drop_rounding(network.layout, fit.counts, fit.plain_counts))
-        self._fit, self._judged = fit, judged
-        pseudo_counts = self._pseudo_counts(network)
-        q = normalise_counts(network.layout, fit.counts, pseudo_counts)
-        plain = normalise_counts(network.layout, fit.plain_counts, pseudo_counts)
-        self._set_tables(network, q, fit.counts, bool(np.any(pseudo_counts)))
-        self._describe(fit, plain)
-        self._warn_if_not_settled()
-        if judged.weights is not None:
-            self.row_weights_ = judged.weights
-        elif hasattr(self, "row_weights_"):
-            del self.row_weights_
-
-    def _describe(self, fit: RobustFit, plain: Vector) -> None:
-        """Set what can be said without the rows."""
-        network = self.network_
-        q, layout = network.probabilities, network.layout
-        self.plain_network_ = network if np.array_equal(q, plain) else network.with_cpts(plain)
-        self.shift_ = Shift(
-            q - plain, (q - plain) / standard_errors(layout, fit.plain_counts_in_rows, plain)
-        )
-        self.offset_ = float(np.log(0.5))
-        self.contamination_ = fit.removed
-        self._found = None
-        self.repeats_ = describe_repeats(network, fit.model.repeats)
-        self.history_ = list(fit.rounds)
-        self.converged_, self.status_ = fit.converged, fit.status
-        self.misfit_, self.inferred_ = fit.misfit, fit.inferred
-        self.vanishing_ = find_vanishing(network, fit)
-        if self.vanishing_:
-            named = "; ".join(str(group) for group in self.vanishing_[:3])
-            self.status_ += f" Look at them before you believe that: {named}."
-        if fit.inferred is not None:
-            self.status_ += f" {fit.inferred}"
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
 
-        return describe_fit(self._fit, self.plain_network_.probabilities, self._kinds())
+        result = self.result_
+        plain = result.plain_network.probabilities
+        return describe_fit(result.learned, plain, result.deeper.kinds)
 
-    def _restore(self, network: BayesianNetwork, document: dict[str, Any]) -> None:
+    def _restore(
+        self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
+    ) -> None:
         from robustbn.estimator.model_file import build_fit
 
-        super()._restore(network, document)
-        self._fit, plain, found = build_fit(document, network, self.reading_.n_rows, self.kernels)
-        self._describe(self._fit, plain)
-        self._found = found
+        fit, plain, found = build_fit(document, network, reading.n_rows, self.kernels)
+        self.result_ = build_result_of_file(self, network, plain, fit, reading, found)
 
-    def _warn_if_unsure(self) -> None:
-        self._warn_of_damaged()
-        if not self.converged_:
-            warn(self.status_, ConvergenceWarning)
-        few = self._say_few_rows()
-        if few:
-            warn(
-                f"{few} Sampling noise hides all but gross corruption: read the tables with care, "
-                "or use a simpler network.",
-                SmallSampleWarning,
+    # --- how it is shown ----------------------------------------------------------------------
+
+    def rows(self, X: Any = None) -> Any:
+        """Return a frame with a line a row: row, weight, is_suspicious, why.
+
+        Before them come the columns of `id` and `keep`, if rows keep any; where those of all rows
+        would take more than 256 MiB of a table read in stretches or on a cluster, of the rows that
+        were drawn. The frame is of the kind that the table was. `why` names the cells that speak
+        most against a row; it is empty for rows that are trusted, and of a table read in stretches
+        for those that were not drawn. Rows that were left out have weight NaN.
+
+        Parameters
+        ----------
+        X : rows to judge; by default those of `fit`.
+        """
+        self._fitted()
+        table = None if X is None else self._encode(X)
+        reading = self.reading_ if table is None else table.reading
+        return build_frame(frames.row_columns(self.result_, table), reading.kind)
+
+    def moved(self) -> Any:
+        """Return a frame with a line a node: how far its table moved from counting, most first.
+
+        `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
+        which the node would have another state. `error` is what sampling alone would make of it,
+        and `n_eff` the trusted rows, as so many whole ones, that a configuration has on average.
+        The frame is of the kind that the table was.
+        """
+        self._fitted()
+        return build_frame(frames.move_columns(self.result_), self.reading_.kind)
+
+    def missing_edges(self, X: Any = None, *, p_value: float = EDGE_P_VALUE) -> Any:
+        """Return a frame with a line a pair of nodes that depend on each other without an edge.
+
+        The columns are parent, child, gain (nats a row that the edge would bring), p_value
+        (corrected for the number of pairs) and cells (that it would add), largest gain first. The
+        direction keeps the graph acyclic and costs fewest cells; an edge that is missing makes
+        pairs around it depend on each other too, so add one, fit, and look again:
+        `network.with_edges([(parent, child)])`. Found among the trusted rows.
+
+        Parameters
+        ----------
+        X : rows to look at; by default up to 20,000 of those of `fit`, drawn evenly.
+        p_value : largest to be named.
+        """
+        network, result = self._fitted(), self.result_
+        if X is not None:
+            table = self._encode(X)
+            trust = result.learned.model.weigh(self._load(table))
+            q = network.probabilities
+            found = find_leftovers(network.layout, q, table.codes, trust, p_value)
+        else:
+            frames.require_judged(result, "call missing_edges(X)")
+            is_usual = p_value == EDGE_P_VALUE
+            found = result.deeper.edges if is_usual else result.deeper.find_edges(p_value)
+        return build_frame(frames.edge_columns(result, found), self.reading_.kind)
+
+    def where(self, p_value: float = TUNING.where_p_value) -> Any:
+        """Return a frame with a line a group of rows that holds more distrusted ones than chance.
+
+        The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
+        that of all rows) and p_value (of the binomial tail, by Bonferroni's correction for all
+        values and stretches that were tested), the smallest p_value first; of those too small for a
+        number, the most log-likelihood by a rate of their own. Looked at are the columns of
+        `context` (see `read_table`), the row number in 100 stretches and, of several files, the
+        file; times by the shortest period of which there are at most 400, from hours to years;
+        numbers by tenths, whole numbers of at most 1,000 values each by itself. Neighbouring
+        stretches are taken together. One line may be about two columns, which hold more together
+        than the better one alone; its p_value is corrected for all pairs. Of a table that came as
+        an array, the row number alone is looked at.
+
+        Parameters
+        ----------
+        p_value : largest to be named.
+        """
+        self._fitted()
+        aside, deeper = self.result_.aside, self.result_.deeper
+        if aside.is_forgotten or (aside.counted is None and self.result_.row_weights is None):
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to, nor does one of many "
+                "rows once kinds were trusted: fit again, or call trust(kinds, X)."
             )
+        if not 0 < p_value < 1:
+            raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
+        is_usual = p_value == TUNING.where_p_value
+        found = deeper.origins if is_usual else deeper.find_origins(p_value)
+        return build_frame(frames.origin_columns(found), self.reading_.kind)
+
+    def ask(self, n: int = 20) -> Any:
+        """Return a frame with the rows that a person should look at, the most telling first.
+
+        Its columns are row, weight (the trust in it), kind (its number in `kinds_`, 0 for none),
+        change (share of the rows, on average over the nodes, whose state the tables would tell
+        otherwise if the answer is not the expected one), why, and the row's states; before them
+        come the columns of `id` and `keep`. Tell the
+        answers to `fit(X, known=...)`, or trust a whole kind with `trust`.
+
+        Parameters
+        ----------
+        n : how many rows, at the most.
+        """
+        self._fitted()
+        return build_frame(frames.question_columns(self.result_, n), self.reading_.kind)
+
+    def summary(self) -> Any:
+        """Return a frame with a line a headline figure: figure, value, meaning.
+
+        The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
+        largest_move, tables_moved, unseen_configurations, kinds, repeated_rows, rounds, converged
+        (1 or 0) and seconds. The frame is of the kind that the table was. `moved()` has a line a
+        node, `rows()` a line a row.
+        """
+        self._fitted()
+        return build_frame(frames.summary_columns(self.result_), self.reading_.kind)
+
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        rows: bool = True,
+        max_rows: int = ROWS_SHOWN,
+    ) -> str | None:
+        """Write the report, one HTML page that needs nothing else; without a path, return it.
+
+        Parameters
+        ----------
+        path : the file; it is there as a whole or not at all.
+        title : of the page; by default the name of the table and how many rows it has.
+        command : what repeats the fit; by default the call in Python.
+        rows : whether single rows may be shown; False for private data.
+        max_rows : how many of them at the most, least trusted first.
+        """
+        from robustbn._networks.files import encode, write_bytes
+        from robustbn._show.page.render import render_page  # its room is not on the light path
+
+        self._fitted()
+        page = render_page(
+            self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
+        )
+        if path is None:
+            return page
+        write_bytes(encode(page, str(path)), Path(path))
+        return None
+
+    def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
+        """Return what was found as Markdown, for a ticket; no single row is shown.
+
+        The verdict, the kinds of bad rows, where they come from, the edges that are missing, the
+        cells that moved most, and what to do next.
+
+        Parameters
+        ----------
+        title : of the text; by default the name of the table and how many rows it has.
+        command : what repeats the fit; by default the call in Python.
+        """
+        from robustbn._show.page.markdown import render_markdown
+
+        self._fitted()
+        return render_markdown(self.result_.shown(title=title, command=command))
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fit: `network()`, `tables(node)`, `rounds()`, `rows()`."""
+        from robustbn._show.page.figures import Plots
+
+        self._fitted()
+        return Plots(self.result_)
+
+    def diagnose(self) -> Diagnosis:
+        """Return what the paper asks of network and rows and whether it holds; print the result."""
+        self._fitted()
+        return self.result_.diagnosis
+
+    def _say_fitted(self) -> str:
+        return f"{super()._say_fitted()}, {self.contamination_:.1%} of their weight distrusted"
+
+    def __str__(self) -> str:
+        """Return what was found, in a few sentences; the settings alone before `fit`."""
+        from robustbn._show.advice import say_fit  # its room is not on the light path
+
+        return f"{self!r}\n{say_fit(self.result_)}" if hasattr(self, "result_") else repr(self)
+
+    def _repr_html_(self) -> str:
+        from robustbn._show.page.inline import fit_html
+
+        return fit_html(self.result_) if hasattr(self, "result_") else super()._repr_html_()
 
 
-def _seed(random_state: Any) -> int:
-    """Return a seed from whatever scikit-learn takes for one."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return int(np.random.default_rng(random_state).integers(2**63))
+def judge_rows(fit: RobustEstimator, X: Any) -> dict[str, Any]:
+    """Return the columns of `fit.rows(X)`, whatever kind of frame would be made of them."""
+    return frames.row_columns(fit.result_, fit._encode(X))
 
 
 def side_of(weights: RowVector) -> Vector:

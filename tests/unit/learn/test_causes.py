@@ -19,7 +19,7 @@ from robustbn._learn.causes.naming import Inquiry, name_causes
 from robustbn._learn.causes.pairs import Pairs
 from robustbn._learn.causes.sides import Sides
 from robustbn._learn.causes.templates import share_copied
-from robustbn._show.causes import tell_cause
+from robustbn._show.words import tell_cause
 from robustbn.adversary import corrupt
 
 pytestmark = [
@@ -324,7 +324,7 @@ def test_rows_that_no_kind_holds_are_a_kind_that_can_be_trusted(alarm):
     rows = sample(alarm, 20_000, 0)
     dirty, _is_bad = corrupt(rows, alarm, "clones", 0.1, random_state=1)
     fit = RobustEstimator(alarm.with_cpts(None), random_state=0).fit(dirty)
-    assert not fit._fit.model.n_kinds
+    assert not fit.result_.learned.model.n_kinds
     (kind,) = fit.kinds_
     assert kind.cause.name == "copies"
     assert kind.n_rows == pytest.approx(fit.contamination_ * 20_000, rel=0.3)

@@ -22,7 +22,7 @@ ROWS = np.array([[0, 0], [0, 1], [0, 1], [0, 2]], dtype=np.uint8)
 
 
 @pytest.fixture(params=["native", "numpy"])
-def backend(request):
+def kernels(request):
     return request.param
 
 
@@ -31,15 +31,15 @@ def fit(X=ROWS, network=CHAIN, **settings):
     return MaximumLikelihoodEstimator(network, **settings).fit(X, sample_weight=weight)
 
 
-def test_tables_are_relative_frequencies(backend):
-    net = fit(backend=backend).network_
+def test_tables_are_relative_frequencies(kernels):
+    net = fit(kernels=kernels).network_
     assert net.cpts["a"].tolist() == [1, 0]
     assert net.cpts["b"].tolist() == [[0.25, 0.5, 0.25], [1 / 3, 1 / 3, 1 / 3]]
 
 
-def test_an_unseen_configuration_is_uniform_listed_and_warned_of(backend):
+def test_an_unseen_configuration_is_uniform_listed_and_warned_of(kernels):
     with pytest.warns(UnseenConfigurationWarning, match="1 of 3 .* uniform.*'b' given a='y'"):
-        fitted = fit(backend=backend)
+        fitted = fit(kernels=kernels)
     assert fitted.unseen_configurations_ == [("b", {"a": "y"})]
 
 
@@ -62,9 +62,9 @@ def test_bdeu_spreads_the_same_sample_size_over_every_table():
     np.testing.assert_allclose(net.cpts["b"], [[2 / 7, 3 / 7, 2 / 7], [1 / 3] * 3])
 
 
-def test_weights_count_as_repeated_rows(backend):
-    twice = fit(np.repeat(ROWS, [1, 2, 0, 3], axis=0), backend=backend)
-    weighted = fit(sample_weight=[1, 2, 0, 3], backend=backend)
+def test_weights_count_as_repeated_rows(kernels):
+    twice = fit(np.repeat(ROWS, [1, 2, 0, 3], axis=0), kernels=kernels)
+    weighted = fit(sample_weight=[1, 2, 0, 3], kernels=kernels)
     assert weighted.network_ == twice.network_
     np.testing.assert_array_equal(weighted.counts_, twice.counts_)
 
@@ -85,8 +85,8 @@ def test_the_log_likelihood_is_that_of_the_rows(case):
     np.testing.assert_allclose(fitted.score(codes), direct.mean(), rtol=1e-9, atol=1e-9)
 
 
-def test_an_impossible_row_has_log_likelihood_minus_infinity(backend):
-    fitted = fit(backend=backend)
+def test_an_impossible_row_has_log_likelihood_minus_infinity(kernels):
+    fitted = fit(kernels=kernels)
     assert fitted.log_likelihood([[1, 0]]) == -np.inf
     assert fitted.score_samples([[1, 0], [0, 1]]).tolist() == pytest.approx([-np.inf, np.log(0.5)])
 
@@ -141,19 +141,19 @@ def test_uint8_rows_are_not_copied():
         (np.array([[0, 256]]), r"Code 256 at row 0, column 1 \('b'\)"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_with_the_place(X, message, backend):
+def test_rows_that_do_not_fit_are_refused_with_the_place(X, message, kernels):
     with pytest.raises(DataError, match=message):
-        fit(X, backend=backend, on_missing="error")
+        fit(X, kernels=kernels, on_missing="error")
 
 
-def test_the_first_wrong_code_is_found_wherever_it_is(backend):
+def test_the_first_wrong_code_is_found_wherever_it_is(kernels):
     rng = np.random.default_rng(0)
     for _ in range(20):
         codes = np.zeros((40_000, 2), np.uint8)
         wrong = sorted(rng.choice(len(codes), 3, replace=False))
         codes[wrong, rng.integers(0, 2, 3)] = 9
         with pytest.raises(CodeRangeError) as error:
-            fit(codes, backend=backend)
+            fit(codes, kernels=kernels)
         assert error.value.row == wrong[0]
         assert codes[error.value.row, error.value.column] == error.value.value == 9
 
@@ -168,9 +168,9 @@ def test_the_first_wrong_code_is_found_wherever_it_is(backend):
         (["a", "b", "c", "d"], "must be numbers"),
     ],
 )
-def test_wrong_weights_are_refused(weights, message, backend):
+def test_wrong_weights_are_refused(weights, message, kernels):
     with pytest.raises(DataError, match=message):
-        fit(sample_weight=weights, backend=backend)
+        fit(sample_weight=weights, kernels=kernels)
 
 
 def test_wrong_settings_are_refused():

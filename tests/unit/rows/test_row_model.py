@@ -17,7 +17,7 @@ from robustbn._core.result import Verdict
 from robustbn._core.row_model import NO_REPEATS, Filter, Repeats, RowModel
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import fingerprint_codes, load_rows
-from robustbn._show.reasons import Explainer, touched_cells
+from robustbn._show.explain import Explainer, touched_cells
 
 PAIR = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["0", "1"], "b": ["0", "1", "2"]})
 ROWS = np.array(list(product(range(2), range(3))), np.uint8)  # every row there is

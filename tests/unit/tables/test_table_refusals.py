@@ -301,11 +301,11 @@ def test_without_a_network_a_number_that_is_no_position_is_refused_at_once():
         RobustEstimator().fit(np.array([[0], [10**12]]))
 
 
-@pytest.mark.parametrize("backend", [None, "stream"])
-def test_a_path_in_place_of_a_network_is_refused_wherever_the_rows_are(backend, tmp_path):
+@pytest.mark.parametrize("place", [None, "stream"])
+def test_a_path_in_place_of_a_network_is_refused_wherever_the_rows_are(place, tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "rows.parquet")
     with pytest.raises(TypeError, match="network must be a BayesianNetwork; found str"):
-        RobustEstimator("net.bif", backend=backend).fit(tmp_path / "rows.parquet")
+        RobustEstimator("net.bif", place=place).fit(tmp_path / "rows.parquet")
 
 
 def test_dask_frames_are_refused_with_what_to_do():

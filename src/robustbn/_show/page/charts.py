@@ -11,17 +11,18 @@ from math import ceil, floor, log10
 
 from robustbn._core.numbers import count, rounded
 from robustbn._core.result import Round
-from robustbn._show.page.content import Report, as_text, percent
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text, percent
 
 WIDTH, HEIGHT = 440.0, 230.0
 FEW_ROUNDS = 5  # so many shares have room beside each other on a phone
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 18.0, 28.0
 
 
-def draw_weights(report: Report) -> str:
+def draw_weights(result: FitResult) -> str:
     """Return the histogram of the weights; heights are logarithmic, so that few rows still show."""
-    counts = [int(c) for c in report.weight_counts]
-    edges = [float(e) for e in report.weight_edges]
+    counts = [int(c) for c in result.weight_counts]
+    edges = [float(e) for e in result.weight_edges]
     tallest = max(10, *counts, 10)
     top = log10(tallest) + 0.15
     floor_y, span = HEIGHT - BOTTOM, HEIGHT - BOTTOM - TOP

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from robustbn._show.comparison import ChangedCell, ChangedKind, say_misfit_of
-from robustbn._show.page.content import as_text, percent, shorten
 from robustbn._show.page.render import page_file, page_style, script_hash
+from robustbn._show.words import as_text, percent, shorten
 from robustbn.exceptions import MissingDependencyError
 
 TABLES_SHOWN = 60

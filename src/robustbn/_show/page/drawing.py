@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.numbers import count
-from robustbn._show.page.content import as_text, shorten
 from robustbn._show.page.layering import Edge, Layered, layer_graph
+from robustbn._show.words import as_text, shorten
 from robustbn.network import BayesianNetwork
 
 # From paper to burnt earth: lightness falls in even steps, so that the order is read without hue.

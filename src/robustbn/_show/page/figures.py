@@ -1,7 +1,7 @@
 """Figures for a paper, by matplotlib: the network, a table, the rounds, the rows.
 
-Each function returns a `matplotlib.figure.Figure` of its own; nothing global is touched, no backend
-is chosen: `figure.savefig("rounds.pdf")`.
+Each function, and each method of `Plots`, returns a `matplotlib.figure.Figure` of its own; nothing
+global is touched, no backend is chosen: `figure.savefig("rounds.pdf")`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
-from robustbn._show.page.content import FEW_ROWS, UNMOVED, Report, as_text, interval, shorten
+from robustbn._show.moves import FEW_ROWS, UNMOVED, interval
 from robustbn._show.page.drawing import (
     EDGE_COLOUR,
     INK_ON_SCALE,
@@ -24,6 +24,8 @@ from robustbn._show.page.drawing import (
     lay_out,
     nice_top,
 )
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text, shorten
 from robustbn.exceptions import MissingDependencyError, NetworkError
 
 if TYPE_CHECKING:
@@ -37,7 +39,33 @@ MAX_PANELS = 6  # states of a table that stand beside each other
 UNKNOWN = 0.05  # percent: an interval from less than this to the same below 100 says nothing
 
 
-def plot_network(report: Report) -> Figure:
+class Plots:
+    """Figures of a fit, by matplotlib: `fit.plot.rounds().savefig("rounds.pdf")`.
+
+    Each method returns a `matplotlib.figure.Figure` of its own. Needs `robustbn[plots]`.
+    """
+
+    def __init__(self, result: FitResult) -> None:
+        self._result = result.shown(rows=False)
+
+    def network(self) -> Figure:
+        """Return the network, its nodes coloured by how far their tables moved."""
+        return plot_network(self._result)
+
+    def tables(self, node: str | None = None) -> Figure:
+        """Return a node's table, all rows against trusted rows; by default the most moved."""
+        return plot_table(self._result, self._result.moved_tables[0].node if node is None else node)
+
+    def rounds(self) -> Figure:
+        """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
+        return plot_rounds(self._result)
+
+    def rows(self) -> Figure:
+        """Return how many rows have which trust."""
+        return plot_rows(self._result)
+
+
+def plot_network(result: FitResult) -> Figure:
     """Return the network, its nodes coloured by how far their tables moved."""
     figure, axes = _figure(6.4, 4.8)
     from matplotlib.cm import ScalarMappable
@@ -45,8 +73,8 @@ def plot_network(report: Report) -> Figure:
     from matplotlib.patches import FancyBboxPatch, PathPatch
     from matplotlib.path import Path
 
-    picture = lay_out(report.network)
-    moved = report.moves.moved
+    picture = lay_out(result.network)
+    moved = result.moves.moved
     top = nice_top(float(moved.max()))
     width = float(np.clip(picture.width / 100, 4.5, 30))
     figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
@@ -61,7 +89,7 @@ def plot_network(report: Report) -> Figure:
         axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
     steps = colour_steps(moved, top)
     for i, (x, y, w) in enumerate(picture.boxes):
-        is_strong = bool(report.moves.is_significant[i])
+        is_strong = bool(result.moves.is_significant[i])
         axes.add_patch(
             FancyBboxPatch(
                 (x - w / 2, y - NODE_HEIGHT / 2),
@@ -90,7 +118,7 @@ def plot_network(report: Report) -> Figure:
     return figure
 
 
-def plot_table(report: Report, node: str) -> Figure:
+def plot_table(result: FitResult, node: str) -> Figure:
     """Return one node's table, plain against robust with 95 % intervals, what moved most first.
 
     A panel a state while there are at most six; a table with more states is shown cell by cell. At
@@ -98,28 +126,28 @@ def plot_table(report: Report, node: str) -> Figure:
     says so. Configurations with fewer than 10 trusted rows are pale, and what no trusted row shows
     is marked as not known.
     """
-    if node not in report.network.parents:
+    if node not in result.network.parents:
         raise NetworkError(
             f"Unknown node {node!r}: it has no table to plot. The network has "
-            f"{report.network.n_nodes} nodes, from {report.network.nodes[0]!r} to "
-            f"{report.network.nodes[-1]!r}."
+            f"{result.network.n_nodes} nodes, from {result.network.nodes[0]!r} to "
+            f"{result.network.nodes[-1]!r}."
         )
-    layout, i = report.network.layout, report.network.nodes.index(node)
+    layout, i = result.network.layout, result.network.nodes.index(node)
     card = layout.cards[i]
     cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-    q = report.network.probabilities[cells].reshape(-1, card)
-    plain = report.plain_network.probabilities[cells].reshape(-1, card)
-    n = report.counts[cells].reshape(-1, card).sum(axis=1)
+    q = result.network.probabilities[cells].reshape(-1, card)
+    plain = result.plain_network.probabilities[cells].reshape(-1, card)
+    n = result.counts[cells].reshape(-1, card).sum(axis=1)
     values = np.stack([plain, q, *interval(q, n[:, None])])
     draw = _draw_panels if card <= MAX_PANELS else _draw_cells
-    figure, more = draw(report, node, 100 * values, n)
+    figure, more = draw(result, node, 100 * values, n)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
     figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
     return figure
 
 
-def _draw_panels(report: Report, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
+def _draw_panels(result: FitResult, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
     """Draw a panel a state, configurations below each other."""
     plain, q = values[:2]
     _, n_configurations, card = values.shape
@@ -129,13 +157,13 @@ def _draw_panels(report: Report, node: str, values: Vector, n: Vector) -> tuple[
     y = np.arange(len(shown))
     for v, axes in enumerate(panels):
         _draw_state(axes, y, values[:, shown, v], n[shown])
-        axes.set_title(_plain(shorten(as_text(report.network.states[node][v]), 18)), fontsize=9)
-    _name_lines(panels[0], [_configuration(report, node, int(k)) for k in shown])
+        axes.set_title(_plain(shorten(as_text(result.network.states[node][v]), 18)), fontsize=9)
+    _name_lines(panels[0], [_configuration(result, node, int(k)) for k in shown])
     is_cut = len(shown) < n_configurations
     return figure, f"; {len(shown)} of {n_configurations:,} configurations" if is_cut else ""
 
 
-def _draw_cells(report: Report, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
+def _draw_cells(result: FitResult, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
     """Draw the cells of a wide table below each other, those that moved most."""
     from matplotlib.ticker import MaxNLocator
 
@@ -151,10 +179,10 @@ def _draw_cells(report: Report, node: str, values: Vector, n: Vector) -> tuple[F
     if furthest < 60:  # many states share the whole: each has little
         axes.set_xlim(-0.04 * furthest, 1.06 * furthest)
         axes.xaxis.set_major_locator(MaxNLocator(4))
-    states, parents = report.network.states[node], report.network.parents[node]
+    states, parents = result.network.states[node], result.network.parents[node]
     lines = []
     for a, b in zip(k.tolist(), v.tolist(), strict=True):
-        given = f" when {_configuration(report, node, a)}" if parents else ""
+        given = f" when {_configuration(result, node, a)}" if parents else ""
         lines.append(_plain(shorten(as_text(states[b]), 18)) + given)
     _name_lines(axes, lines)
     apart[shown] = 0
@@ -191,11 +219,11 @@ def _draw_state(axes: Axes, y: NDArray[np.int64], values: Vector, n: Vector) -> 
     axes.tick_params(axis="y", length=0)
 
 
-def plot_rounds(report: Report) -> Figure:
+def plot_rounds(result: FitResult) -> Figure:
     """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
     figure, _ = _figure(6.4, 2.6, is_empty=True)
     left, right = figure.subplots(1, 2)
-    tested = [r for r in report.rounds if r.eigenvalues]
+    tested = [r for r in result.rounds if r.eigenvalues]
     for axes in (left, right):
         _tidy(axes)
     if not tested:
@@ -226,14 +254,14 @@ def plot_rounds(report: Report) -> Figure:
     return figure
 
 
-def plot_rows(report: Report) -> Figure:
+def plot_rows(result: FitResult) -> Figure:
     """Return how many rows have which trust; the heights are logarithmic."""
     figure, axes = _figure(4.2, 2.6)
     _tidy(axes)
-    edges = np.asarray(report.weight_edges, dtype=float)
+    edges = np.asarray(result.weight_edges, dtype=float)
     middles = (edges[:-1] + edges[1:]) / 2
     colours = [ACCENT if m < 0.5 else QUIET for m in middles]
-    axes.bar(middles, report.weight_counts, width=0.9 * np.diff(edges), color=colours)
+    axes.bar(middles, result.weight_counts, width=0.9 * np.diff(edges), color=colours)
     axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
     axes.set_ylim(bottom=0.7)
     return figure
@@ -271,11 +299,11 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _configuration(report: Report, node: str, k: int) -> str:
-    names = report.network.parents[node]
+def _configuration(result: FitResult, node: str, k: int) -> str:
+    names = result.network.parents[node]
     if not names:
         return "always"
-    states = report.network.states
+    states = result.network.states
     codes = np.unravel_index(k, [len(states[p]) for p in names])
     parts = [
         f"{shorten(as_text(p), 14)}={shorten(as_text(states[p][int(v)]), 12)}"

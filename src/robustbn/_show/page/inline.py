@@ -9,9 +9,16 @@ from __future__ import annotations
 from html import escape
 
 from robustbn._core.numbers import count
-from robustbn._show.page.advice import next_actions, say_moved_cells, strongest_cell, verdict
-from robustbn._show.page.content import Report, as_text, percent, shorten
+from robustbn._show.advice import (
+    next_actions,
+    say_from_file,
+    say_moved_cells,
+    strongest_cell,
+    verdict,
+)
 from robustbn._show.page.drawing import draw_network
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text, percent, shorten
 from robustbn.network import BayesianNetwork
 
 MAX_DRAWN = 120  # nodes; a larger picture says little in a notebook
@@ -43,39 +50,48 @@ def network_html(network: BayesianNetwork) -> str:
     return _fragment(f"<p><strong>BayesianNetwork</strong>: {facts}</p>" + _picture(network))
 
 
-def estimator_html(report: Report) -> str:
-    """Return a fitted estimator as a fragment: the verdict, the cells that moved, the drawing."""
+def settings_html(text: str, network: BayesianNetwork | None) -> str:
+    """Return any estimator as a fragment: its settings, and its network if it has one."""
+    page = f'<p style="font-family:monospace;white-space:pre-wrap">{escape(as_text(text))}</p>'
+    page = page.encode("utf-8", "replace").decode("utf-8")
+    return page + ("" if network is None else network_html(network))
+
+
+def fit_html(result: FitResult) -> str:
+    """Return a fit as a fragment: the verdict, the cells that moved, the drawing."""
+    if result.judged is None:
+        return settings_html(f"{say_from_file(result)} {result.status}", result.network)
     facts = (
-        f"{report.n_distrusted:,} of {count(report.n_rows, 'row')} distrusted; effective sample "
-        f"size {report.effective_rows:,.0f}"
+        f"{result.n_distrusted:,} of {count(result.n_rows, 'row')} distrusted; effective sample "
+        f"size {result.effective_rows:,.0f}"
     )
-    changed = "".join(f"<p>{escape(line)}</p>" for line in say_moved_cells(report))
+    changed = "".join(f"<p>{escape(line)}</p>" for line in say_moved_cells(result))
     actions = "".join(
         f"<li>{escape(as_text(action.say))} <code>{escape(as_text(action.python))}</code></li>"
-        for action in next_actions(report)
+        for action in next_actions(result)
     )
     body = (
-        f"<p><strong>{escape(as_text(verdict(report)))}</strong></p>{changed}"
-        f'<p class="rbn-quiet">{facts}. {escape(as_text(report.status))}</p>'
-        f"<ol>{actions}</ol>{_moved_tables(report)}"
+        f"<p><strong>{escape(as_text(verdict(result)))}</strong></p>{changed}"
+        f'<p class="rbn-quiet">{facts}. {escape(as_text(result.status))}</p>'
+        f"<ol>{actions}</ol>{_moved_tables(result)}"
     )
-    return _fragment(body + _picture(report.network, report))
+    return _fragment(body + _picture(result.network, result))
 
 
-def _moved_tables(report: Report) -> str:
+def _moved_tables(result: FitResult) -> str:
     """Return the tables that moved, each with the cell that moved most in it."""
-    moved = [table for table in report.moved_tables if table.is_significant]
+    moved = [table for table in result.moved_tables if table.is_significant]
     if not moved:
         return ""
     lines = []
     for table in moved[:MAX_LISTED]:
-        cell = strongest_cell(report, table.node)
-        _, parents, state = report.network.describe_cell(cell)
+        cell = strongest_cell(result, table.node)
+        _, parents, state = result.network.describe_cell(cell)
         given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
         what = as_text(state) + (f" when {given}" if given else "")
         counted, robust = (
             percent(float(network.probabilities[cell]))
-            for network in (report.plain_network, report.network)
+            for network in (result.plain_network, result.network)
         )
         values = [
             shorten(as_text(table.node), 40),
@@ -98,19 +114,19 @@ def _moved_tables(report: Report) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
 
 
-def _picture(network: BayesianNetwork, report: Report | None = None) -> str:
+def _picture(network: BayesianNetwork, result: FitResult | None = None) -> str:
     if network.n_nodes > MAX_DRAWN:
         return '<p class="rbn-quiet">Too many nodes to draw here; the report draws them.</p>'
-    if report is None:
+    if result is None:
         svg = draw_network(network, name="rbn-inline")
     else:
         svg = draw_network(
             network,
-            report.moves.moved,
-            is_strong=report.moves.is_significant.tolist(),
+            result.moves.moved,
+            is_strong=result.moves.is_significant.tolist(),
             notes=[
                 f"{as_text(n)}: table moved by {percent(float(m))}"
-                for n, m in zip(network.nodes, report.moves.moved, strict=True)
+                for n, m in zip(network.nodes, result.moves.moved, strict=True)
             ],
             name="rbn-inline",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from robustbn._core.numbers import count
-from robustbn._show.page.advice import (
+from robustbn._show.advice import (
     next_actions,
     say_cause,
     say_cell,
@@ -15,37 +15,38 @@ from robustbn._show.page.advice import (
     strongest_cell,
     verdict,
 )
-from robustbn._show.page.content import Report, as_text, percent
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text, percent
 
 MOST_LISTED = 5
 
 
-def render_markdown(report: Report) -> str:
+def render_markdown(result: FitResult) -> str:
     """Return the verdict, the kinds, the moved cells, where, and what to do; labels as text."""
-    parts = [f"## {_escape(report.title)}", _escape(verdict(report))]
-    groups = [str(group) for group in report.vanishing]
+    parts = [f"## {_escape(result.title)}", _escape(verdict(result))]
+    groups = [str(group) for group in result.vanishing]
     sections = [
-        ("Kinds of bad rows", _kinds(report)),
+        ("Kinds of bad rows", _kinds(result)),
         ("Groups of which hardly any row is trusted", _list([_escape(g) for g in groups])),
-        ("Where they come from", _list([_escape(str(o)) for o in report.origins])),
-        ("Edges that are missing", _list([_escape(str(e)) for e in report.edges])),
-        ("Cells that moved most", _cells(report)),
-        ("Missing values", [_escape(report.missing)] if report.missing else []),
-        ("What to do next", _actions(report)),
+        ("Where they come from", _list([_escape(str(o)) for o in result.origins])),
+        ("Edges that are missing", _list([_escape(str(e)) for e in result.edges])),
+        ("Cells that moved most", _cells(result)),
+        ("Missing values", [_escape(result.missing)] if result.missing else []),
+        ("What to do next", _actions(result)),
     ]
     for heading, lines in sections:
         if lines:
             parts.append(f"### {heading}")
             parts.append("\n".join(lines))
-    if report.command:
-        parts.append(_code(report.command, "To repeat it: "))
+    if result.command:
+        parts.append(_code(result.command, "To repeat it: "))
     text = "\n\n".join(parts) + "\n"
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _kinds(report: Report) -> list[str]:
+def _kinds(result: FitResult) -> list[str]:
     lines = []
-    for kind in report.kinds[:MOST_LISTED]:
+    for kind in result.kinds[:MOST_LISTED]:
         evidence = say_evidence(kind.nats)
         said = f"about {count(kind.n_rows, 'row')} ({percent(kind.share)}). {say_cause(kind)}"
         lines.append(f"- **Kind {kind.number}**: {_escape(said)}")
@@ -57,28 +58,28 @@ def _kinds(report: Report) -> list[str]:
             lines.append(f"  - {_escape(what)}: {seen}")
         lines += [f"  - {_escape(say_origin(origin))}" for origin in kind.origins[:1]]
         lines += [f"  - {_escape(say_kind_move(cell))}" for cell in kind.moved[:2]]
-    return lines + _more(len(report.kinds), "kinds")
+    return lines + _more(len(result.kinds), "kinds")
 
 
-def _cells(report: Report) -> list[str]:
-    moved = [table for table in report.moved_tables if table.is_significant]
+def _cells(result: FitResult) -> list[str]:
+    moved = [table for table in result.moved_tables if table.is_significant]
     if not moved:
         return []
     lines = ["| cell | counted | robust |", "|---|---:|---:|"]
     for table in moved[:MOST_LISTED]:
-        j = strongest_cell(report, table.node)
-        what = _escape(say_cell(*report.network.describe_cell(j))).replace("|", "\\|")
+        j = strongest_cell(result, table.node)
+        what = _escape(say_cell(*result.network.describe_cell(j))).replace("|", "\\|")
         counted, robust = (
             percent(float(network.probabilities[j]))
-            for network in (report.plain_network, report.network)
+            for network in (result.plain_network, result.network)
         )
         lines.append(f"| {what} | {counted} | {robust} |")
     return [*lines, "", *_more(len(moved), "tables")] if len(moved) > MOST_LISTED else lines
 
 
-def _actions(report: Report) -> list[str]:
+def _actions(result: FitResult) -> list[str]:
     lines = []
-    for number, action in enumerate(next_actions(report), start=1):
+    for number, action in enumerate(next_actions(result), start=1):
         lines.append(f"{number}. {_escape(action.say)}")
         ways = [way for way in (action.command, action.python) if way]
         lines += [_code(way, "   - ") for way in ways]

@@ -5,18 +5,22 @@ Probabilities are whole numbers of 1/100,000; what can be computed from others i
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import sum_over_rows
-from robustbn._show.page.content import FEW_ROWS, UNMOVED, Report, as_text
+from robustbn._show.explain import ExplainedRow
+from robustbn._show.moves import FEW_ROWS, UNMOVED
 from robustbn._show.page.drawing import colour_steps, nice_top
 from robustbn._show.page.markdown import render_markdown
-from robustbn._show.page.packing import Coded, bits_of, code_rows, pack_rows
-from robustbn._show.words import LEAST_GROUP, MOST_KEPT
+from robustbn._show.result import FitResult
+from robustbn._show.words import LEAST_GROUP, MOST_KEPT, as_text
 
 UNIT = 100_000
 MAX_CONFIGURATIONS = 500  # of one table
@@ -33,14 +37,14 @@ def to_script_json(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def page_data(report: Report) -> dict[str, Any]:
+def page_data(result: FitResult) -> dict[str, Any]:
     """Return all that the page's script needs."""
-    network = report.network
+    network = result.network
     number = {node: i for i, node in enumerate(network.nodes)}
-    tables = [_table(report, i, kept) for i, kept in enumerate(choose_configurations(report))]
-    coded = code_rows(report)
+    tables = [_table(result, i, kept) for i, kept in enumerate(choose_configurations(result))]
+    coded = code_rows(result)
     total, trusted = (
-        float(sum_over_rows(network.layout, c)) for c in (report.plain_counts, report.counts)
+        float(sum_over_rows(network.layout, c)) for c in (result.plain_counts, result.counts)
     )
     is_holed = bool((coded.codes == np.array(network.layout.cards)).any())
     bits = bits_of(network.layout.cards, is_holed)
@@ -56,21 +60,23 @@ def page_data(report: Report) -> dict[str, Any]:
         "trusted": trusted,
         "group": LEAST_GROUP,
         "kept": MOST_KEPT,
-        "title": as_text(report.title),
-        "markdown": render_markdown(report),
-        "nodes": _nodes(report, tables, _used_states(report, tables, coded)),
-        "order": [number[m.node] for m in report.moved_tables],
-        "names": [] if report.rows_hidden else [as_text(name) for name in report.row_names],
-        "nKinds": len(report.kinds),
+        "title": as_text(result.title),
+        "markdown": render_markdown(result),
+        "nodes": _nodes(result, tables, _used_states(result, tables, coded)),
+        "order": [number[m.node] for m in result.moved_tables],
+        "names": [] if result.rows_hidden else [as_text(name) for name in result.row_names],
+        "nKinds": len(result.kinds),
         "holes": int(is_holed),
-        **_rows(report, coded, packed),
-        "repeats": _repeats(report, repeated),
-        "pairs": [_pair(report, k) for k in range(len(report.edges))],
+        **_rows(result, coded, packed),
+        "repeats": _repeats(result, repeated),
+        "pairs": [_pair(result, k) for k in range(len(result.edges))],
     }
 
 
-def _nodes(report: Report, tables: list[dict[str, Any]], used: list[Any]) -> list[dict[str, Any]]:
-    network, moves = report.network, report.moves
+def _nodes(
+    result: FitResult, tables: list[dict[str, Any]], used: list[Any]
+) -> list[dict[str, Any]]:
+    network, moves = result.network, result.moves
     number = {node: i for i, node in enumerate(network.nodes)}
     steps = colour_steps(moves.moved, nice_top(float(moves.moved.max())))
     n_configurations = np.diff(network.layout.config_start)
@@ -90,7 +96,7 @@ def _nodes(report: Report, tables: list[dict[str, Any]], used: list[Any]) -> lis
             "perConfiguration": round(float(moves.rows_per_configuration[i]), 1),
             "onlyDistrusted": int(moves.n_only_distrusted[i]),
             "size": int(n_configurations[i]),
-            "missing": 0.0 if report.inferred is None else _short(report.inferred.missing[i]),
+            "missing": 0.0 if result.inferred is None else _short(result.inferred.missing[i]),
             "table": tables[i],
         }
         if used[i] is not None:
@@ -99,10 +105,10 @@ def _nodes(report: Report, tables: list[dict[str, Any]], used: list[Any]) -> lis
     return nodes
 
 
-def _used_states(report: Report, tables: list[dict[str, Any]], coded: Coded) -> list[Any]:
+def _used_states(result: FitResult, tables: list[dict[str, Any]], coded: Coded) -> list[Any]:
     """Return, for a node of very many states, those that the page shows; None for all."""
-    layout = report.network.layout
-    number = {node: i for i, node in enumerate(report.network.nodes)}
+    layout = result.network.layout
+    number = {node: i for i, node in enumerate(result.network.nodes)}
     wide = {i for i, card in enumerate(layout.cards) if card > MAX_LABELS}
     used: dict[int, set[int]] = {i: set(coded.codes[:, i].tolist()) for i in wide}
     for i, table in enumerate(tables):
@@ -115,7 +121,7 @@ def _used_states(report: Report, tables: list[dict[str, Any]], coded: Coded) -> 
             given = np.unravel_index(np.array(list(which), np.int64), cards)
             for p, codes in zip(parents, given, strict=True):
                 used.get(p, set()).update(codes.tolist())
-    for edge in report.edges:
+    for edge in result.edges:
         for node, codes in ((edge.parent, edge.parent_codes), (edge.child, edge.child_codes)):
             used.get(number[node], set()).update(codes.tolist())
     return [
@@ -124,18 +130,18 @@ def _used_states(report: Report, tables: list[dict[str, Any]], coded: Coded) -> 
     ]
 
 
-def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
+def choose_configurations(result: FitResult) -> list[NDArray[np.int64]]:
     """Return, for each node, the configurations to show, by their number in the node's table.
 
     All of them while they are few; otherwise those that add most to the node's move, nodes that
     moved most being served first. Of a node with very many states none: see `_cells`.
     """
-    layout = report.network.layout
-    share = layout.sum_configurations(report.counts)
-    weight = share * report.moves.of_configuration
+    layout = result.network.layout
+    share = layout.sum_configurations(result.counts)
+    weight = share * result.moves.of_configuration
     kept: list[NDArray[np.int64]] = [np.arange(0)] * layout.n_nodes
     left = CELLS_SHOWN
-    for i in np.argsort(-report.moves.moved, kind="stable"):
+    for i in np.argsort(-result.moves.moved, kind="stable"):
         if layout.cards[i] > WHOLE_STATES:
             continue
         own = slice(layout.config_start[i], layout.config_start[i + 1])
@@ -150,15 +156,15 @@ def choose_configurations(report: Report) -> list[NDArray[np.int64]]:
     return kept
 
 
-def _table(report: Report, i: int, kept: NDArray[np.int64]) -> dict[str, Any]:
+def _table(result: FitResult, i: int, kept: NDArray[np.int64]) -> dict[str, Any]:
     """Return configurations of a node: robust, plain - robust, trusted rows, all rows."""
-    layout = report.network.layout
+    layout = result.network.layout
     card, cells = layout.cards[i], slice(layout.cell_start[i], layout.cell_start[i + 1])
     counts, plain_counts = (
-        c[cells].reshape(-1, card).sum(axis=1) for c in (report.counts, report.plain_counts)
+        c[cells].reshape(-1, card).sum(axis=1) for c in (result.counts, result.plain_counts)
     )
-    q = report.network.probabilities[cells].reshape(-1, card)
-    plain = report.plain_network.probabilities[cells].reshape(-1, card)
+    q = result.network.probabilities[cells].reshape(-1, card)
+    plain = result.plain_network.probabilities[cells].reshape(-1, card)
     if card > WHOLE_STATES:
         return _cells(q, plain, counts, plain_counts)
     robust = _whole(q[kept])
@@ -199,8 +205,8 @@ def _cells(
     }
 
 
-def _pair(report: Report, k: int) -> dict[str, Any]:
-    edge, nodes = report.edges[k], report.network.nodes
+def _pair(result: FitResult, k: int) -> dict[str, Any]:
+    edge, nodes = result.edges[k], result.network.nodes
     return {
         "parent": nodes.index(edge.parent),
         "child": nodes.index(edge.child),
@@ -213,9 +219,9 @@ def _pair(report: Report, k: int) -> dict[str, Any]:
     }
 
 
-def _rows(report: Report, coded: Coded, packed: list[str]) -> dict[str, Any]:
+def _rows(result: FitResult, coded: Coded, packed: list[str]) -> dict[str, Any]:
     """Return the rows; parts of their reasons, of which many are the same, stand once."""
-    number = {node: i for i, node in enumerate(report.network.nodes)}
+    number = {node: i for i, node in enumerate(result.network.nodes)}
     parts: dict[str, int] = {}
     rows = [
         [
@@ -234,16 +240,16 @@ def _rows(report: Report, coded: Coded, packed: list[str]) -> dict[str, Any]:
     return {"parts": list(parts), "rows": rows}
 
 
-def _repeats(report: Report, packed: list[str]) -> list[list[Any]]:
-    shown = [] if report.rows_hidden else report.repeats
-    unnamed = [""] * len(report.row_names)
+def _repeats(result: FitResult, packed: list[str]) -> list[list[Any]]:
+    shown = [] if result.rows_hidden else result.repeats
+    unnamed = [""] * len(result.row_names)
     return [
         [
             int(r.row),
             int(r.seen),
             float(f"{r.expected:.3g}"),
             states,
-            [as_text(name) for name in report.kept_names.get(r.row, unnamed)],
+            [as_text(name) for name in result.kept_names.get(r.row, unnamed)],
         ]
         for r, states in zip(shown, packed, strict=False)
     ]
@@ -262,3 +268,53 @@ def _short(value: float) -> float:
 def _whole(shares: NDArray[np.float64]) -> NDArray[np.int64]:
     whole: NDArray[np.int64] = np.rint(shares * UNIT).astype(np.int64)
     return whole
+
+
+# --- the states of rows in few bytes: each in as many bits as its node needs --------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The single rows of a page.
+
+    Parameters
+    ----------
+    rows : that are distrusted.
+    codes : theirs, then those of the rows that are repeated; shape (n, d). One past the last state
+        stands for a missing value.
+    """
+
+    rows: Sequence[ExplainedRow]
+    codes: NDArray[np.int64]
+
+
+def code_rows(result: FitResult) -> Coded:
+    """Return the rows of a report by the codes of their states; none if they are hidden."""
+    network = result.network
+    rows = () if result.rows_hidden else result.rows
+    repeats = () if result.rows_hidden else result.repeats
+    code_of: list[Mapping[object, int]] = [
+        {state: v for v, state in enumerate(network.states[node])} for node in network.nodes
+    ]
+    lines = [row.states for row in rows]
+    lines += [tuple(r.states[node] for node in network.nodes) for r in repeats]
+    codes = np.array(
+        [[c.get(s, len(c)) for c, s in zip(code_of, line, strict=True)] for line in lines],
+        np.int64,
+    )
+    return Coded(rows, codes.reshape(len(lines), network.n_nodes))
+
+
+def bits_of(cards: Sequence[int], is_holed: bool) -> list[int]:
+    """Return the bits that each node takes: what `c - 1` needs, or c if values are missing."""
+    return [int(card - 1 + is_holed).bit_length() for card in cards]
+
+
+def pack_rows(codes: NDArray[np.int64], bits: Sequence[int]) -> list[str]:
+    """Return each row in base64: node by node, the highest bit first."""
+    columns = [
+        ((codes[:, i, None] >> np.arange(size - 1, -1, -1)) & 1).astype(np.uint8)
+        for i, size in enumerate(bits)
+    ]
+    packed = np.packbits(np.concatenate(columns, axis=1), axis=1)
+    return [base64.b64encode(line.tobytes()).decode("ascii") for line in packed]

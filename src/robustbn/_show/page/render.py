@@ -12,7 +12,7 @@ import html
 from typing import Any
 
 from robustbn._core.numbers import count, rounded
-from robustbn._show.page.advice import (
+from robustbn._show.advice import (
     next_actions,
     say_cause,
     say_evidence,
@@ -21,10 +21,12 @@ from robustbn._show.page.advice import (
     say_origin,
     verdict,
 )
+from robustbn._show.moves import FEW_ROWS
 from robustbn._show.page.charts import draw_rounds, draw_spectrum, draw_weights
-from robustbn._show.page.content import FEW_ROWS, Report, as_text, percent, shorten
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.payload import page_data, to_script_json
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text, percent, shorten
 from robustbn.exceptions import LONGEST_NAME, MissingDependencyError, shorten_name
 from robustbn.network import BayesianNetwork
 
@@ -35,7 +37,7 @@ MOST_CARDS = 12  # kinds of bad rows
 MOST_VANISHING = 4  # groups that are named at once; the others can be unfolded
 
 
-def render_page(report: Report) -> str:
+def render_page(result: FitResult) -> str:
     """Return the report as the text of one HTML file.
 
     Time and size grow with the tables and the rows that are shown, not with the rows that were
@@ -57,19 +59,19 @@ def render_page(report: Report) -> str:
     environment.filters.update(
         text=as_text, percent=percent, tied=tie_units, count=count, rounded=rounded
     )
-    data = page_data(report)
+    data = page_data(result)
     page = environment.get_template("page.html.j2").render(
-        **_words(report, data),
+        **_words(result, data),
         style=Markup(page_style()),  # noqa: S704  our own files, not the reader's data
         script=Markup(script),  # noqa: S704
         script_hash=script_hash(script),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there
-        graph=Markup(_graph(report)),  # noqa: S704  escaped there, as are the charts
-        weights=Markup(draw_weights(report)),  # noqa: S704
-        spectrum=Markup(draw_spectrum(report.rounds)),  # noqa: S704
-        rounds=Markup(draw_rounds(report.rounds)),  # noqa: S704
+        graph=Markup(_graph(result)),  # noqa: S704  escaped there, as are the charts
+        weights=Markup(draw_weights(result)),  # noqa: S704
+        spectrum=Markup(draw_spectrum(result.rounds)),  # noqa: S704
+        rounds=Markup(draw_rounds(result.rounds)),  # noqa: S704
     )
-    return shorten_names(page.encode("utf-8", "replace").decode("utf-8"), report.network)
+    return shorten_names(page.encode("utf-8", "replace").decode("utf-8"), result.network)
 
 
 def shorten_names(page: str, network: BayesianNetwork) -> str:
@@ -81,21 +83,21 @@ def shorten_names(page: str, network: BayesianNetwork) -> str:
     return page
 
 
-def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
+def _words(result: FitResult, data: dict[str, Any]) -> dict[str, Any]:
     """Return what the template says."""
     return {
-        "report": report,
-        "verdict": as_text(verdict(report)),
-        "changed": say_moved_cells(report),
-        "actions": next_actions(report),
+        "result": result,
+        "verdict": as_text(verdict(result)),
+        "changed": say_moved_cells(result),
+        "actions": next_actions(result),
         "say_cause": say_cause,
         "say_evidence": say_evidence,
         "say_kind_move": say_kind_move,
         "say_origin": say_origin,
         "say_names": say_names,
-        "inferred": _inferred(report),
-        "tiles": _tiles(report),
-        "legend": _legend(report),
+        "inferred": _inferred(result),
+        "tiles": _tiles(result),
+        "legend": _legend(result),
         "few": FEW_ROWS,
         "most_origins": MOST_ORIGINS,
         "most_cards": MOST_CARDS,
@@ -105,10 +107,10 @@ def _words(report: Report, data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def say_names(report: Report, row: int) -> list[tuple[str, str]]:
+def say_names(result: FitResult, row: int) -> list[tuple[str, str]]:
     """Return the columns that a typical row keeps, and what it holds in each."""
-    held = report.kept_names.get(row, ())
-    return [pair for pair in zip(report.row_names, held, strict=False) if pair[1]]
+    held = result.kept_names.get(row, ())
+    return [pair for pair in zip(result.row_names, held, strict=False) if pair[1]]
 
 
 def page_file(name: str) -> str:
@@ -129,22 +131,22 @@ def script_hash(script: str) -> str:
     return "sha256-" + base64.b64encode(digest).decode("ascii")
 
 
-def _graph(report: Report) -> str:
-    moves = report.moves
+def _graph(result: FitResult) -> str:
+    moves = result.moves
     notes = [
         f"{as_text(node)}: table moved by {percent(moved)}"
         f"{', more than its error' if is_strong else ''}"
         for node, moved, is_strong in zip(
-            report.network.nodes, moves.moved.tolist(), moves.is_significant.tolist(), strict=True
+            result.network.nodes, moves.moved.tolist(), moves.is_significant.tolist(), strict=True
         )
     ]
     return draw_network(
-        report.network,
+        result.network,
         moves.moved,
         is_strong=moves.is_significant.tolist(),
         notes=notes,
         is_interactive=True,
-        missing=[(edge.parent, edge.child) for edge in report.edges],
+        missing=[(edge.parent, edge.child) for edge in result.edges],
     )
 
 
@@ -153,36 +155,36 @@ def tie_units(text: str) -> str:
     return text.replace(" %", "\u00a0%")
 
 
-def _inferred(report: Report) -> list[tuple[str, int, float]]:
+def _inferred(result: FitResult) -> list[tuple[str, int, float]]:
     """Return the nodes that miss values: how often, and the share of their tables inferred."""
-    shares = [0.0] * report.network.n_nodes
-    if report.inferred is not None:
-        shares = report.inferred.missing.tolist()
+    shares = [0.0] * result.network.n_nodes
+    if result.inferred is not None:
+        shares = result.inferred.missing.tolist()
     lines = [
-        (node, report.n_missing.get(node, 0), share)
-        for node, share in zip(report.network.nodes, shares, strict=True)
+        (node, result.n_missing.get(node, 0), share)
+        for node, share in zip(result.network.nodes, shares, strict=True)
     ]
     return sorted((line for line in lines if line[1]), key=lambda line: -line[1])
 
 
-def _legend(report: Report) -> list[dict[str, Any]]:
-    top = nice_top(float(report.moves.moved.max()))
+def _legend(result: FitResult) -> list[dict[str, Any]]:
+    top = nice_top(float(result.moves.moved.max()))
     n = len(SCALE)
     return [{"step": k, "low": percent(top * k / n), "top": percent(top)} for k in range(n)]
 
 
-def _tiles(report: Report) -> list[dict[str, str]]:
-    top = report.moved_tables[0]
-    d = report.network.n_nodes
+def _tiles(result: FitResult) -> list[dict[str, str]]:
+    top = result.moved_tables[0]
+    d = result.network.n_nodes
     return [
         {
             "name": "Distrusted rows",
-            "value": f"{report.n_distrusted:,}",
-            "note": f"of {report.n_rows:,}: {percent(report.n_distrusted / report.n_rows)}",
+            "value": f"{result.n_distrusted:,}",
+            "note": f"of {result.n_rows:,}: {percent(result.n_distrusted / result.n_rows)}",
         },
         {
             "name": "Rows' worth that is left",
-            "value": f"{report.effective_rows:,.0f}",
+            "value": f"{result.effective_rows:,.0f}",
             "note": "the effective sample size",
         },
         {
@@ -194,7 +196,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
         },
         {
             "name": "Tables changed",
-            "value": f"{report.n_moved:,} of {d:,}",
+            "value": f"{result.n_moved:,} of {d:,}",
             "note": "by more than their error",
         },
     ]

@@ -1,0 +1,170 @@
+"""What a fit found as columns: single rows, tables, pairs, places, questions, headline figures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from robustbn._core.origins import Origin
+from robustbn._core.trust import DOUBT, JudgedRows
+from robustbn._show.result import FitResult
+from robustbn._tables.aside import beside
+from robustbn._tables.coded import Table
+from robustbn.exceptions import NotFittedError
+
+OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+IN_DOUBT = "trusted in part; no single value speaks against it"
+
+
+def require_judged(result: FitResult, instead: str) -> JudgedRows:
+    """Return what is known of the rows of a fit; refuse a model from a file, which has none."""
+    if result.judged is None:
+        raise NotFittedError(
+            f"A model from a file does not hold the rows it was fitted to: {instead}."
+        )
+    return result.judged
+
+
+def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]:
+    """Return a line a row: row, weight, is_suspicious, why; what names the rows comes before.
+
+    Parameters
+    ----------
+    table : rows to judge; by default those of the fit.
+    """
+    if table is None:
+        judged, weights = result.judged, result.row_weights
+        if judged is None or weights is None:
+            raise NotFittedError(
+                "A model from a file does not hold the rows it was fitted to, nor does one of too "
+                "many rows: call rows(X), or fit with streaming=Streaming(weights_to='...')."
+            )
+        reading, names = result.reading, result.aside.of()
+        doubtful, codes = judged.numbers, judged.codes
+    else:
+        trust = result.learned.model.weigh(result.deeper.load(table.codes, table.holed))
+        is_bad = np.flatnonzero(trust < DOUBT)
+        weights, codes, reading = table.spread(trust), table.codes[is_bad], table.reading
+        doubtful = is_bad if table.kept is None else table.kept[is_bad]
+        names = table.aside.of()
+    why = np.full(len(weights), "", object)
+    why[doubtful] = [reason.text for reason in result.explainer.explain(codes)]
+    why[np.isnan(weights)] = f"left out: {reading.why_dropped}"
+    columns = {
+        "row": np.arange(len(weights)),
+        "weight": weights,
+        "is_suspicious": weights < DOUBT,
+        "why": why,
+    }
+    return beside(names, columns)
+
+
+def move_columns(result: FitResult) -> dict[str, Any]:
+    """Return a line a node: how far its table moved, most first."""
+    tables = result.moved_tables
+    return {
+        "node": [table.node for table in tables],
+        "moved": np.array([table.moved for table in tables]),
+        "error": np.array([table.error for table in tables]),
+        "is_significant": np.array([table.is_significant for table in tables]),
+        "n_eff": np.array([table.n_eff for table in tables]),
+    }
+
+
+def edge_columns(result: FitResult, edges: list[Any]) -> dict[str, Any]:
+    """Return a line a pair of nodes that depend on each other without an edge."""
+    nodes = result.network.nodes
+    return {
+        "parent": [nodes[edge.parent] for edge in edges],
+        "child": [nodes[edge.child] for edge in edges],
+        "gain": [edge.gain for edge in edges],
+        "p_value": [edge.p_value for edge in edges],
+        "cells": [edge.n_cells for edge in edges],
+    }
+
+
+def origin_columns(origins: list[Origin]) -> dict[str, Any]:
+    """Return a line a group of rows that holds more distrusted ones than chance."""
+    return {
+        "column": [origin.column for origin in origins],
+        "value": [origin.value for origin in origins],
+        "rows": [origin.n_rows for origin in origins],
+        "distrusted": [origin.n_distrusted for origin in origins],
+        "rate": [origin.rate for origin in origins],
+        "ratio": [origin.ratio for origin in origins],
+        "p_value": [origin.p_value for origin in origins],
+    }
+
+
+def question_columns(result: FitResult, n: int) -> dict[str, Any]:
+    """Return a line a row that a person should look at, the most telling first."""
+    judged, deeper, network = (
+        require_judged(result, "fit again, and ask"),
+        result.deeper,
+        result.network,
+    )
+    numbers, codes, trust = judged.candidates()
+    drawn = (deeper.load(judged.drawn_codes), judged.drawn_trust)
+    questions = deeper.find_questions(drawn, (deeper.load(codes), trust), n)
+    columns = deeper.kinds.columns
+    places = np.array([q.place for q in questions], np.int64)
+    reasons = result.explainer.explain(codes[places])
+    asked: dict[str, Any] = {
+        "row": numbers[places],
+        "weight": trust[places],
+        "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
+        "change": [q.change for q in questions],
+        "why": [
+            OF_A_CLASS if question.column < 0 else reason.text or IN_DOUBT
+            for question, reason in zip(questions, reasons, strict=True)
+        ],
+    }
+    labels = zip(*(network.label_row(line) for line in codes[places].tolist()), strict=True)
+    for node, states in zip(network.nodes, labels, strict=False):
+        asked[node if node not in asked else f"{node} (state)"] = list(states)
+    return beside(result.aside.of(numbers[places]), asked)
+
+
+def summary_columns(result: FitResult) -> dict[str, Any]:
+    """Return the headline figures: their names, their values, and what they mean.
+
+    A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
+    """
+    moves, n_distrusted = result.moves, result.n_distrusted
+    top = int(np.argmax(moves.moved))
+    got = "the prior alone" if result.has_prior else "uniform tables (prior=1 smooths)"
+    lines = [
+        ("rows", result.n_rows, "rows that were read and judged"),
+        ("rows_left_out", result.reading.n_dropped, "rows that were read and not judged"),
+        (
+            "rows_distrusted",
+            math.nan if result.judged is None else n_distrusted,
+            "rows whose weight is below one half",
+        ),
+        ("contamination", result.contamination, "share of the rows' weight that is distrusted"),
+        ("effective_rows", result.effective_rows, "rows' worth of information that is left"),
+        (
+            "largest_move",
+            moves.moved[top],
+            f"share of rows in which {result.network.nodes[top]} would have another state",
+        ),
+        ("tables_moved", result.n_moved, "tables that moved by more than their error"),
+        (
+            "unseen_configurations",
+            len(result.unseen_configurations),
+            f"parent configurations that no trusted row shows: {got}",
+        ),
+        ("kinds", len(result.kinds), "kinds of bad rows that were found"),
+        ("repeated_rows", len(result.repeats), "rows that appear more often than they may"),
+        ("rounds", len(result.rounds), "rounds of the fit"),
+        ("converged", result.converged, result.status),
+        (
+            "seconds",
+            result.seconds,
+            "time of the fit, and of reading unless that was done before",
+        ),
+    ]
+    names, values, meanings = zip(*lines, strict=True)
+    return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}

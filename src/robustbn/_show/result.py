@@ -1,0 +1,416 @@
+"""What a robust fit found: one frozen value behind all that is shown, written and compared."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core import __version__
+from robustbn._core.config import is_same
+from robustbn._core.expansion import standard_errors
+from robustbn._core.kinds import BadKind, FoundKinds
+from robustbn._core.layout import Codes
+from robustbn._core.numbers import count
+from robustbn._core.origins import Origin
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.result import (
+    Inferred,
+    Misfit,
+    RepeatedRow,
+    RobustFit,
+    Round,
+    Shift,
+    Vanishing,
+)
+from robustbn._core.trust import TRUST_EDGES, JudgedRows
+from robustbn._core.tuning import TUNING
+from robustbn._show.diagnosis import Diagnosis, diagnose
+from robustbn._show.explain import ExplainedRow, Explainer, explain_rows, name_singled
+from robustbn._show.moves import MovedTable, Moves, measure_moves, moved_tables
+from robustbn._show.pairs import MissingEdge, show_pair
+from robustbn._show.words import describe_repeats, find_unseen, find_vanishing, say_few_rows
+from robustbn._tables.aside import Aside
+from robustbn._tables.coded import Reading
+from robustbn.exceptions import NotFittedError, SettingError
+from robustbn.network import BayesianNetwork
+
+ROWS_SHOWN = 2_000
+MOST_EDGES = 5
+EDGE_P_VALUE = 0.01  # largest of a missing edge that is named
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Deeper:
+    """What takes a while to find: found when it is first asked for, and once.
+
+    Parameters
+    ----------
+    load : makes rows of codes, and of the columns that miss values, if those are known.
+    find_kinds : returns the kinds of bad rows, with their causes.
+    find_origins : returns where bad rows come from, given the largest p-value.
+    find_edges : returns the pairs that depend on each other without an edge, given the same.
+    find_questions : returns the rows to look at, given rows drawn evenly from all and rows to
+        choose from, each with the trust in them, and how many.
+    """
+
+    load: Callable[..., Rows]
+    find_kinds: Callable[[], FoundKinds]
+    find_origins: Callable[[float], list[Origin]]
+    find_edges: Callable[[float], list[Any]]
+    find_questions: Callable[..., list[Any]]
+
+    @cached_property
+    def kinds(self) -> FoundKinds:
+        """The kinds of bad rows, and the sums of each."""
+        return self.find_kinds()
+
+    @cached_property
+    def origins(self) -> list[Origin]:
+        """Where bad rows come from."""
+        return self.find_origins(TUNING.where_p_value)
+
+    @cached_property
+    def edges(self) -> list[Any]:
+        """The pairs of nodes that depend on each other without an edge, by their numbers."""
+        return self.find_edges(EDGE_P_VALUE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FitResult:
+    """What a robust fit found, as `RobustEstimator.result_` has it.
+
+    All that is shown of a fit, written or compared is made of this value.
+
+    Parameters
+    ----------
+    network, plain_network : the tables from the trusted rows, and from all rows.
+    learned : how rows are judged, the sums behind the tables, and what each round saw.
+    reading : how the table was read.
+    deeper : what is looked for when it is first asked for.
+    judged : what is known of its rows; None for a model from a file.
+    aside : what its rows have beside the network's columns.
+    has_prior : whether anything was added to the counts.
+    settings : of the estimator, those that matter always and those that are not as usual.
+    seconds : how long the fit took.
+    title, command : what the fit is called where it is shown, and what repeats it.
+    rows_hidden : whether single rows, and values beside the network, must not be shown.
+    max_rows : how many single rows are shown at the most, least trusted first.
+
+    Examples
+    --------
+    >>> import robustbn
+    >>> coins = robustbn.random_network("empty", 4, random_state=0)
+    >>> rows = robustbn.sample(coins, 10_000, random_state=0)
+    >>> found = robustbn.fit(coins, rows, random_state=0).result_
+    >>> found.n_rows, found.n_distrusted, found.converged
+    (10000, 0, True)
+    """
+
+    network: BayesianNetwork
+    plain_network: BayesianNetwork
+    learned: RobustFit
+    reading: Reading
+    deeper: Deeper
+    judged: JudgedRows | None = None
+    aside: Aside = field(default_factory=Aside)
+    has_prior: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = math.nan
+    title: str = ""
+    command: str = ""
+    rows_hidden: bool = False
+    max_rows: int = ROWS_SHOWN
+
+    def shown(
+        self,
+        *,
+        title: str | None = None,
+        command: str | None = None,
+        rows: bool = True,
+        max_rows: int = ROWS_SHOWN,
+    ) -> FitResult:
+        """Return the same, to be shown in another way; what was looked for is kept.
+
+        Parameters
+        ----------
+        title, command : others than those of the fit.
+        rows : whether single rows, and values of columns beside the network, may be shown; False
+            for private data.
+        max_rows : how many of them at the most, least trusted first.
+        """
+        if self.judged is None:
+            raise NotFittedError(
+                "A report needs the trust in the rows of the fit, and a model from a file does not "
+                "hold it: fit the table again, or judge rows with rows(X)."
+            )
+        if max_rows < 0:
+            raise SettingError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
+        return replace(
+            self,
+            title=self.title if title is None else title,
+            command=self.command if command is None else command,
+            rows_hidden=not rows,
+            max_rows=max_rows,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"FitResult({self.network!r}, {count(self.n_rows, 'row')}, "
+            f"{self.contamination:.1%} of their weight distrusted)"
+        )
+
+    # --- the rows -----------------------------------------------------------------------------
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were read and judged."""
+        return self.reading.n_rows
+
+    @property
+    def n_distrusted(self) -> int:
+        """Rows with a weight below one half; of a model from a file, by the share of the weight."""
+        if self.judged is None:
+            return round(self.contamination * self.n_rows)
+        return self.judged.trust.n_distrusted
+
+    @property
+    def effective_rows(self) -> float:
+        """Effective sample size of the weights, `(sum w)^2 / sum w^2`; NaN if from a file."""
+        return math.nan if self.judged is None else self.judged.trust.effective_rows
+
+    @property
+    def contamination(self) -> float:
+        """Share of the rows' weight that is distrusted."""
+        return self.learned.removed
+
+    @property
+    def row_weights(self) -> RowVector | None:
+        """Trust in each row, NaN for those left out; None if nobody holds it."""
+        return None if self.judged is None else self.judged.weights
+
+    @property
+    def weight_edges(self) -> Vector:
+        """Ends of the intervals of the histogram of the weights; shape (B + 1,)."""
+        return TRUST_EDGES
+
+    @property
+    def weight_counts(self) -> NDArray[np.int64]:
+        """Rows with a weight in each of them; shape (B,)."""
+        if self.judged is None:
+            return np.zeros(len(TRUST_EDGES) - 1, np.int64)
+        counts: NDArray[np.int64] = self.judged.trust.counts.astype(np.int64)
+        return counts
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What says why a row is distrusted."""
+        return Explainer(self.network, self.learned.model, self._name_kinds)
+
+    @cached_property
+    def rows(self) -> Sequence[ExplainedRow]:
+        """The least trusted rows that may be shown, worst first, those that are alike as one."""
+        return () if self.rows_hidden else explain_rows(self)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The columns beside the network that rows keep, the one that names them first."""
+        return () if self.rows_hidden else tuple(self.aside.names)
+
+    @cached_property
+    def kept_names(self) -> Mapping[int, tuple[str, ...]]:
+        """What typical rows, the good ones beside them and repeated ones hold in these."""
+        return {} if self.rows_hidden else name_singled(self)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows were left out while reading, by reason."""
+        return {self.reading.why_dropped: self.reading.n_dropped} if self.reading.n_dropped else {}
+
+    @property
+    def few_rows(self) -> str:
+        """That there are too few rows for so many free parameters; empty if there are not."""
+        n = round(self.n_rows / self.learned.effect)
+        which = "different row" if self.learned.effect > 1 else "row"
+        return say_few_rows(n, self.network.layout.n_free, which)
+
+    # --- the tables ---------------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> Vector:
+        """Weight of the trusted rows on each cell, as so many rows; shape (M,)."""
+        return self.learned.counts_in_rows
+
+    @cached_property
+    def plain_counts(self) -> Vector:
+        """The same of all rows."""
+        return self.learned.plain_counts_in_rows
+
+    @cached_property
+    def shift(self) -> Shift:
+        """Robust minus plain estimate of each cell, and its z-score."""
+        plain = self.plain_network.probabilities
+        delta = self.network.probabilities - plain
+        return Shift(delta, delta / standard_errors(self.network.layout, self.plain_counts, plain))
+
+    @cached_property
+    def moves(self) -> Moves:
+        """How far each table moved."""
+        q, plain = self.network.probabilities, self.plain_network.probabilities
+        return measure_moves(self.network.layout, q, plain, self.counts, self.plain_counts)
+
+    @cached_property
+    def moved_tables(self) -> list[MovedTable]:
+        """The tables, those that moved most first."""
+        return moved_tables(self.network, self.moves)
+
+    @property
+    def n_moved(self) -> int:
+        """Tables that moved by more than their error."""
+        return int(self.moves.is_significant.sum())
+
+    @cached_property
+    def unseen_configurations(self) -> list[tuple[str, dict[str, Hashable]]]:
+        """(node, states of its parents) of the configurations that no trusted row shows."""
+        return find_unseen(self.network, self.learned.counts)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the paper asks of network and rows, and whether it holds."""
+        given = self.settings.get("contamination", "auto")
+        eps = self.contamination if isinstance(given, str) else float(given)
+        return diagnose(self.network.layout, self.counts, eps)
+
+    # --- what was found -----------------------------------------------------------------------
+
+    @property
+    def converged(self) -> bool:
+        """Whether the trusted rows look clean."""
+        return self.learned.converged
+
+    @cached_property
+    def status(self) -> str:
+        """Why it stopped, in a sentence, and what to look at before that is believed."""
+        said = self.learned.status
+        if self.vanishing:
+            named = "; ".join(str(group) for group in self.vanishing[:3])
+            said += f" Look at them before you believe that: {named}."
+        return said if self.inferred is None else f"{said} {self.inferred}"
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """What each round saw and did."""
+        return self.learned.rounds
+
+    @property
+    def misfit(self) -> Misfit | None:
+        """How far the trusted rows are from rows of the network; None if that was not asked."""
+        return self.learned.misfit
+
+    @property
+    def inferred(self) -> Inferred | None:
+        """What was inferred of values that are missing; None if nothing was."""
+        return self.learned.inferred
+
+    @property
+    def missing(self) -> str:
+        """What is missing from the rows, in a sentence; empty if nothing is."""
+        return self.reading.say_missing()
+
+    @property
+    def n_missing(self) -> dict[str, int]:
+        """How often each node is missing, where it ever is."""
+        n_missing = self.reading.n_missing if self.reading.n_holes else {}
+        return {node: n for node, n in n_missing.items() if n}
+
+    @cached_property
+    def vanishing(self) -> list[Vanishing]:
+        """Groups of rows of which hardly any is trusted, largest first."""
+        return find_vanishing(self.network, self.learned)
+
+    @cached_property
+    def repeats(self) -> list[RepeatedRow]:
+        """The rows that appear more often than the network allows, the 100 worst first."""
+        return describe_repeats(self.network, self.learned.model.repeats)
+
+    @cached_property
+    def kinds(self) -> list[BadKind]:
+        """The kinds of bad rows, largest first."""
+        kinds = self.deeper.kinds.kinds
+        return [kind.without_values() for kind in kinds] if self.rows_hidden else list(kinds)
+
+    def number_kinds(self, codes: Codes) -> NDArray[np.int64]:
+        """Return the number of the kind that each row is most likely of, 0 for none; shape (n,)."""
+        if not len(codes):
+            return np.zeros(0, np.int64)
+        number = {column: k for k, column in enumerate(self.deeper.kinds.columns, start=1)}
+        columns = self.learned.model.most_like(self.deeper.load(codes))
+        return np.array([number.get(column, 0) for column in columns], np.int64)
+
+    def _name_kinds(self, codes: Codes) -> list[str]:
+        """Return the cause of the kind that each row is most like, to be put before its reason."""
+        kinds = self.deeper.kinds.kinds
+        named = ["", *(f"{kind.cause.name}: " if kind.cause else "" for kind in kinds)]
+        if not any(named):
+            return [""] * len(codes)
+        return [named[number] for number in self.number_kinds(codes)]
+
+    @cached_property
+    def origins(self) -> list[Origin]:
+        """Groups that hold more distrusted rows than chance, most telling first."""
+        origins = self.deeper.origins
+        return [origin.without_values() for origin in origins] if self.rows_hidden else origins
+
+    @cached_property
+    def edges(self) -> tuple[MissingEdge, ...]:
+        """The edges that the network misses most, if it does not describe the rows."""
+        if self.misfit is None or self.misfit.is_exact or self.judged is None:
+            return ()
+        found = self.deeper.edges[:MOST_EDGES]
+        return tuple(show_pair(self.network, self.judged, edge) for edge in found)
+
+    # --- how it can be repeated ---------------------------------------------------------------
+
+    @property
+    def table(self) -> str:
+        """The file that the rows came from, if it is one."""
+        return self.reading.where if self.reading.kind == "file" else ""
+
+    @cached_property
+    def settings_in_words(self) -> dict[str, str]:
+        """The settings of the estimator, and those of reading that are not as usual, as text."""
+        chosen, config = dict(self.settings), self.reading.config
+        for each in fields(config):
+            value = getattr(config, each.name)
+            is_empty = isinstance(value, Mapping) and not value
+            if not is_same(value, each.default) and not is_empty:
+                chosen[each.name] = dict(value) if isinstance(value, Mapping) else value
+        if self.reading.ignored:
+            chosen["columns ignored"] = ", ".join(self.reading.ignored)
+        return {name: str(value) for name, value in chosen.items()}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that decide what a fit gives."""
+        return versions()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide what a fit gives."""
+    return {
+        "robustbn": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def title_of(reading: Reading) -> str:
+    """Return what a fit is called unless it is given a name."""
+    rows = count(reading.n_rows, "row")
+    return f"{reading.where}, {rows}" if reading.kind == "file" else f"Robust tables from {rows}"

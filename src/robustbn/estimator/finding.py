@@ -1,0 +1,168 @@
+"""What a robust fit found as one value, and how its deeper parts are looked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.config import is_same
+from robustbn._core.expansion import drop_rounding, normalise_counts
+from robustbn._core.kinds import FoundKinds
+from robustbn._core.layout import Codes
+from robustbn._core.origins import Origin
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.result import RobustFit
+from robustbn._core.tuning import TUNING
+from robustbn._learn.leftovers import find_leftovers
+from robustbn._learn.origins import find_origins, name_origins
+from robustbn._learn.places import Fitted
+from robustbn._learn.questions import choose_questions
+from robustbn._rows.memory import find_holed, load_rows
+from robustbn._show.result import Deeper, FitResult, title_of
+from robustbn._tables.aside import Aside
+from robustbn._tables.coded import Reading
+from robustbn.estimator.kinds import find_kinds
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn.estimator.robust import RobustEstimator
+
+ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
+
+
+def build_result(
+    fit: RobustEstimator, network: BayesianNetwork, found: Fitted, seconds: float
+) -> FitResult:
+    """Return what was found as one value; its tables are the counts of the trusted rows."""
+    layout, pseudo_counts, learned = network.layout, fit._pseudo_counts(network), found.fit
+    counts = drop_rounding(layout, learned.counts, learned.plain_counts)
+    learned = replace(learned, counts=counts)
+    q = normalise_counts(layout, counts, pseudo_counts)
+    plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
+    network = network.with_cpts(q)
+    load, aside, judged = _loader(fit, network), found.aside, found.judged
+    find_where_of = None if aside.counted else partial(_find_where_of, aside, judged.weights)
+    n_rows = found.reading.n_rows
+    deeper = Deeper(
+        load,
+        partial(find_kinds, network, learned, judged, n_rows, load, find_where_of),
+        partial(_find_where, aside, judged.weights),
+        partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
+        partial(_choose_questions, network, learned),
+    )
+    result = _describe(fit, network, plain, learned, found.reading, deeper)
+    return replace(result, judged=judged, aside=aside, seconds=seconds)
+
+
+def build_result_of_file(
+    fit: RobustEstimator,
+    network: BayesianNetwork,
+    plain: Vector,
+    learned: RobustFit,
+    reading: Reading,
+    kinds: FoundKinds,
+) -> FitResult:
+    """Return what a file holds of a fit: all but what is known of its rows.
+
+    Parameters
+    ----------
+    plain : tables by counting; shape (M,).
+    """
+    nothing = partial(_known, [])
+    deeper = Deeper(_loader(fit, network), partial(_known, kinds), nothing, nothing, nothing)
+    return _describe(fit, network, plain, learned, reading, deeper)
+
+
+def _describe(
+    fit: RobustEstimator,
+    network: BayesianNetwork,
+    plain: Vector,
+    learned: RobustFit,
+    reading: Reading,
+    deeper: Deeper,
+) -> FitResult:
+    """Return what does not depend on the rows, with the settings that they were judged by."""
+    usual = inspect.signature(type(fit)).parameters
+    settings = fit.get_params(deep=False)
+    changed = [name for name in settings if not is_same(settings[name], usual[name].default)]
+    given = [f"{n}={settings[n]!r}" for n in changed if n not in ("network", "verbose")]
+    is_plain = np.array_equal(network.probabilities, plain)
+    return FitResult(
+        network,
+        network if is_plain else network.with_cpts(plain),
+        learned,
+        reading,
+        deeper,
+        has_prior=bool(np.any(fit._pseudo_counts(network))),
+        settings={
+            name: value
+            for name, value in settings.items()
+            if name not in NEVER_SHOWN and (name in ALWAYS_SHOWN or name in changed)
+        },
+        title=title_of(reading),
+        command=f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)",
+    )
+
+
+# --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
+
+
+def _loader(fit: RobustEstimator, network: BayesianNetwork) -> partial[Rows]:
+    return partial(_load_codes, network, fit.kernels, fit.n_threads)
+
+
+def _load_codes(
+    network: BayesianNetwork,
+    kernels: str | None,
+    n_threads: int | None,
+    codes: Codes,
+    holed: Sequence[int] | None = None,
+) -> Rows:
+    """Return rows that kernels can judge."""
+    holed = find_holed(network.layout, codes) if holed is None else holed
+    return load_rows(network, codes, kernels, n_threads, holed=holed)
+
+
+def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list[Origin]:
+    """Return where bad rows come from; nothing where that is not known."""
+    if aside.counted is not None:
+        return name_origins(aside.counted.tallies, aside.counted.together, p_value)
+    if aside.is_forgotten or weights is None:
+        return []
+    return find_origins(aside.context, weights, p_value)
+
+
+def _find_where_of(
+    aside: Aside, weights: RowVector | None, numbers: NDArray[np.int64], belongs: Vector
+) -> list[Origin]:
+    """Return where rows of a kind come from; nothing where that is not known.
+
+    Parameters
+    ----------
+    numbers, belongs : of the rows that are distrusted, and how surely each is of the kind.
+    """
+    if aside.is_forgotten or weights is None:
+        return []
+    trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
+    trust[numbers] = 1 - belongs
+    return find_origins(aside.context, trust, TUNING.where_p_value)
+
+
+def _choose_questions(
+    network: BayesianNetwork, learned: RobustFit, drawn: Any, offered: Any, n: int
+) -> list[Any]:
+    """Return the rows that a person should look at."""
+    layout, model, counts = network.layout, learned.model, learned.counts
+    return list(choose_questions(layout, model, counts, drawn, offered, n, TUNING))
+
+
+def _known(value: Any, *_: Any) -> Any:
+    """Return what needs no looking for."""
+    return value

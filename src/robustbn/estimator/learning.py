@@ -1,0 +1,273 @@
+"""From a table to a fit, wherever the rows are worked on: in memory, in a stream, on a cluster."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
+
+from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.allocate import telling_memory
+from robustbn._core.config import RobustConfig, Streaming, TableConfig
+from robustbn._core.result import Round
+from robustbn._core.warn import warn
+from robustbn._learn.filling import Complete, completing
+from robustbn._learn.known import trust_kinds
+from robustbn._learn.places import (
+    Fitted,
+    Watch,
+    fit_in_memory,
+    fit_on_dask,
+    fit_stream,
+    trust_in_memory,
+)
+from robustbn._means.fit import fit_with_oracle
+from robustbn._rows.place import find_place
+from robustbn._show.result import FitResult
+from robustbn._tables.coded import Table, as_sides, as_weights, some
+from robustbn.estimator.finding import build_result
+from robustbn.exceptions import (
+    ContextWarning,
+    ConvergenceWarning,
+    DataError,
+    NotFittedError,
+    SettingError,
+    SmallSampleWarning,
+)
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn.estimator.robust import RobustEstimator
+
+
+@telling_memory("Learning the tables")
+def fit_to(
+    fit: RobustEstimator,
+    X: Any,
+    sample_weight: ArrayLike | None = None,
+    known: ArrayLike | None = None,
+    *,
+    reading: TableConfig | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """Fit an estimator to a table.
+
+    Parameters
+    ----------
+    sample_weight, known : as in `RobustEstimator.fit`.
+    reading : how a table that is not in memory is read; by default as the settings say.
+    watch : who is told of rounds and parts; by default the screen, if `verbose`.
+    """
+    fit._check_settings()
+    config, place = _config(fit), choose_place(fit, X)
+    is_default = fit.method == "filter" and fit.schedule == "joint"
+    for name, given in (("sample_weight", sample_weight), ("known", known)):
+        if given is not None and not is_default:
+            raise SettingError(
+                f"{name} is understood by the method 'filter' with the schedule 'joint' only."
+            )
+    if known is not None and place != "memory":
+        raise SettingError(
+            "known is for rows in memory: set place to 'memory', or fit to a part that fits."
+        )
+    if not is_default and place != "memory":
+        raise SettingError(
+            "A table that is not in memory is fitted by the method 'filter' with the schedule "
+            "'joint'."
+        )
+    watch = watch or (Watch(_tell_round, _tell_part) if fit.verbose else Watch())
+    start = time.perf_counter()
+    weights = sides = None
+    with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+        if place == "memory":
+            network, table = fit._read(X)
+            weights, sides = as_weights(sample_weight, table), as_sides(known, table)
+            method = None if is_default else fit_with_oracle
+            complete = _completing(fit, network, table.reading.config)
+            found = fit_in_memory(network, table, weights, config, watch, method, complete, sides)
+        else:
+            network = _needed_network(fit)
+            found = _fit_elsewhere(fit, X, place, sample_weight, config, reading, watch)
+    result = build_result(fit, network, found, time.perf_counter() - start)
+    with fit._all_or_nothing():
+        fit._note_columns(X, network)
+        _store(fit, result)
+        fit._weights, fit._sides = weights, sides
+    _warn_if_unsure(result)
+
+
+def choose_place(fit: RobustEstimator, X: Any) -> str:
+    """Return where rows are worked on: in "memory", in a "stream", or on "dask"."""
+    return find_place(X, fit._given_network(), fit.place, fit.streaming or Streaming())
+
+
+def trust_again(fit: RobustEstimator, kinds: Sequence[int], X: Any) -> None:
+    """Let a fit take some kinds of bad rows for good ones; see `RobustEstimator.trust`."""
+    result, network = fit.result_, fit.result_.network
+    old, judged = result.learned, result.judged
+    if X is None and judged is None:
+        raise NotFittedError(
+            "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
+        )
+    if X is None and (old.recorded is not None or fit._sides is not None):
+        raise NotFittedError(
+            "The sums of a fit do not tell what trusting a kind makes of rows that miss values "
+            "or that are known: they are needed again. Call trust(kinds, X) with the rows of "
+            "fit; robustbn fit does so with --place memory."
+        )
+    columns = result.deeper.kinds.choose(kinds)
+    unheld = result.deeper.kinds.counts[:, -1] * (old.n_rows / max(result.n_rows, 1))
+    if X is None and judged is not None:
+        new = trust_kinds(network.layout, old, columns, unheld)
+        judged = judged.judged_again(lambda codes: new.model.weigh(result.deeper.load(codes)))
+        found = Fitted(new, result.reading, judged, result.aside.without_counts())
+    else:
+        table = _encode_again(fit, X)
+        complete = _completing(fit, network, table.reading.config)
+        found = trust_in_memory(
+            network, table, old, _config(fit), columns, unheld, fit._weights, fit._sides, complete
+        )
+    _store(fit, build_result(fit, network.with_cpts(None), found, result.seconds))
+
+
+def _store(fit: RobustEstimator, result: FitResult) -> None:
+    """Set what was found, and warn of tables that tell nothing."""
+    fit.result_ = result
+    fit._warn_of_tables(result.has_prior)
+
+
+def _encode_again(fit: RobustEstimator, X: Any) -> Table:
+    """Return the rows of `fit` as codes; refuse others, and rows whose weights are lost."""
+    table, n = fit._encode(X, has_context=True), fit.result_.n_rows
+    if len(table) != n:
+        raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
+    if fit._weights is None and not np.isclose(fit.result_.learned.n_rows, n):
+        raise NotFittedError(
+            "The rows of this fit were weighted, and their weights are not at hand: fit again, "
+            "and call trust then."
+        )
+    return table
+
+
+def _config(fit: RobustEstimator) -> RobustConfig:
+    return RobustConfig(
+        contamination=fit.contamination,
+        method=fit.method,
+        schedule=fit.schedule,
+        polish=fit.polish,
+        misfit=fit.misfit,
+        copies=fit.copies,
+        sample_rows=fit.sample_rows,
+        seed=_seed(fit.random_state),
+        n_threads=fit.n_threads,
+        kernels=fit.kernels,
+    )
+
+
+def _seed(random_state: Any) -> int:
+    """Return a seed from whatever scikit-learn takes for one."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(np.random.default_rng(random_state).integers(2**63))
+
+
+def _needed_network(fit: RobustEstimator) -> BayesianNetwork:
+    network = fit._given_network()
+    if network is None:
+        raise SettingError("A table that is not in memory needs a network: give network=...")
+    return network
+
+
+def _fit_elsewhere(
+    fit: RobustEstimator,
+    X: Any,
+    place: str,
+    sample_weight: ArrayLike | None,
+    config: RobustConfig,
+    reading: TableConfig | None,
+    watch: Watch,
+) -> Fitted:
+    """Fit to rows that are read in stretches, or that live on a cluster."""
+    network = _needed_network(fit)
+    reading = reading or TableConfig(fit.on_unknown, fit.on_missing, fit.bins)
+    if reading.on_missing == "state":
+        raise SettingError(
+            "A state for missing values is for rows in memory: where they are missing is not "
+            "known before a stream is read. Add the state 'missing' to the network, or let "
+            "them be inferred ('use')."
+        )
+    if fit.missing_is_evidence:
+        raise SettingError("missing_is_evidence is for rows in memory.")
+    complete = _completing(fit, network, reading)
+    if place == "dask":
+        return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
+    if sample_weight is not None:
+        raise DataError("sample_weight is for rows in memory; a stream takes none.")
+    streaming = fit.streaming or Streaming()
+    return fit_stream(network, X, config, reading, streaming, watch, complete)
+
+
+def _completing(
+    fit: RobustEstimator, network: BayesianNetwork, reading: TableConfig
+) -> Complete | None:
+    """Return how tables are learned from rows that miss values, if what is missing counts."""
+    if reading.on_missing != "use":
+        return None
+    return completing(network.layout, fit._pseudo_counts(network))
+
+
+# --- what is told while it goes on, and at its end ------------------------------------------------
+
+
+def _tell_part(what: str, done: int, total: int) -> None:
+    """Tell how many of a table's parts are done."""
+    if total > 1:
+        print(f"{what}: {done} of {total} files", file=sys.stderr)
+
+
+def _tell_round(done: Round) -> None:
+    """Tell what a round saw and did."""
+    spectrum = ""
+    if done.eigenvalues:
+        spectrum = (
+            f"top eigenvalue {done.eigenvalues[0]:.3f}, good rows up to {done.threshold:.3f}; "
+        )
+    undone = "" if done.is_accepted else ", undone: more would be in excess than before"
+    print(
+        f"round {done.number}: {done.action}{undone}; {spectrum}{done.removed:.2%} distrusted "
+        f"({done.wall_s:.2f} s)",
+        file=sys.stderr,
+    )
+
+
+def _warn_if_unsure(result: FitResult) -> None:
+    """Warn of columns that could not be read, of a fit that did not settle, of too few rows."""
+    damaged = result.aside.damaged
+    if damaged:
+        many = len(damaged) > 1
+        warn(
+            Advice(
+                f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
+                f"{'are' if many else 'is'} left out of where bad rows come from; the "
+                "network's columns are not touched by it. "
+                f"{next(iter(damaged.values())).rstrip('.')}. Say which columns to look at with ",
+                Setting("context", Either("[...]", "A,B")),
+                ", or ",
+                Setting("context", Either("()", "none")),
+                " for none.",
+            ),
+            ContextWarning,
+        )
+    if not result.converged:
+        warn(result.status, ConvergenceWarning)
+    if result.few_rows:
+        warn(
+            f"{result.few_rows} Sampling noise hides all but gross corruption: read the tables "
+            "with care, or use a simpler network.",
+            SmallSampleWarning,
+        )
