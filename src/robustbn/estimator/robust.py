@@ -301,8 +301,9 @@ class RobustEstimator(TableEstimator):
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
     ) -> None:
-        from robustbn.estimator.model_file import build_fit
+        from robustbn.estimator.model_file import build_counted, build_fit
 
+        build_counted(document, network)  # refuses counts of another network
         fit, plain, found = build_fit(document, network, reading.n_rows, self.kernels)
         self.result_ = build_result_of_file(self, network, plain, fit, reading, found)
 
