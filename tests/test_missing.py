@@ -367,7 +367,8 @@ def test_a_stream_gives_the_tables_of_memory(alarm, folder, fitted, cache, tmp_p
 
 
 def test_a_run_goes_on_from_its_checkpoint(alarm, folder, fitted, tmp_path, monkeypatch):
-    settings = {"random_state": 0, "place": "stream", "checkpoint": tmp_path / "kept", **SMOOTH}
+    streaming = Streaming(checkpoint=tmp_path / "kept")
+    settings = {"random_state": 0, "place": "stream", "streaming": streaming, **SMOOTH}
     monkeypatch.setattr("robustbn._learn.conductor.complete_fit", _fail)
     with pytest.raises(KeyboardInterrupt):
         RobustEstimator(alarm, **settings).fit(folder)
