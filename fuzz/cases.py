@@ -222,7 +222,6 @@ def _draw_settings(rng: np.random.Generator, network: robustbn.BayesianNetwork) 
         "misfit": ["none"],
         "copies": ["count", "distrust"],
         "polish": [False],
-        "verify": [True],
         "prior": ["laplace", "bdeu", 1.0, 1e-6],
         "on_missing": ["observed", "state", "drop"],
         "missing_is_evidence": [True],
