@@ -157,7 +157,7 @@ def test_long_names_and_labels_are_shortened_in_pages(tmp_path):
     [
         ("n_threads", "2"), ("n_threads", 0), ("n_threads", 1.5), ("n_threads", 2**40),
         ("polish", "yes"), ("method", 3), ("prior", [1]), ("pseudo_count", "many"),
-        ("pseudo_count", float("nan")), ("kernels", 1), ("place", b"stream"), ("verify", None),
+        ("pseudo_count", float("nan")), ("kernels", 1), ("place", b"stream"),
         ("contamination", None), ("sample_rows", True), ("misfit", 1), ("on_missing", None),
     ],
 )  # fmt: skip
