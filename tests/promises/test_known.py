@@ -19,6 +19,7 @@ from robustbn import (
     write_network,
 )
 from robustbn._core.expansion import normalise_counts
+from robustbn._show.frames import question_columns
 from robustbn.adversary import corrupt
 from robustbn.cli import main
 from robustbn.exceptions import ConvergenceWarning, DataError, NotFittedError
@@ -252,7 +253,7 @@ def test_a_kind_is_trusted_with_the_rows_of_the_fit_and_no_others(small, tmp_pat
 
 def test_the_rows_to_look_at_are_examples_of_what_decides(fitted, dirty):
     _, is_bad = dirty
-    asked = fitted._ask(10)
+    asked = question_columns(fitted.result_, 10)
     assert len(set(asked["row"])) == 10
     assert is_bad[asked["row"]].all()
     assert set(asked["kind"]) == {1}
@@ -266,7 +267,7 @@ def test_the_rows_to_look_at_are_examples_of_what_decides(fitted, dirty):
 def test_answers_to_what_is_asked_settle_it(alarm, dirty, fitted):
     rows, _ = dirty
     known = np.zeros(len(rows), int)
-    known[fitted._ask(3)["row"]] = 1
+    known[question_columns(fitted.result_, 3)["row"]] = 1
     assert fit_known(alarm, rows, known).contamination_ < 1e-6
 
 
@@ -276,7 +277,7 @@ def test_every_kind_is_asked_about_and_no_row_twice():
     rows[:1000] = 1 - rows[:1000]
     rows[1000:1600] = 0
     fit = RobustEstimator(network, random_state=0).fit(rows)
-    asked = fit._ask(6)
+    asked = question_columns(fit.result_, 6)
     assert (asked["row"] < 1000).any()
     assert ((asked["row"] >= 1000) & (asked["row"] < 1600)).sum() == 1  # copies of one row
 
@@ -293,13 +294,13 @@ def test_every_row_that_is_asked_about_has_a_reason(alarm, dirty):
     drawn = BayesianNetwork(parents, alarm.states)
     misfitting = RobustEstimator(drawn, random_state=0).fit(sample(alarm, 12_000, 1))
     assert misfitting.contamination_ == 0
-    asked = misfitting._ask(5)
+    asked = question_columns(misfitting.result_, 5)
     assert (
         asked["why"]
         == ["trusted, as one of a group of rows that the network does not describe"] * 5
     )
     few = RobustEstimator(alarm, random_state=0).fit(dirty[0][:3000])
-    asked = few._ask(1000)
+    asked = question_columns(few.result_, 1000)
     assert all(asked["why"])
     assert asked["weight"].max() < 0.995  # none that is trusted to 100 %
 
