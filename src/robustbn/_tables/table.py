@@ -103,7 +103,7 @@ def read_table(
     >>> table.codes[:, 0].tolist()  # 3 is none of the states: the value is missing
     [0, 1, 3, 2]
     >>> print(table.reading)
-    The mapping: 4 rows read. 1 values are missing; 3 of 4 rows are complete (75.0%), and age ...
+    The mapping: 4 rows read. 1 value is missing; 3 of 4 rows are complete (75.0%), and age ...
     """
     config = TableConfig(
         on_unknown,
