@@ -472,7 +472,8 @@ def _column_of_hours(column: Column) -> NDArray[np.int32]:
     """Return a column as hours since 1970; NEITHER for what is no time."""
     if column.labels is not None or column.values.dtype.kind != "M":
         values, places = find_distinct(column)
-        return np.append(_hours_of(values), np.int32(NEITHER))[places]
+        found: NDArray[np.int32] = np.append(_hours_of(values), np.int32(NEITHER))[places]
+        return found
     hours = column.values.astype("M8[h]").astype(np.int64)
     is_gone = _is_gone("hours", hours)
     if column.is_missing is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.int64]]:
+def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.integer[Any]]]:
     """Return values, and the place of each row among them: -1 where one is said to be missing.
 
     Not all of them need occur; None and NaN may be among them. O(n).
@@ -30,7 +30,7 @@ def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.int64]]:
     """
     values, found = column.values, column.labels
     if found is not None:
-        places = np.maximum(values.astype(np.int64, copy=False), -1)
+        places = values if values.dtype.kind == "u" else np.maximum(values, -1)
     elif values.dtype.kind in "biufmM":
         distinct, places = np.unique(values, return_inverse=True)
         if distinct.dtype.kind in "mM" and np.datetime_data(distinct.dtype)[0] in ("ns", "ps"):
@@ -43,7 +43,7 @@ def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.int64]]:
         places = np.fromiter(each, np.int64, len(listed))
         found = list(numbers)
     if column.is_missing is not None:
-        places = np.where(column.is_missing, -1, places)
+        places = np.where(column.is_missing, -1, places.astype(np.int64))
     return found, places
 
 
@@ -52,12 +52,16 @@ def count_values(column: Column) -> list[tuple[Any, int]]:
 
     What is equal to nothing, such as a list, is counted by its text.
     """
+    if column.labels is not None:
+        places = column.values if column.is_missing is None else column.values[~column.is_missing]
+        rows = np.bincount(places[places >= 0], minlength=len(column.labels)).tolist()
+        return [(value, n) for value, n in zip(column.labels, rows, strict=True) if n]
     try:
         found, places = find_distinct(column)
     except TypeError:
         texts = [v if isinstance(v, Hashable) else str(v) for v in column.values.tolist()]
         found, places = find_distinct(replace(column, values=as_objects(texts)))
-    rows = np.bincount(places + 1, minlength=len(found) + 1)[1:].tolist()
+    rows = np.bincount(places[places >= 0], minlength=len(found)).tolist()
     return [(value, n) for value, n in zip(found, rows, strict=True) if n]
 
 
