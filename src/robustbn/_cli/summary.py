@@ -169,7 +169,6 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "stopped": facts["status"],
             "unseen": facts["unseen"] or None,
             **{f"kind {n + 1}": _say_kind(kind) for n, kind in enumerate(facts["kinds"][:2])},
-            "vanishing": some(facts["vanishing"], MOST_GROUPS) or None,
             "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_GROUPS]) or None,
             "edges": _say_edges(facts["missing_edges"]),
         },
