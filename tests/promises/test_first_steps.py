@@ -552,8 +552,10 @@ def test_known_rows_are_told_in_the_same_words_in_python_and_in_the_terminal(sma
 def test_a_misspelt_setting_is_answered_by_the_nearest(small):
     network, table = small
     answer = r"no setting 'contaminaton'; it has .*contamination.* Did you mean 'contamination'\?"
-    with pytest.raises(TypeError, match="contaminaton"):
+    with pytest.raises(UnknownSettingError, match=answer):
         robustbn.fit(network, table, contaminaton=0.1)
+    with pytest.raises(UnknownSettingError, match=answer):
+        robustbn.RobustEstimator(network, contaminaton=0.1)
     with pytest.raises(SettingError, match=answer):
         robustbn.RobustEstimator(network).set_params(contaminaton=0.1)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,24 @@ def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
     """Return that there is no setting of a name, those that there are, and the nearest."""
     near = nearest_name(name, known)
     return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def naming_the_nearest(call: Call) -> Call:
+    """Let a call answer a misspelt setting with the nearest that there is."""
+    known = [name for name in inspect.signature(call).parameters if name != "self"]
+    owner = call.__qualname__.removesuffix(".__init__")
+
+    @wraps(call)
+    def calling(*values: Any, **settings: Any) -> Any:
+        for name in settings:
+            if name not in known:
+                raise UnknownSettingError(say_unknown(owner, name, known))
+        return call(*values, **settings)
+
+    return cast("Call", calling)
 
 
 class Settings:

@@ -15,7 +15,7 @@ from robustbn._learn.filling import completing, describe_completion, typical_wei
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, as_weights
-from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.network import BayesianNetwork
 
 
@@ -55,6 +55,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     array([0.75, 0.25])
     """
 
+    @naming_the_nearest
     def __init__(
         self,
         network: BayesianNetwork | None = None,

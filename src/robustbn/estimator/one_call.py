@@ -19,6 +19,7 @@ from robustbn._networks.files import find_file
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
+from robustbn.estimator.base import naming_the_nearest
 from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError, NetworkError, UnknownSettingError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from robustbn._show.comparison import Comparison
 
 
+@naming_the_nearest
 def fit(
     network: (
         BayesianNetwork

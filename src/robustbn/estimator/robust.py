@@ -24,7 +24,7 @@ from robustbn._show.explain import Explainer
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
 from robustbn._tables.coded import Reading
 from robustbn._tables.frames import build_frame
-from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import fit_to, trust_again
 from robustbn.exceptions import DataError, NotFittedError, SettingError
@@ -159,6 +159,7 @@ class RobustEstimator(TableEstimator):
     _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
     _sides: NDArray[np.int8] | None = None  # of those that are known
 
+    @naming_the_nearest
     def __init__(
         self,
         network: BayesianNetwork | None = None,
