@@ -41,7 +41,7 @@ CHILD = """
 import os, pathlib, signal, sys
 import numpy as np
 import robustbn._rows.stream.cache, robustbn._rows.stream.data
-from robustbn import RobustEstimator, read_network
+from robustbn import RobustEstimator, Streaming, read_network
 robustbn._rows.stream.data.SAVE_SECONDS = 0.0
 folder, settings, number = pathlib.Path(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
 n_changes = 0
@@ -59,7 +59,9 @@ for name in ("replace", "unlink", "mkdir"):
     setattr(pathlib.Path, name, dying(getattr(pathlib.Path, name)))
 print("begun", flush=True)
 network = read_network(folder / "network.json")
-fit = RobustEstimator(network, place="stream", random_state=0, **settings).fit(folder / "rows")
+streaming = Streaming(**settings)
+fit = RobustEstimator(network, place="stream", random_state=0, streaming=streaming)
+fit.fit(folder / "rows")
 np.savez(sys.stdout.buffer, counts=fit.counts_, weights=fit.row_weights_)
 print(n_changes, file=sys.stderr)
 """
@@ -86,7 +88,7 @@ def start_child(folder: Path, settings: dict[str, str], number: int) -> subproce
 
 
 def settings_in(folder: Path) -> dict[str, str]:
-    """Return settings under which a run keeps and writes all that it can."""
+    """Return the settings of a stream that keeps and writes all that it can."""
     return {name: str(folder / name) for name in ("checkpoint", "cache", "weights_to")}
 
 

@@ -211,7 +211,9 @@ def contents_of(folder):
 def test_a_second_run_is_refused_while_one_writes_there(name, file, given, tmp_path):
     (tmp_path / file).parent.mkdir(exist_ok=True)
     child = start_holder(tmp_path / file)
-    estimator = robustbn.RobustEstimator(NETWORK, random_state=0, **{name: tmp_path / name})
+    estimator = robustbn.RobustEstimator(
+        NETWORK, random_state=0, streaming=robustbn.Streaming(**{name: tmp_path / name})
+    )
     try:
         with pytest.raises(InUseError, match=rf"{name} is in use by .* {child.pid} on"):
             estimator.fit(given / "rows")
@@ -250,7 +252,8 @@ def test_a_run_killed_at_any_of_its_last_changes_goes_on_to_the_same(
 
 
 def test_weights_in_place_before_the_checkpoint_is_cleared_are_taken_for_done(given, tmp_path):
-    settings, kept = settings_in(tmp_path), {"random_state": 0, "place": "stream"}
+    settings = {"streaming": robustbn.Streaming(**settings_in(tmp_path))}
+    kept = {"random_state": 0, "place": "stream"}
     first = robustbn.RobustEstimator(NETWORK, **kept, **settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustbn._rows.stream.checkpoint.Checkpoint.clear", interrupt)
@@ -265,7 +268,8 @@ def test_weights_in_place_before_the_checkpoint_is_cleared_are_taken_for_done(gi
 
 
 def test_weights_that_somebody_else_put_there_are_not_taken_for_done(given, tmp_path):
-    settings, kept = settings_in(tmp_path), {"random_state": 0, "place": "stream"}
+    settings = {"streaming": robustbn.Streaming(**settings_in(tmp_path))}
+    kept = {"random_state": 0, "place": "stream"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustbn._rows.stream.checkpoint.Checkpoint.clear", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -372,7 +376,8 @@ def test_a_checkpoint_with_a_link_in_it_is_refused_and_left_alone(name, tmp_path
 
 @pytest.mark.parametrize("run", ["../../precious", "x", 7, ["0badcafe"]])
 def test_a_checkpoint_names_no_other_place_for_weights(run, given, tmp_path):
-    settings = settings_in(tmp_path) | {"random_state": 0, "place": "stream"}
+    streaming = robustbn.Streaming(**settings_in(tmp_path))
+    settings = {"streaming": streaming, "random_state": 0, "place": "stream"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustbn._learn.places.CodeCache", interrupt)
         with pytest.raises(KeyboardInterrupt):
