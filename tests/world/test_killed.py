@@ -28,7 +28,7 @@ N_ROWS, N_FILES = 24_000, 6
 CHILD = """
 import os, pathlib, signal, sys
 import numpy as np
-from robustbn import RobustEstimator, read_network
+from robustbn import RobustEstimator, Streaming, read_network
 folder, settings, number = pathlib.Path(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
 n_changes = 0
 
@@ -45,7 +45,9 @@ for name in ("replace", "unlink", "mkdir"):
     setattr(pathlib.Path, name, dying(getattr(pathlib.Path, name)))
 print("begun", flush=True)
 network = read_network(folder / "network.json")
-fit = RobustEstimator(network, place="stream", random_state=0, **settings).fit(folder / "rows")
+streaming = Streaming(**settings)
+fit = RobustEstimator(network, place="stream", random_state=0, streaming=streaming)
+fit.fit(folder / "rows")
 np.savez(sys.stdout.buffer, counts=fit.counts_, weights=fit.row_weights_)
 print(n_changes, file=sys.stderr)
 """
@@ -66,6 +68,12 @@ def start_child(folder, settings, number):
     """Start a fit that kills itself before its change of files of that number; 0: never."""
     command = [sys.executable, "-W", "ignore", "-c", CHILD, str(folder), repr(settings)]
     return subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def writing_to(path):
+    """Return an estimator that writes the trust in each row."""
+    streaming = robustbn.Streaming(weights_to=path)
+    return robustbn.RobustEstimator(NETWORK, random_state=0, streaming=streaming)
 
 
 def settings_in(folder):
@@ -221,7 +229,7 @@ def contents_of(folder):
 
 def test_a_second_run_is_refused_while_one_writes_there(given, tmp_path):
     child = start_holder(tmp_path / ".w.lock")
-    estimator = robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w")
+    estimator = writing_to(tmp_path / "w")
     try:
         with pytest.raises(InUseError, match=rf"w is in use by .* {child.pid} on"):
             estimator.fit(given / "rows")
@@ -264,7 +272,7 @@ def test_what_a_killed_run_left_beside_its_target_is_removed(given, tmp_path):
     (tmp_path / ".w.0badcafe.partial").mkdir()
     (tmp_path / ".w.0badcafe.partial/0.parquet").write_text("old")
     (tmp_path / ".other.0badcafe.partial").write_text("somebody's")
-    estimator = robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w")
+    estimator = writing_to(tmp_path / "w")
     estimator.fit(given / "rows")
     assert sorted(f.name for f in tmp_path.iterdir()) == [".other.0badcafe.partial", "w"]
 
@@ -275,7 +283,7 @@ def test_what_only_looks_like_the_rest_of_a_killed_run_is_left_alone(given, tmp_
     (tmp_path / ".w.notes.partial").write_text("mine, too")
     (tmp_path / ".w.0badcafe.partial").symlink_to(tmp_path / "precious")
     before = contents_of(tmp_path)
-    robustbn.RobustEstimator(NETWORK, random_state=0, weights_to=tmp_path / "w").fit(given / "rows")
+    writing_to(tmp_path / "w").fit(given / "rows")
     found = contents_of(tmp_path)
     assert {name: found.get(name) for name in before} == before
     assert {name for name in found if not name.startswith("w/")} == {*before, "w"}

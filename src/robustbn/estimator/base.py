@@ -66,7 +66,8 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 def naming_the_nearest(call: Call) -> Call:
     """Let a call answer a misspelt setting with the nearest that there is."""
     known = [name for name in inspect.signature(call).parameters if name != "self"]
-    owner = call.__qualname__.removesuffix(".__init__")
+    owner = call.__qualname__
+    owner = owner.removesuffix(".__init__") if owner.endswith(".__init__") else f"{owner}()"
 
     @wraps(call)
     def calling(*values: Any, **settings: Any) -> Any:
