@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,9 @@ on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nee
 
 @on_linux
 def test_many_fits_leave_no_memory_threads_or_files_behind():
-    grown, before, after = soak.fit_often(20)
+    alone = multiprocessing.get_context("spawn")  # what other tests close late is not counted
+    with ProcessPoolExecutor(1, alone) as pool:
+        grown, before, after = pool.submit(soak.fit_often, 20).result()
     assert grown < soak.MOST_GROWTH
     assert after <= before
 
