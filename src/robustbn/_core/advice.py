@@ -1,10 +1,14 @@
-"""What a message advises: the settings it names, told in Python's words or as options."""
+"""Messages: the settings they name, told in Python's words or as options; and warnings."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+OURS = ("robustbn", "contextlib", "functools")  # the latter two between our own functions
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,3 +62,15 @@ class Advice:
 
     def __str__(self) -> str:
         return "".join(p.python if isinstance(p, Either) else str(p) for p in self.parts)
+
+
+def warn(message: str | Advice, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(category(message), stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in OURS

@@ -1,4 +1,4 @@
-"""Ask for memory, and say how much was needed when it cannot be had."""
+"""What this machine has: memory, asked for and told when it cannot be had, and processors."""
 
 from __future__ import annotations
 
@@ -75,3 +75,16 @@ def physical_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not a POSIX system
         return 2**63
+
+
+def available_cpus() -> int:
+    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so.
+
+    That is how those who run several processes (joblib, Dask) tell each of them its part.
+    """
+    try:
+        n = len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        n = os.cpu_count() or 1
+    told = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return min(n, int(told)) if told.isdecimal() and int(told) else n

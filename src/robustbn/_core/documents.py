@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import MOST_CODES, Codes, Layout
-from robustbn._core.result import RobustFit, Verdict
+from robustbn._core.result import RobustFit
 from robustbn._core.row_model import Repeats, RowModel
 from robustbn.exceptions import ModelFileError
 
 Value = TypeVar("Value")
-Found = TypeVar("Found", RobustFit, Verdict)
 Fingerprint = Callable[[Codes], NDArray[np.uint64]]  # of codes of shape (n, d)
 
 ANY = (-1e300, 1e300)
@@ -130,37 +129,33 @@ def check_numbers(document: Any, where: str) -> None:
 # --- what judges rows ----------------------------------------------------------------------------
 
 
-def describe(found: RobustFit | Verdict) -> dict[str, Any]:
-    """Return what a fit found, or how rows are to be judged, as plain values."""
-    document: dict[str, Any] = to_plain(found)
+def describe(fit: RobustFit) -> dict[str, Any]:
+    """Return what a fit found as plain values."""
+    document: dict[str, Any] = to_plain(fit)
     document["model"]["repeats"]["fingerprints"] = []
-    if found.misfit is not None:  # there is no NaN in JSON: what is not there is NaN
+    if fit.misfit is not None:  # there is no NaN in JSON: what is not there is NaN
         document["misfit"] = {k: v for k, v in document["misfit"].items() if v == v}
     return document
 
 
-def build(
-    kind: type[Found], document: Any, where: str, layout: Layout, fingerprint: Fingerprint
-) -> Found:
-    """Return what a fit found, or how rows are to be judged.
+def build(document: Any, layout: Layout, fingerprint: Fingerprint) -> RobustFit:
+    """Return what a fit found, without the trust in its rows.
 
     Parameters
     ----------
-    kind : `RobustFit`, which comes back without the trust in its rows, or `Verdict`.
-    where : as in `from_plain`.
     layout, fingerprint : of the rows' cells, and of rows of codes.
     """
-    check_numbers(document, where)
-    found = from_plain(kind, document, where)
-    require_shapes(where, kind_counts=(found.kind_counts, (layout.n_cells, None)))
-    _check_model(found.model, f"{where}.model", layout)
-    with _refusing(f"{where}.model.repeats"):
-        repeats = _with_fingerprints(found.model.repeats, layout, fingerprint)
-    return replace(found, model=replace(found.model, repeats=repeats))
+    check_numbers(document, "fit")
+    fit = from_plain(RobustFit, document, "fit")
+    require_shapes("fit", kind_counts=(fit.kind_counts, (layout.n_cells, None)))
+    _check_model(fit.model, layout)
+    with _refusing("fit.model.repeats"):
+        repeats = _with_fingerprints(fit.model.repeats, layout, fingerprint)
+    return replace(fit, model=replace(fit.model, repeats=repeats))
 
 
-def _check_model(model: RowModel, where: str, layout: Layout) -> None:
-    m, k = layout.n_cells, model.n_others
+def _check_model(model: RowModel, layout: Layout) -> None:
+    where, m, k = "fit.model", layout.n_cells, model.n_others
     require_shapes(
         where,
         good=(model.good, (m,)),

@@ -6,6 +6,10 @@ or a time); where it says nothing, the file is fetched anew. All copies go when 
 
 Names and sizes that a far side tells are not believed: a copy lies below its folder, or nothing is
 fetched, and of an archive (zip://data::rows.zip) no more is unpacked than its size lets expect.
+
+So it is with any compressed file: one of gzip of 200 kB can hold 200 MB, one of bzip2 hundreds of
+gigabytes. What is honest inflates by 5 to 50; what inflates by more is refused, unless it is small,
+or the caller says that it is honest. Plain files have no bound.
 """
 
 from __future__ import annotations
@@ -20,15 +24,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from robustbn._core.file_names import names_below, plain_path, remember_name, url_of
-from robustbn._core.inflation import (
-    TABLE_FLOOR,
-    TABLE_RATIO,
-    BoundedStream,
-    most_inflated,
-    say_inflated,
-)
 from robustbn.exceptions import MissingDependencyError
 
+RATIO_SETTING = "ROBUSTBN_MAX_RATIO"
+TABLE_RATIO, TABLE_FLOOR = 100, 2**25  # bytes of text in a byte of a file; in any file
+SHEET_RATIO, SHEET_FLOOR = 16, 2**21  # of workbooks, whose XML is slow to read
+TREE_RATIO, TREE_FLOOR = 12, 2**23  # of networks and models, which are held as a whole
 FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
 _STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", "contentmd5"}
 
@@ -204,3 +205,67 @@ def _stamp(system: Any, inner: str) -> str:
     told = {re.sub(r"[-_]", "", str(k)).lower(): v for k, v in system.info(inner).items()}
     known = {k: str(v) for k, v in told.items() if k in _STAMPS and v is not None}
     return f"{told.get('size')} {sorted(known.items())}" if known else ""
+
+
+# --- how much a compressed file may hold ---------------------------------------------------------
+
+
+def most_inflated(n_packed: int, ratio: int, floor: int) -> int:
+    """Return how many bytes, or rows, a file of `n_packed` bytes may hold."""
+    given = os.environ.get(RATIO_SETTING, "")
+    allowed = max(ratio, int(given)) if given.isdecimal() else ratio
+    return max(floor, allowed * n_packed)
+
+
+def say_inflated(name: str, limit: int, unit: str = "bytes") -> str:
+    """Return why a file is refused that holds more than its size lets expect, and what to do."""
+    return (
+        f"{name} holds more than {limit:,} {unit}, far more than a file of its size should: it may "
+        "be made to fill the memory. If you trust it, unpack it first, or set "
+        f"{RATIO_SETTING}=10000, how many {unit} a byte of the file may hold."
+    )
+
+
+class BoundedStream:
+    """A stream of bytes that refuses to give more than it should.
+
+    Parameters
+    ----------
+    stream : with `read(n)` and `close()`.
+    limit : how many bytes it may give.
+    refusal : the error, with its message, for one that gives more.
+    """
+
+    closed = False
+
+    def __init__(self, stream: Any, limit: int, refusal: Exception) -> None:
+        self._stream, self._left, self._refusal = stream, limit, refusal
+
+    def read(self, n: int = -1) -> bytes:
+        """Return the next bytes."""
+        wanted = self._left + 1 if n is None or n < 0 else n
+        data: bytes = self._stream.read(wanted)
+        self._left -= len(data)
+        if self._left < 0:
+            raise self._refusal
+        return data
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        return False
+
+    def seekable(self) -> bool:
+        """Whether it can be read again."""
+        return False
+
+    def flush(self) -> None:
+        """Do nothing: it is for reading."""
+
+    def close(self) -> None:
+        """Close what it reads."""
+        self.closed = True
+        self._stream.close()

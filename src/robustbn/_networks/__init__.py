@@ -7,10 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.allocate import telling_memory
 from robustbn._core.file_names import name_of, url_of
-from robustbn._core.warn import warn
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
 

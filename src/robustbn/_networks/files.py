@@ -10,9 +10,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from robustbn._core.downloads import bring_here
+from robustbn._core.downloads import (
+    TREE_FLOOR,
+    TREE_RATIO,
+    bring_here,
+    most_inflated,
+    say_inflated,
+)
 from robustbn._core.file_names import did_you_mean, name_of, say_special, url_of
-from robustbn._core.inflation import TREE_FLOOR, TREE_RATIO, most_inflated, say_inflated
 from robustbn.exceptions import (
     NetworkError,
     NetworkFileError,

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.warn import warn
+from robustbn._core.advice import warn
 from robustbn._networks.parts import ReadTable, refuse, show, wrong_count
 from robustbn.exceptions import NetworkError, StandInWarning
 from robustbn.network import BayesianNetwork

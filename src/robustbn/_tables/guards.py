@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from robustbn._core.file_names import COMPRESSIONS, name_of
-from robustbn._core.inflation import (
+from robustbn._core.downloads import (
     SHEET_FLOOR,
     SHEET_RATIO,
     TABLE_FLOOR,
@@ -30,6 +29,7 @@ from robustbn._core.inflation import (
     most_inflated,
     say_inflated,
 )
+from robustbn._core.file_names import COMPRESSIONS, name_of
 from robustbn.exceptions import DataError
 
 STEP = 2**21

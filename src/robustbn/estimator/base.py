@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.advice import Advice, Either
+from robustbn._core.advice import Advice, Either, warn
 from robustbn._core.config import TableConfig, check_setting, is_same
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.file_names import nearest_name
@@ -24,7 +24,6 @@ from robustbn._core.holes import Holes
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
-from robustbn._core.warn import warn
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_constants, say_unseen

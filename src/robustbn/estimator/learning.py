@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.result import Round
-from robustbn._core.warn import warn
 from robustbn._learn.filling import Complete, completing
 from robustbn._learn.known import trust_kinds
 from robustbn._learn.places import (

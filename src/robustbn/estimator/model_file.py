@@ -179,7 +179,7 @@ def build_fit(
     n_rows : of the table.
     """
     layout = network.layout
-    fit = build(RobustFit, document, "fit", layout, fingerprint_codes(network, kernels))
+    fit = build(document, layout, fingerprint_codes(network, kernels))
     beside, m = from_plain(BesideFit, document, "fit"), network.n_cells
     require_shapes(
         "fit",

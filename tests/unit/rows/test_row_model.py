@@ -13,7 +13,7 @@ import pytest
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.documents import build, describe
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.result import Verdict
+from robustbn._core.result import RobustFit
 from robustbn._core.row_model import NO_REPEATS, Filter, Repeats, RowModel
 from robustbn._rows.draw import drawing
 from robustbn._rows.memory import fingerprint_codes, load_rows
@@ -175,13 +175,14 @@ def test_a_family_with_a_hole_says_nothing_about_a_row():
 
 
 def read(document, network):
-    return build(Verdict, document, "verdict", network.layout, fingerprint_codes(network))
+    return build(document, network.layout, fingerprint_codes(network))
 
 
 def stored(model, network):
     """The model as it comes back from a file."""
-    verdict = Verdict(model, np.ones((network.n_cells, model.n_kinds)), (), 1.0, 1.0, "")
-    return read(json.loads(json.dumps(describe(verdict))), network).model
+    counts, of_kinds = np.ones(network.n_cells), np.ones((network.n_cells, model.n_kinds))
+    fit = RobustFit(counts, counts, None, 9.0, 9.0, model, of_kinds, (), True, "")
+    return read(json.loads(json.dumps(describe(fit))), network).model
 
 
 def test_a_model_knows_repeated_rows_with_holes_again():

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.allocate import allocate, insufficient_memory
-from robustbn._core.cpus import available_cpus
+from robustbn._core.allocate import allocate, available_cpus, insufficient_memory
 from robustbn._core.holes import Expectation, HolePosterior
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector, Vector

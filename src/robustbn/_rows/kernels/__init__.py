@@ -9,8 +9,8 @@ import sys
 from functools import cache
 from typing import cast
 
+from robustbn._core.advice import warn
 from robustbn._core.protocols import Kernels
-from robustbn._core.warn import warn
 from robustbn.exceptions import SettingError, SlowBackendWarning
 
 KERNELS = ("native", "numpy")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.allocate import allocate, insufficient_memory
-from robustbn._core.cpus import available_cpus
+from robustbn._core.allocate import allocate, available_cpus, insufficient_memory
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Copied,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Setting
-from robustbn._core.allocate import physical_bytes
-from robustbn._core.cpus import available_cpus
+from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
