@@ -93,7 +93,7 @@ def measure_scale(cell: HoleCell) -> Record:
         "ratio": (walls["gather"] + walls["steps"]) / walls["count"],
         "ratio_fits": walls["use"] / walls["fit"],
         "n_steps": found.n_steps,
-        "n_questions": gathered.n_questions,
+        "n_questions": gathered.questions.n_questions,
         "question_bytes": gathered.n_bytes,
         "tv": find_error(network, network.with_cpts(found.tables), cell.seed),
         "tv_complete": find_error(network, complete, cell.seed),

@@ -27,8 +27,7 @@ from robustbn import (
 )
 from robustbn._core.tuning import TUNING
 from robustbn._learn.counting import log_likelihood_of_rows
-from robustbn._rows.holes import gather
-from robustbn._rows.memory import load_rows
+from robustbn._rows.memory import gather, load_rows
 from robustbn.adversary import corrupt
 from robustbn.cli import main
 from robustbn.exceptions import DataError, NotFittedError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Layout
-from robustbn._core.protocols import PairCounting, Rows, RowVector, Vector
+from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.tuning import TUNING
 
 ROUNDING_OF_TRUST = float(np.finfo(np.float32).eps)
@@ -253,7 +253,7 @@ class PairMemory:
     rows : that are counted.
     """
 
-    rows: PairCounting
+    rows: Rows
     _kept: list[tuple[RowVector, Vector]] = field(default_factory=list)
 
     def at(self, weights: RowVector) -> Vector:
@@ -277,9 +277,7 @@ def remember_pairs(rows: Rows) -> PairMemory | None:
     """
     layout = rows.layout
     is_small = layout.n_cells**2 <= rows.n_rows * layout.n_nodes
-    if not is_small or layout.n_cells > MOST_WRITTEN_CELLS or not isinstance(rows, PairCounting):
-        return None
-    return PairMemory(rows)
+    return PairMemory(rows) if is_small and layout.n_cells <= MOST_WRITTEN_CELLS else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,14 +68,6 @@ class Holes(Protocol):
         """Where each cell lives."""
 
     @property
-    def n_questions(self) -> int:
-        """Number of distinct questions."""
-
-    @property
-    def n_patterns(self) -> int:
-        """Number of distinct components."""
-
-    @property
     def n_sampled(self) -> float:
         """Weight of the questions that are too large to answer exactly, and are sampled."""
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
+
+if TYPE_CHECKING:
+    from robustbn._core.holes import Holes
+    from robustbn._core.tuning import Tuning
 
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
@@ -126,7 +130,7 @@ class Rows(Protocol):
     - `parts` bounds memory; `unpack` gives codes back to whoever holds packed rows only;
       `fingerprints` tell which rows are copies.
     - `count` gives tables. `project` and `score` give numbers a row, `gram` sums of them: products
-      with a covariance that is never built.
+      with a covariance that is never built. `count_pairs` is that covariance, where cells are few.
     - `divide` is a step that fits components to rows; `divide_apart` is the same of many starts
       that do not know of each other, in one pass.
     - `odds` is the verdict on rows; `divide_in_two` is a step by that verdict once it is
@@ -200,6 +204,9 @@ class Rows(Protocol):
         On each side it is divided by softmax: over `(0, y[n, :n_first])`, over `y[n, n_first:]`.
         """
 
+    def count_pairs(self, weights: RowVector | None = None) -> Vector:
+        """Return `P[i, j] = sum of weights[n] over rows n with i, j in cells(n)`; shape (M, M)."""
+
     def unpack(self) -> Codes:
         """Return the codes of the rows; shape (N, d)."""
 
@@ -209,14 +216,6 @@ class Rows(Protocol):
         Rows with holes are equal if the same values are missing. The numbers depend on the codes
         alone: not on the kernels, nor on which columns might have holes.
         """
-
-
-@runtime_checkable
-class PairCounting(Protocol):
-    """Rows that can also count pairs of cells. Whoever cannot is passed over more often."""
-
-    def count_pairs(self, weights: RowVector | None = None) -> Vector:
-        """Return `P[i, j] = sum of weights[n] over rows n with i, j in cells(n)`; shape (M, M)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,6 +352,9 @@ class Kernels(Protocol):
 
         They have no holes, whatever the layout says.
         """
+
+    def make_holes(self, layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> Holes:
+        """Return what rows with missing values ask, of no rows yet."""
 
     def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:
         """Return the fingerprints that occur at least so often."""

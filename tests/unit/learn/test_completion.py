@@ -17,7 +17,7 @@ from robustbn._core.expansion import (
 from robustbn._core.tuning import TUNING
 from robustbn._learn.completion import complete
 from robustbn._learn.filling import completing
-from robustbn._rows.holes import gather
+from robustbn._rows.memory import gather
 
 STRICT = replace(TUNING, completion_settled=1e-3, completion_steps=5000)
 

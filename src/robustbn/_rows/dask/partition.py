@@ -15,8 +15,8 @@ from robustbn._core.config import TableConfig
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector
-from robustbn._rows.holes import gather
 from robustbn._rows.kernels import load_kernels
+from robustbn._rows.memory import gather
 from robustbn._rows.stream.parts import Part
 from robustbn._tables.coded import Table
 from robustbn._tables.context import RawContext

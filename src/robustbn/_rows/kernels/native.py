@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, available_cpus, insufficient_memory
+from robustbn._core.holes import Expectation, HolePosterior
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Copied,
@@ -22,6 +23,7 @@ from robustbn._core.protocols import (
     Vector,
 )
 from robustbn._core.trust import is_even
+from robustbn._core.tuning import Tuning
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
@@ -30,19 +32,14 @@ from robustbn._rows.kernels.clusters import (
     fuse_families,
     separate_families,
 )
-from robustbn._rows.kernels.division import (
-    divide_in_parts,
-    divide_in_two_in_parts,
-    odds_in_parts,
-)
-from robustbn._rows.kernels.numpy import sampling_thresholds
+from robustbn._rows.kernels.numpy import DividedInParts, sampling_thresholds
 from robustbn.exceptions import CodeRangeError
 
 MOST_DIVIDED = 16  # columns that one pass holds
 
 
 @dataclass(frozen=True)
-class NativeRows:
+class NativeRows(DividedInParts):
     """Rows packed into cluster codes, in blocks of 256 rows."""
 
     layout: Layout
@@ -51,11 +48,6 @@ class NativeRows:
     packed: NDArray[np.uint8]
     n_rows: int
     n_threads: int
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes that one row takes when packed."""
-        return sum(c.code_bytes for c in self.clusters)
 
     def unpack(self) -> Codes:
         """Return the codes of the rows; shape (N, d)."""
@@ -138,7 +130,7 @@ class NativeRows:
         """Divide each row's weight by `softmax(0, y[n])`, and count each part; y not stored."""
         n_columns = table.shape[1] + 1
         if n_columns > MOST_DIVIDED:
-            return divide_in_parts(self, table, offset, weights)
+            return super().divide(table, offset, weights)
         counts: Vector = allocate((self.layout.n_cells, n_columns), float, "Dividing rows")
         sums = np.empty(n_columns + 1)
         given = self._read(weights)
@@ -163,7 +155,7 @@ class NativeRows:
     def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
         """Return the log-odds of the second side of columns against the first; y not stored."""
         if table.shape[1] >= MOST_DIVIDED:
-            return odds_in_parts(self, table, offset, n_first)
+            return super().odds(table, offset, n_first)
         odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Projecting rows")
         self._call(_native.odds, *_table_and_offset(table, offset), n_first, odds)
         return odds
@@ -178,7 +170,7 @@ class NativeRows:
         """Divide each row between two sides by its odds, and count each column; y not stored."""
         n_columns = table.shape[1] + 1
         if n_columns > MOST_DIVIDED:
-            return divide_in_two_in_parts(self, table, offset, sides, weights)
+            return super().divide_in_two(table, offset, sides, weights)
         counts: Vector = allocate((self.layout.n_cells, n_columns), float, "Dividing rows")
         odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Dividing rows")
         masses, pair = np.empty(n_columns), _table_and_offset(table, offset)
@@ -323,6 +315,89 @@ def find_copied(prints: NDArray[np.uint64], least: int) -> Copied:
     rows: NDArray[np.int64] = allocate((found.n_rows,), np.int64, "Looking for copies")
     found.write(distinct, seen, rows)
     return Copied(distinct, rows[np.cumsum(seen) - seen], seen, rows)
+
+
+# --- rows with holes: see native/hole_questions.h and native/hole_solver.h -----------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NativeHoles:
+    """Questions in memory, each with where its factors start in the tables."""
+
+    layout: Layout
+    questions: _native.Holes
+    n_threads: int
+
+    @property
+    def n_sampled(self) -> float:
+        """Weight of the questions that are sampled."""
+        return self.questions.n_sampled
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the questions and their programs take."""
+        return self.questions.n_bytes
+
+    def add(self, codes: NDArray[Any], weights: RowVector | None = None) -> None:
+        """Add the questions of more rows. One pass, any strides, no copy of the codes."""
+        if weights is not None:
+            weights = as_read(weights, np.float64)
+        try:
+            row, column = self.questions.add(align(codes, codes.itemsize), weights, self.n_threads)
+        except MemoryError:
+            # a base takes 4 bytes and its share of a hash table; no row asks more than it has cells
+            needed = 2 * self.n_bytes + 8 * codes.size
+            raise insufficient_memory(needed, "Gathering rows with holes") from None
+        self._refuse(codes, row, column)
+
+    def expect(self, q: Vector) -> Expectation:
+        """Return the expected counts of the families with a hole under tables q."""
+        counts: Vector = allocate((self.layout.n_cells,), float, "Expected counts")
+        variances = np.zeros_like(counts) if self.n_sampled else None
+        try:
+            log_likelihood, n_impossible = self.questions.expect(
+                as_read(q, np.float64), counts, variances, self.n_threads
+            )
+        except MemoryError:
+            raise insufficient_memory(2 * self.n_bytes, "Answering rows with holes") from None
+        errors = None if variances is None else np.sqrt(variances)
+        return Expectation(counts, log_likelihood, n_impossible, errors)
+
+    def posterior(self, codes: NDArray[Any], q: Vector) -> HolePosterior:
+        """Return the probabilities of every hole's states; rows that ask the same share them."""
+        rows, columns = np.nonzero(codes == np.array(self.layout.cards))
+        shape = (len(rows), max(self.layout.cards, default=0))
+        probabilities: NDArray[np.float64] = allocate(shape, float, "Probabilities of holes")
+        logs: NDArray[np.float64] = allocate((len(codes),), float, "Likelihoods of rows")
+        tables = as_read(q, np.float64)
+        try:
+            row, column = self.questions.posterior(
+                align(codes, codes.itemsize), tables, probabilities, logs, self.n_threads
+            )
+        except MemoryError:
+            raise insufficient_memory(probabilities.nbytes, "Probabilities of holes") from None
+        self._refuse(codes, row, column)
+        return HolePosterior(rows, columns, probabilities, logs)
+
+    def _refuse(self, codes: NDArray[Any], row: int, column: int) -> None:
+        if row >= 0:
+            raise CodeRangeError(row, column, int(codes[row, column]), self.layout.cards[column])
+
+
+def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> NativeHoles:
+    """Return questions of no rows yet."""
+    layout.require_addressable()
+    questions = _native.Holes(
+        layout.cards,
+        layout.families,
+        tuning.completion_largest_table,
+        tuning.completion_sweeps,
+        seed,
+    )
+    return NativeHoles(layout, questions, n_threads or available_cpus())
+
+
+# --- arrays as kernels read them -----------------------------------------------------------------
 
 
 def as_read(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

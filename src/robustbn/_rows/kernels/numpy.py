@@ -4,34 +4,132 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate
+from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import (
     Copied,
     Divided,
     DividedApart,
     DividedInTwo,
+    Rows,
     RowVector,
     TwoSides,
     Vector,
 )
-from robustbn._rows.kernels.division import (
-    divide_apart_in_parts,
-    divide_in_parts,
-    divide_in_two_in_parts,
-    odds_in_parts,
-)
+from robustbn._core.tuning import Tuning
 from robustbn.exceptions import CodeRangeError
 
 ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
 
 
+class DividedInParts:
+    """Rows whose weight is divided among columns part by part: what fused passes give.
+
+    A part costs one `project` and one `count`. O(N d r) time.
+    """
+
+    layout: Layout
+
+    def parts(self, max_rows: int) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows in parts; see `Rows.parts`."""
+        raise NotImplementedError
+
+    def divide(
+        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
+    ) -> Divided:
+        """Divide each row's weight by `softmax(0, y[n])`, and count each part."""
+        n_columns = table.shape[1] + 1
+        counts, masses = np.zeros((self.layout.n_cells, n_columns)), np.zeros(n_columns)
+        log_sum = 0.0
+        for _, given, rows in self._given(weights):
+            y = np.zeros((rows.n_rows, n_columns))
+            y[:, 1:] = rows.project(table, offset)
+            largest = y.max(axis=1, keepdims=True)
+            shares = np.exp(y - largest)
+            sums = shares.sum(axis=1, keepdims=True)
+            shares *= given[:, None] / sums
+            log_sum += float(given @ (largest + np.log(sums))[:, 0])
+            counts += rows.count(shares)
+            masses += shares.sum(axis=0)
+        return Divided(counts, masses, log_sum)
+
+    def divide_apart(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        against: RowVector,
+        weights: RowVector | None = None,
+    ) -> DividedApart:
+        """Divide each row between each column alone and what is against it, and count that."""
+        r = table.shape[1]
+        counts, masses, log_sums = np.zeros((self.layout.n_cells, r)), np.zeros(r), np.zeros(r)
+        for part, given, rows in self._given(weights):
+            odds = rows.project(table, offset).astype(np.float64) - against[part, None]
+            shares = given[:, None] * 0.5 * (1 + np.tanh(0.5 * odds))
+            log_sums += given @ (np.maximum(odds, 0) + np.log1p(np.exp(-np.abs(odds))))
+            counts += rows.count(shares)
+            masses += shares.sum(axis=0)
+        return DividedApart(counts, masses, log_sums)
+
+    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
+        """Return the log-odds of the second side of columns against the first."""
+        parts = [np.empty(0)]
+        for _, rows in self.parts(ROWS_IN_BLOCK):
+            first, second = _by_side(rows, table, offset, n_first)
+            parts.append(np.logaddexp.reduce(second, axis=1) - np.logaddexp.reduce(first, axis=1))
+        return np.concatenate(parts)
+
+    def divide_in_two(
+        self,
+        table: Vector,
+        offset: Vector | None,
+        sides: TwoSides,
+        weights: RowVector | None = None,
+    ) -> DividedInTwo:
+        """Divide each row between two sides by its odds, and count each column."""
+        n_columns = table.shape[1] + 1
+        counts, masses = np.zeros((self.layout.n_cells, n_columns)), np.zeros(n_columns)
+        all_odds = [np.empty(0)]
+        for _, given, rows in self._given(weights):
+            y = _by_side(rows, table, offset, sides.n_first)
+            first, second = (np.logaddexp.reduce(side, axis=1) for side in y)
+            odds = second - first
+            v = sides.intercept + sides.slope * odds
+            shares = np.hstack(
+                [
+                    np.exp(side - each[:, None])
+                    * (given * 0.5 * (1 + np.tanh(0.5 * sign * v)))[:, None]
+                    for side, each, sign in ((y[0], first, -1), (y[1], second, 1))
+                ]
+            )
+            counts += rows.count(shares)
+            masses += shares.sum(axis=0)
+            all_odds.append(odds)
+        return DividedInTwo(counts, masses, np.concatenate(all_odds))
+
+    def _given(self, weights: RowVector | None) -> Iterator[tuple[slice, RowVector, Any]]:
+        """Yield the places of each part's rows, their weights, and the rows."""
+        for part, rows in self.parts(ROWS_IN_BLOCK):
+            ones = np.ones(rows.n_rows) if weights is None else weights[part].astype(np.float64)
+            yield part, ones, rows
+
+
+def _by_side(
+    rows: Rows, table: Vector, offset: Vector | None, n_first: int
+) -> tuple[RowVector, RowVector]:
+    """Return the columns of the two sides, a column of zeros before all."""
+    y = rows.project(table, offset).astype(np.float64)
+    return np.hstack([np.zeros((len(y), 1)), y[:, :n_first]]), y[:, n_first:]
+
+
 @dataclass(frozen=True)
-class NumpyRows:
+class NumpyRows(DividedInParts):
     """Rows as they came: codes of shape (N, d)."""
 
     layout: Layout
@@ -96,36 +194,6 @@ class NumpyRows:
             for node_cells in cells.T:
                 np.add.at(total, node_cells, y)
         return total[:-1]
-
-    def divide(
-        self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
-    ) -> Divided:
-        """Divide each row's weight by `softmax(0, y[n])`, and count each part. O(N d r) time."""
-        return divide_in_parts(self, table, offset, weights)
-
-    def divide_apart(
-        self,
-        table: Vector,
-        offset: Vector | None,
-        against: RowVector,
-        weights: RowVector | None = None,
-    ) -> DividedApart:
-        """Divide each row between each column alone and what is against it, and count that."""
-        return divide_apart_in_parts(self, table, offset, against, weights)
-
-    def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
-        """Return the log-odds of the second side of columns against the first. O(N d r) time."""
-        return odds_in_parts(self, table, offset, n_first)
-
-    def divide_in_two(
-        self,
-        table: Vector,
-        offset: Vector | None,
-        sides: TwoSides,
-        weights: RowVector | None = None,
-    ) -> DividedInTwo:
-        """Divide each row between two sides by its odds, and count each column. O(N d r) time."""
-        return divide_in_two_in_parts(self, table, offset, sides, weights)
 
     def count_pairs(self, weights: RowVector | None = None) -> Vector:
         """Return `P[i, j]`, the weight of the rows that touch both cells. O(N d^2 + M^2) time."""
@@ -201,6 +269,13 @@ def restore(
     """Return rows from their bytes."""
     codes: Codes = packed.view(np.dtype(layout.code_dtype))
     return NumpyRows(layout, codes.reshape(n_rows, layout.n_nodes))
+
+
+def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> Holes:
+    """Return questions of no rows yet; there is one thread, and nothing is drawn."""
+    from robustbn._rows.kernels.numpy_holes import NumpyHoles  # not needed where kernels are native
+
+    return NumpyHoles(layout, tuning.completion_largest_table)
 
 
 def sample(

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from robustbn._core.holes import Expectation, HolePosterior
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import RowVector, Vector
-from robustbn._core.tuning import Tuning
 from robustbn.exceptions import CodeRangeError, InsufficientMemoryError
 
 Columns = tuple[int, ...]
@@ -69,16 +68,6 @@ class NumpyHoles:
     weights: dict[Columns, dict[Columns, float]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(float))
     )
-
-    @property
-    def n_questions(self) -> int:
-        """Number of distinct questions."""
-        return sum(len(questions) for questions in self.weights.values())
-
-    @property
-    def n_patterns(self) -> int:
-        """Number of distinct components."""
-        return len(self.weights)
 
     @property
     def n_sampled(self) -> float:
@@ -168,11 +157,6 @@ class NumpyHoles:
             )
         step = max(1, ENTRIES_AT_ONCE // largest)
         yield from (slice(start, start + step) for start in range(0, n, step))
-
-
-def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> NumpyHoles:
-    """Return questions of no rows yet; there is one thread, and nothing is drawn."""
-    return NumpyHoles(layout, tuning.completion_largest_table)
 
 
 def _connect(layout: Layout, holes: Sequence[int]) -> list[Columns]:
