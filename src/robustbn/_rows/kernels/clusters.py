@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
 from math import prod
 
 import numpy as np
@@ -196,13 +195,13 @@ def _spare(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
     told = {c for cluster in clusters if cluster.tells_columns for c in cluster.columns}
     left = sorted(set(range(layout.n_nodes)) - told, key=lambda c: -layout.codes_per_column[c])
     spare: list[list[int]] = []
-    rooms = _Rooms(len(left))
+    room = np.zeros(len(left), np.int64)
     for c in left:
-        place = next(rooms.with_room(layout.codes_per_column[c]), len(spare))
+        place = next(iter(np.flatnonzero(room >= layout.codes_per_column[c])), len(spare))
         if place == len(spare):
             spare.append([])
         spare[place].append(c)
-        rooms[place] = BYTE_STATES // _joint_states(layout, spare[place])
+        room[place] = BYTE_STATES // _joint_states(layout, spare[place])
     return [Cluster(tuple(each), (), _joint_states(layout, each)) for each in spare]
 
 
@@ -287,56 +286,19 @@ def _grow_all(layout: Layout) -> list[Cluster]:
     return grown
 
 
-class _Rooms:
-    """How much room there is in each of n places; the first with enough is found in O(log n).
-
-    A binary tree: the places are its leaves, and every node knows the most room below it.
-    """
-
-    def __init__(self, n: int) -> None:
-        self._n_leaves = 1 << max(n - 1, 0).bit_length()
-        self._most = [0] * (2 * self._n_leaves)
-
-    def __setitem__(self, place: int, room: int) -> None:
-        node = place + self._n_leaves
-        self._most[node] = room
-        while node > 1:
-            node //= 2
-            self._most[node] = max(self._most[2 * node], self._most[2 * node + 1])
-
-    def with_room(self, wanted: int) -> Iterator[int]:
-        """Yield the places that have that much room, in order."""
-        node = 1
-        while node:
-            if self._most[node] < wanted:
-                node = _next_subtree(node)
-            elif node < self._n_leaves:
-                node *= 2
-            else:
-                yield node - self._n_leaves
-                node = _next_subtree(node)
-
-
-def _next_subtree(node: int) -> int:
-    """Return the node right of a node and all below it; 0 if there is none."""
-    while node % 2:
-        node //= 2
-    return node + 1 if node else 0
-
-
 def _merge(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
     """Put together what fits together: first fit, the widest first."""
     merged: list[Cluster] = []
-    rooms = _Rooms(len(clusters))
+    room = np.zeros(len(clusters), np.int64)  # what is left of each, in codes
     holders: list[list[int]] = [[] for _ in layout.cards]  # clusters that hold each column
     growths: list[int] = []  # by how many joint states each may be multiplied
     for cluster in sorted(clusters, key=lambda c: -c.n_states):
         n_codes = _count_codes(layout, cluster.nodes)
         fresh = prod(layout.cards[c] for c in cluster.columns if not holders[c])
         near = {k for c in cluster.columns for k in holders[c][-MOST_SHARING:]}
-        sharing = sorted(k for k in near if growths[k] >= fresh)
-        roomy = islice(rooms.with_room(n_codes), MOST_SHARING)  # in vain only if too many holes
-        for place, _ in groupby(heapq.merge(sharing, roomy)):
+        sharing = {k for k in near if growths[k] >= fresh}
+        roomy = np.flatnonzero(room >= n_codes)[:MOST_SHARING]  # in vain only if too many holes
+        for place in sorted(sharing.union(roomy.tolist())):
             joined = _join(layout, merged[place], cluster.nodes)
             if joined is not None:
                 break
@@ -350,5 +312,5 @@ def _merge(layout: Layout, clusters: list[Cluster]) -> list[Cluster]:
         limit = max(BYTE_STATES, joined.n_states)
         growths[place] = limit // prod(layout.cards[c] for c in joined.columns)
         is_full = len(joined.columns) >= MOST_SHARING
-        rooms[place] = 0 if is_full else limit // _count_codes(layout, joined.nodes)
+        room[place] = 0 if is_full else limit // _count_codes(layout, joined.nodes)
     return merged

@@ -40,7 +40,7 @@ MOST_DIVIDED = 16  # columns that one pass holds
 
 @dataclass(frozen=True)
 class NativeRows(DividedInParts):
-    """Rows packed into cluster codes, in blocks of 256 rows."""
+    """Rows packed into cluster codes, in blocks of 256; no pass stores what has shape (N, r)."""
 
     layout: Layout
     clusters: tuple[Cluster, ...]
@@ -50,7 +50,6 @@ class NativeRows(DividedInParts):
     n_threads: int
 
     def unpack(self) -> Codes:
-        """Return the codes of the rows; shape (N, d)."""
         layout, block = self.layout, _native.BLOCK
         codes: Codes = allocate((self.n_rows, layout.n_nodes), layout.code_dtype, "Unpacking rows")
         blocks, start = self.packed.reshape(-1, self.plan.block_bytes), 0
@@ -72,7 +71,6 @@ class NativeRows(DividedInParts):
         return codes
 
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NativeRows]]:
-        """Yield the rows in parts of at most about `max_rows`, without a copy."""
         step = max(1, max_rows // _native.BLOCK)
         for first in range(0, -(-self.n_rows // _native.BLOCK), step):
             rows = slice(first * _native.BLOCK, min((first + step) * _native.BLOCK, self.n_rows))
@@ -104,14 +102,12 @@ class NativeRows(DividedInParts):
         return counts
 
     def project(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float32]:
-        """Return `y[n] = sum of table[j] over the cells of row n, minus offset`."""
         y: NDArray[np.float32]
         y = allocate((self.n_rows, table.shape[1]), np.float32, "Projecting rows")
         self._call(_native.project, *_table_and_offset(table, offset), y)
         return y
 
     def score(self, table: Vector, offset: Vector | None = None) -> NDArray[np.float32]:
-        """Return `|y[n]|^2`; y is never stored."""
         scores: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Scoring rows")
         self._call(_native.score, *_table_and_offset(table, offset), scores)
         return scores
@@ -119,7 +115,6 @@ class NativeRows(DividedInParts):
     def gram(
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Vector:
-        """Return `G[j] = sum of weights[n] y[n] over the rows that touch cell j`; y not stored."""
         total: Vector = allocate(table.shape, float, "Summing rows")
         self._call(_native.gram, *_table_and_offset(table, offset), self._read(weights), total)
         return total
@@ -127,7 +122,6 @@ class NativeRows(DividedInParts):
     def divide(
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Divided:
-        """Divide each row's weight by `softmax(0, y[n])`, and count each part; y not stored."""
         n_columns = table.shape[1] + 1
         if n_columns > MOST_DIVIDED:
             return super().divide(table, offset, weights)
@@ -144,7 +138,6 @@ class NativeRows(DividedInParts):
         against: RowVector,
         weights: RowVector | None = None,
     ) -> DividedApart:
-        """Divide each row between each column alone and what is against it, and count that."""
         counts: Vector = allocate(table.shape, float, "Dividing rows")
         sums = np.empty((2, table.shape[1]))
         given, minus = self._read(weights), as_read(against, np.float32)
@@ -153,7 +146,6 @@ class NativeRows(DividedInParts):
         return DividedApart(counts, sums[0], sums[1])
 
     def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
-        """Return the log-odds of the second side of columns against the first; y not stored."""
         if table.shape[1] >= MOST_DIVIDED:
             return super().odds(table, offset, n_first)
         odds: NDArray[np.float32] = allocate((self.n_rows,), np.float32, "Projecting rows")
@@ -167,7 +159,6 @@ class NativeRows(DividedInParts):
         sides: TwoSides,
         weights: RowVector | None = None,
     ) -> DividedInTwo:
-        """Divide each row between two sides by its odds, and count each column; y not stored."""
         n_columns = table.shape[1] + 1
         if n_columns > MOST_DIVIDED:
             return super().divide_in_two(table, offset, sides, weights)
@@ -195,7 +186,6 @@ class NativeRows(DividedInParts):
         return pairs
 
     def fingerprints(self) -> NDArray[np.uint64]:
-        """Return a 64-bit hash of each row: equal rows, equal numbers."""
         hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
         self._call(_native.fingerprints, hashes)
         return hashes
@@ -330,16 +320,13 @@ class NativeHoles:
 
     @property
     def n_sampled(self) -> float:
-        """Weight of the questions that are sampled."""
         return self.questions.n_sampled
 
     @property
     def n_bytes(self) -> int:
-        """Memory that the questions and their programs take."""
         return self.questions.n_bytes
 
     def add(self, codes: NDArray[Any], weights: RowVector | None = None) -> None:
-        """Add the questions of more rows. One pass, any strides, no copy of the codes."""
         if weights is not None:
             weights = as_read(weights, np.float64)
         try:
@@ -351,7 +338,6 @@ class NativeHoles:
         self._refuse(codes, row, column)
 
     def expect(self, q: Vector) -> Expectation:
-        """Return the expected counts of the families with a hole under tables q."""
         counts: Vector = allocate((self.layout.n_cells,), float, "Expected counts")
         variances = np.zeros_like(counts) if self.n_sampled else None
         try:

@@ -83,7 +83,6 @@ class NumpyHoles:
         )
 
     def add(self, codes: NDArray[Any], weights: RowVector | None = None) -> None:
-        """Add the questions of more rows."""
         w = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
         keep = w != 0
         for columns, rows in self._components_of(codes[keep]):
@@ -94,7 +93,6 @@ class NumpyHoles:
                 self.weights[columns][tuple(question.tolist())] += float(weight)
 
     def expect(self, q: Vector) -> Expectation:
-        """Return the expected counts of the families with a hole under tables q."""
         counts, log_likelihood, n_impossible = np.zeros(self.layout.n_cells), 0.0, 0.0
         for columns, questions in self.weights.items():
             component = self.components[columns]
@@ -113,7 +111,6 @@ class NumpyHoles:
         return Expectation(counts, log_likelihood, n_impossible)
 
     def posterior(self, codes: NDArray[Any], q: Vector) -> HolePosterior:
-        """Return the probabilities of every hole's states."""
         is_hole = codes == np.array(self.layout.cards)
         line = np.cumsum(is_hole.ravel()).reshape(is_hole.shape) - 1
         probabilities = np.zeros((int(is_hole.sum()), max(self.layout.cards, default=0)))
