@@ -28,7 +28,7 @@ import robustbn
 from robustbn import RobustEstimator, Streaming, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
-from robustbn._rows.stream.ahead import make_ahead
+from robustbn._rows.stream.parts import make_ahead
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
@@ -422,7 +422,7 @@ def test_negative_numbers_of_a_byte_are_states_too():
 
 
 def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
-    from robustbn._rows.place import is_large
+    from robustbn._rows.stream.find import is_large
 
     write_folder(tmp_path / "rows")
     (tmp_path / "rows.csv").write_text(as_text(CODES))
@@ -431,7 +431,7 @@ def test_size_decides_what_is_streamed(tmp_path, monkeypatch):
     tables = [tmp_path / "rows", tmp_path / "rows.csv", tmp_path / "rows.csv.gz", relation]
     tables.append(ds.dataset(tmp_path / "rows"))
     assert not any(is_large(table, NETWORK) for table in tables)
-    monkeypatch.setattr("robustbn._rows.place.physical_bytes", lambda: 4 * (CODES.size - 1))
+    monkeypatch.setattr("robustbn._rows.stream.find.physical_bytes", lambda: 4 * (CODES.size - 1))
     assert all(is_large(table, NETWORK) for table in tables)
     estimator = RobustEstimator(NETWORK)
     assert [choose_place(estimator, table) for table in tables] == ["stream"] * len(tables)
@@ -726,7 +726,7 @@ import os, resource, signal, sys
 import robustbn._rows.stream.cache, robustbn._rows.stream.data, robustbn._rows.stream.find
 from robustbn import RobustEstimator
 from robustbn._learn.places import Watch
-from robustbn._rows.stream.ahead import make_ahead
+from robustbn._rows.stream.parts import make_ahead
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
@@ -807,7 +807,7 @@ def test_ctrl_c_on_a_function_that_is_stuck_ends_it_there():
 
 
 def test_a_source_that_is_stuck_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("robustbn._rows.stream.ahead.GRACE_S", 0.05)
+    monkeypatch.setattr("robustbn._rows.stream.parts.GRACE_S", 0.05)
     goes_on = threading.Event()
 
     def items():

@@ -36,7 +36,7 @@ from robustbn._rows.dask.cluster import add, visit
 from robustbn._rows.dask.partition import Reader, _hold
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.memory import RowsInMemory, gather
-from robustbn._rows.place import is_on_dask
+from robustbn._rows.stream.find import is_on_dask
 from robustbn._tables.coded import as_weights
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError

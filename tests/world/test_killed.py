@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import robustbn
-from robustbn._rows.stream import lock
-from robustbn._rows.stream.lock import holding
-from robustbn._rows.stream.weights import WeightFiles
+from robustbn._rows.stream import weights as stream_weights
+from robustbn._rows.stream.weights import WeightFiles, holding
 from robustbn.adversary import corrupt
 from robustbn.exceptions import DataError, InUseError
 
@@ -92,7 +91,7 @@ def digest_of(folder, printed):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from robustbn._rows.stream.lock import holding
+from robustbn._rows.stream.weights import holding
 with holding(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     time.sleep(60)
@@ -165,7 +164,7 @@ def test_a_lock_keeps_out_the_same_process_too(tmp_path):
 @pytest.fixture
 def no_locks(monkeypatch):
     """A file system that knows of no locks."""
-    monkeypatch.setattr(lock, "_try_lock", lambda held: False)
+    monkeypatch.setattr(stream_weights, "_try_lock", lambda held: False)
 
 
 def test_where_there_are_no_locks_runs_write_apart_and_leave_alone_what_others_write(
@@ -176,8 +175,7 @@ def test_where_there_are_no_locks_runs_write_apart_and_leave_alone_what_others_w
         assert not is_alone
         runs = [WeightFiles(tmp_path / "w", ["0.parquet"], is_alone=is_alone) for _ in range(2)]
         for weight, files in enumerate(runs):
-            files.begin(0)
-            files.add(0, np.full(5, float(weight)))
+            files.add(0, 0, np.full(5, float(weight)))
         runs[0].finish()
         with pytest.raises(DataError, match="w exists already"):
             runs[1].finish()

@@ -26,7 +26,7 @@ from robustbn._learn.places import (
     trust_in_memory,
 )
 from robustbn._means.fit import fit_with_oracle
-from robustbn._rows.place import find_place
+from robustbn._rows.stream.find import find_place
 from robustbn._show.result import FitResult
 from robustbn._tables.coded import Table, as_sides, as_weights, some
 from robustbn.estimator.finding import build_result

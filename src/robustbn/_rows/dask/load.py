@@ -23,8 +23,7 @@ from robustbn._rows.dask.partition import (
 )
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.kernels import choose_kernels
-from robustbn._rows.place import is_on_dask
-from robustbn._rows.stream.find import find_parts
+from robustbn._rows.stream.find import find_parts, is_on_dask
 from robustbn._rows.stream.parts import Part
 from robustbn._tables.aside import plan_aside
 from robustbn._tables.coded import Reading

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from robustbn._core.origins import CountedContext
 from robustbn._core.protocols import Column, Rows, RowVector
 from robustbn._rows.context_counts import ChooseRuns, ContextStretch, RowCounter, count_pairs
-from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.data import RowsInStream
-from robustbn._rows.stream.parts import Block
+from robustbn._rows.stream.parts import Block, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.aside import (
     Aside,
@@ -98,10 +97,9 @@ class AsidePass:
             for stretch in self._stretches(self.plan.columns):
                 if not is_held:
                     counter.add(self._code(stretch, coders))
-                names = reader.add(stretch.columns)
-                if self.weight_files is not None:
-                    self._write(self.weight_files, stretch, names)
-        self._write_empty()
+                self._write(stretch, reader.add(stretch.columns))
+        if self.weight_files is not None:
+            self.weight_files.add_empty(self.data.files_read, self.plan.names)
         aside = replace(reader.finish(list(of_files.items()) if is_held else ()), n_rows=n_read)
         if is_held:
             return aside
@@ -128,28 +126,12 @@ class AsidePass:
         file = stream.file_numbers[stream.parts[stretch.part].name]
         return ContextStretch(stretch.start, file, raws, stretch.trust)
 
-    def _write(self, files: WeightFiles, stretch: Beside, arrays: dict[str, pa.Array]) -> None:
-        stream, part = self.data.stream, stretch.part
-        name, of_file = stream.parts[part].name, stream.files[stream.parts[part].name]
-        first_of_file = sum(self.data.surveyed.reads[: of_file[0]])
-        first = stretch.start - first_of_file
-        if not first:
-            files.end()
-            files.begin(stream.file_numbers[name], {n: a.type for n, a in arrays.items()})
-        files.add(first, stretch.trust, arrays)
-
-    def _write_empty(self) -> None:
-        """Write the weights of files that have no rows."""
-        if self.weight_files is None:
-            return
-        import pyarrow as pa
-
-        stream, reads = self.data.stream, self.data.surveyed.reads
-        for name, parts in stream.files.items():
-            if not sum(reads[k] for k in parts) and not self.data.is_skipped(parts[0]):
-                self.weight_files.end()
-                kinds = dict.fromkeys(self.plan.names, pa.null())
-                self.weight_files.begin(stream.file_numbers[name], kinds)
+    def _write(self, stretch: Beside, names: dict[str, pa.Array]) -> None:
+        if self.weight_files is not None:
+            stream, reads = self.data.stream, self.data.surveyed.reads
+            name = stream.parts[stretch.part].name
+            first = stretch.start - sum(reads[: stream.files[name][0]])
+            self.weight_files.add(stream.file_numbers[name], first, stretch.trust, names)
 
     def _stretches(self, names: Sequence[str]) -> Iterator[Beside]:
         """Yield columns of all rows, with the trust in them."""

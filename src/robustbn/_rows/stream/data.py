@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -12,12 +13,11 @@ from numpy.typing import NDArray
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
-from robustbn._rows.stream.ahead import make_ahead
 from robustbn._rows.stream.cache import CodeCache
-from robustbn._rows.stream.parts import Block, CodeStream, Span
-from robustbn._rows.stream.survey import EvenDraw, Surveyed
+from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.coded import Reading
 from robustbn._tables.encode import Tally
@@ -27,8 +27,152 @@ from robustbn.exceptions import DataError, InsufficientMemoryError
 MEMORY_FOR_HOLES = 0.25  # share of all memory that rows with missing values may take
 MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
+LARGEST_KEY = np.uint64(2**64 - 1)
 
 Progress = Callable[[str, int, int], None]  # what, parts done, parts
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    numbers : among all rows of the table, increasing.
+    codes : shape (n, d).
+    keys : by which they were chosen: the smallest of all; empty if they were chosen beforehand.
+    """
+
+    numbers: NDArray[np.int64]
+    codes: Codes
+    keys: NDArray[np.uint64]
+
+
+class EvenDraw:
+    """Rows drawn evenly while they pass by, whatever their number turns out to be.
+
+    Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
+    held besides.
+
+    Parameters
+    ----------
+    n_most : how many rows are wanted.
+    n_nodes : columns of their codes.
+    seed : of the keys.
+    chosen : numbers of the rows that are wanted, increasing, if they were chosen beforehand.
+    limit : rows with a larger key are not wanted for certain.
+    """
+
+    def __init__(
+        self,
+        n_most: int,
+        n_nodes: int,
+        seed: int,
+        chosen: NDArray[np.int64] | None = None,
+        limit: np.uint64 = LARGEST_KEY,
+    ) -> None:
+        self._n_most, self._n_nodes, self._seed = n_most, n_nodes, seed
+        self._chosen, self._limit = chosen, limit
+        self._drawn: list[Drawn] = []
+        self._n_keyed = 0
+
+    def begin_part(self) -> EvenDraw:
+        """Return a draw of its own for rows that may yet be left out; see `take`."""
+        return EvenDraw(self._n_most, self._n_nodes, self._seed, self._chosen, self._limit)
+
+    def take(self, of_part: EvenDraw) -> None:
+        """Take in the rows that were drawn from a part."""
+        for each in of_part._drawn:
+            self._add(each)
+
+    def offer(self, numbers: NDArray[np.int64], codes: Codes) -> None:
+        """Take in those rows of a stretch that may be wanted."""
+        if self._chosen is None:
+            keys = _keys_of(numbers, self._seed)
+            is_near = keys <= self._limit
+            self._add(Drawn(numbers[is_near], codes[is_near], keys[is_near]))
+        elif len(numbers):
+            low, high = np.searchsorted(self._chosen, [numbers[0], numbers[-1] + 1])
+            mine = self._chosen[low:high]
+            self._add(Drawn(mine, codes[mine - numbers[0]], np.empty(0, np.uint64)))
+
+    def finish(self) -> Drawn:
+        """Return the rows that are wanted, in order of their numbers."""
+        nothing = np.empty((0, self._n_nodes), np.uint8)  # joins codes of either type
+        drawn = Drawn(
+            np.concatenate([np.empty(0, np.int64), *(d.numbers for d in self._drawn)]),
+            np.concatenate([nothing, *(d.codes for d in self._drawn)]),
+            np.concatenate([np.empty(0, np.uint64), *(d.keys for d in self._drawn)]),
+        )
+        if len(drawn.keys) <= self._n_most:
+            return drawn
+        smallest = np.sort(np.argpartition(drawn.keys, self._n_most)[: self._n_most])
+        return Drawn(drawn.numbers[smallest], drawn.codes[smallest], drawn.keys[smallest])
+
+    def _add(self, drawn: Drawn) -> None:
+        self._drawn.append(drawn)
+        self._n_keyed += len(drawn.keys)
+        if self._n_keyed > 2 * self._n_most:
+            kept = self.finish()
+            self._drawn, self._n_keyed = [kept], len(kept.keys)
+            self._limit = kept.keys.max()
+
+
+def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Return a random-looking number for each row: a function of its number and the seed."""
+    offset = np.random.default_rng(seed).integers(2**63)
+    z = (numbers.astype(np.uint64) + np.uint64(offset)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@dataclass(eq=False)
+class Surveyed:
+    """The parts that were surveyed.
+
+    Parameters
+    ----------
+    counts : of all rows, cell by cell.
+    draw : rows that were drawn.
+    sizes, reads : rows of each part that were kept, and that were read.
+    missing, unknown : values of each node.
+    incomplete : rows from which a value is missing.
+    """
+
+    counts: Vector
+    draw: EvenDraw
+    sizes: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    missing: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    incomplete: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were kept."""
+        return sum(self.sizes)
+
+    @property
+    def n_read(self) -> int:
+        """Rows that were read."""
+        return sum(self.reads)
+
+    def add(self, counts: Vector, drawn: EvenDraw, n_kept: int, n_read: int, odd: Tally) -> None:
+        """Take in a part."""
+        self.counts += counts
+        self.sizes.append(n_kept)
+        self.reads.append(n_read)
+        self.missing.update(odd.missing)
+        self.unknown.update(odd.unknown)
+        self.incomplete += odd.incomplete
+        self.draw.take(drawn)
+
+    def skip_to(self, part: int) -> None:
+        """Pass over the parts before one that were not added."""
+        n_skipped = part - len(self.sizes)
+        self.sizes += [0] * n_skipped
+        self.reads += [0] * n_skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +267,14 @@ class RowsInStream:
                 if trust is not None:
                     trust[offset + span.start : offset + span.start + span.n_read] = here
                 if self.weight_files:
-                    self._write_weights(k, span, here)
+                    part = self.stream.parts[k]
+                    file = self.stream.file_numbers[part.name]
+                    self.weight_files.add(file, part.first_row + span.start, here)
                 continue
             offset += self.surveyed.reads[k]
-            if self.weight_files and self._ends_file(k):
-                self._end_weights(k)
             self.progress("judging rows", k + 1, n_parts)
+        if self.weight_files:
+            self.weight_files.add_empty(self.files_read)
         return Judged(counts, total, trust, holes)
 
     def _no_holes(self) -> Holes:
@@ -235,6 +381,12 @@ class RowsInStream:
         """Whether the file of a part is left out."""
         return self.stream.parts[part].name in self.stream.skipped
 
+    @property
+    def files_read(self) -> list[int]:
+        """Numbers of the files that are not left out."""
+        numbers = self.stream.file_numbers
+        return [k for name, k in numbers.items() if name not in self.stream.skipped]
+
     # --- later passes -------------------------------------------------------------------------
 
     def _pass(self) -> Generator[tuple[int, Span | None, Rows | None], None, None]:
@@ -269,27 +421,6 @@ class RowsInStream:
             if message.block is None:
                 return
             yield message.block.span, self._load_block(message.block)
-
-    # --- weights, and single stretches ---------------------------------------------------------
-
-    def _write_weights(self, part: int, span: Span, weights: RowVector) -> None:
-        assert self.weight_files is not None  # noqa: S101 - for the type checker
-        first = self.stream.parts[part].first_row + span.start
-        if not first:
-            self.weight_files.begin(self.stream.file_numbers[self.stream.parts[part].name])
-        self.weight_files.add(first, weights)
-
-    def _end_weights(self, part: int) -> None:
-        """End the weights of a file; those of one without rows are an empty file."""
-        assert self.weight_files is not None  # noqa: S101 - for the type checker
-        name = self.stream.parts[part].name
-        if not sum(self.surveyed.reads[k] for k in self.stream.files[name]):
-            self.weight_files.begin(self.stream.file_numbers[name])
-        self.weight_files.end()
-
-    def _ends_file(self, part: int) -> bool:
-        parts = self.stream.parts
-        return part + 1 == len(parts) or parts[part + 1].name != parts[part].name
 
     @property
     def _few_threads(self) -> int:

@@ -1,12 +1,20 @@
-"""The trust in each row, written beside the data: a file for every file, all or none."""
+"""The trust in each row, written beside the data: a file for every file, all or none.
+
+One run at a time writes to a place, by a file that the system locks and sets free with its owner.
+Runs write under names of their own until they are done, so a lost lock mixes nothing. Where a file
+system knows of no locks, whoever is done first has the place, and what killed runs left stays.
+A link, or a file that somebody else has written, is no lock: it is refused and left as it is.
+"""
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
+import socket
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -16,10 +24,18 @@ import numpy as np
 
 from robustbn._core.file_names import names_below
 from robustbn._core.protocols import RowVector
-from robustbn._rows.stream.lock import holding
+from robustbn._core.trust import DOUBT
 from robustbn._tables.aside import beside
-from robustbn.exceptions import DataError
+from robustbn.exceptions import DataError, InUseError
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+SIGNATURE = b"robustbn: process "  # how every lock begins that was signed
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 PARQUET = (".parquet", ".pq")
 
 
@@ -77,22 +93,51 @@ class WeightFiles:
         self.is_folder = len(names) > 1
         self.names = _relative(names) if self.is_folder else [""]
         self._writer: Any = None
+        self._begun: set[int] = set()
 
-    def begin(self, file: int, names: Mapping[str, Any] | None = None) -> None:
-        """Begin the weights of a file of the table.
+    def add(
+        self, file: int, first_row: int, weights: RowVector, names: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the weights of the next rows of a file of the table; NaN for rows left out.
 
         Parameters
         ----------
-        names : columns that rows keep, and what Arrow calls their kind.
+        names : columns that rows keep.
         """
+        import pyarrow as pa
+
+        if file not in self._begun:
+            self._begin(file, {name: array.type for name, array in (names or {}).items()})
+        kinds = self._writer.schema.types
+        columns = [
+            *(array.cast(kind) for array, kind in zip((names or {}).values(), kinds, strict=False)),
+            pa.array(np.arange(first_row, first_row + len(weights))),
+            pa.array(weights.astype(np.float32, copy=False)),
+            pa.array(weights < DOUBT),
+        ]
+        with self._telling():
+            self._writer.write_table(pa.table(columns, schema=self._writer.schema))
+
+    def add_empty(self, files: Iterable[int], names: Sequence[str] = ()) -> None:
+        """Write the weights of those files that have no rows."""
+        import pyarrow as pa
+
+        for file in files:
+            if file not in self._begun:
+                self._begin(file, dict.fromkeys(names, pa.null()))
+
+    def _begin(self, file: int, names: Mapping[str, Any]) -> None:
+        """End the file before, and begin the next; `names` are columns and their kinds in Arrow."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self._end()
+        self._begun.add(file)
         own = {"row": pa.int64(), "weight": pa.float32(), "is_suspicious": pa.bool_()}
-        kinds = {name: _lasting(kind) for name, kind in (names or {}).items()}
+        kinds = {name: _lasting(kind) for name, kind in names.items()}
         schema = pa.schema(list(beside(kinds, own).items()))
-        try:
-            place = self._place(file)
+        with self._telling():
+            place = self.temporary / self.names[file] if self.is_folder else self.temporary
             place.parent.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(
                 place,
@@ -102,44 +147,19 @@ class WeightFiles:
                 column_encoding={"row": "DELTA_BINARY_PACKED"},
                 write_page_checksum=True,
             )
-        except OSError as error:
-            raise self._not_written(error) from None
 
-    def add(
-        self, first_row: int, weights: RowVector, names: Mapping[str, Any] | None = None
-    ) -> None:
-        """Write the weights of the next rows of the file; those of rows left out are NaN."""
-        import pyarrow as pa
-
-        kinds = self._writer.schema.types
-        columns = [
-            *(array.cast(kind) for array, kind in zip((names or {}).values(), kinds, strict=False)),
-            pa.array(np.arange(first_row, first_row + len(weights))),
-            pa.array(weights.astype(np.float32, copy=False)),
-            pa.array(weights < 0.5),
-        ]
-        try:
-            self._writer.write_table(pa.table(columns, schema=self._writer.schema))
-        except OSError as error:
-            raise self._not_written(error) from None
-
-    def end(self) -> None:
-        """End the weights of the file."""
+    def _end(self) -> None:
         writer, self._writer = self._writer, None
-        try:
+        with self._telling():
             if writer is not None:
                 writer.close()
-        except OSError as error:
-            raise self._not_written(error) from None
 
     def finish(self) -> None:
         """Move what was written into place."""
-        self.end()
+        self._end()
         self._refuse_if_there()
-        try:
+        with self._telling():
             self.temporary.replace(self.path)
-        except OSError as error:
-            raise self._not_written(error) from None
 
     def _refuse_if_there(self) -> None:
         if os.path.lexists(self.path):
@@ -152,13 +172,17 @@ class WeightFiles:
             with suppress(OSError):  # of a disk that is full, say; the file goes anyway
                 writer.close()
         _remove(self.temporary)
+        self._begun.clear()
 
-    def _place(self, file: int) -> Path:
-        return self.temporary / self.names[file] if self.is_folder else self.temporary
-
-    def _not_written(self, error: OSError) -> DataError:
-        self.discard()
-        return DataError(f"{self.path} cannot be written: {error}. Nothing was left behind.")
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Leave nothing behind where something cannot be written, and say so."""
+        try:
+            yield
+        except OSError as error:
+            self.discard()
+            message = f"{self.path} cannot be written: {error}. Nothing was left behind."
+            raise DataError(message) from None
 
 
 def _remove(path: Path) -> None:
@@ -214,3 +238,87 @@ def _relative(names: Sequence[str]) -> list[str]:
             "leave weights_to out."
         ) from None
     return [name if Path(name).suffix in PARQUET else f"{name}.parquet" for name in below]
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def holding(file: Path, what: str) -> Iterator[bool]:
+    """Hold a lock, and tell whether it keeps others out.
+
+    Raises `InUseError`, which says who has it, if another run does.
+
+    Parameters
+    ----------
+    file : is made for it, and removed afterwards.
+    what : is locked, in the words of the error.
+    """
+    try:
+        held, is_alone = _acquire(file, what)
+    except InUseError:
+        raise
+    except OSError as error:
+        raise DataError(f"{what} cannot be written: {error}.") from None
+    try:
+        yield is_alone
+    finally:
+        if _is_at(held, file):
+            with suppress(OSError):
+                file.unlink()
+        os.close(held)
+
+
+def _acquire(file: Path, what: str) -> tuple[int, bool]:
+    while True:
+        if file.is_symlink():
+            raise _no_lock(file, what)
+        held = os.open(file, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
+        try:
+            is_alone = _try_lock(held)
+            if _is_at(held, file):
+                if not SIGNATURE.startswith(os.read(held, len(SIGNATURE))):
+                    raise _no_lock(file, what)
+                os.ftruncate(held, 0)
+                os.lseek(held, 0, os.SEEK_SET)
+                os.write(held, SIGNATURE + f"{os.getpid()} on {socket.gethostname()}".encode())
+                return held, is_alone
+        except BlockingIOError:
+            who = os.read(held, 4096).removeprefix(b"robustbn: ").decode(errors="replace")
+            os.close(held)
+            raise InUseError(
+                f"{what} is in use by another run: {who}. Wait until it has ended, or choose "
+                "another name."
+            ) from None
+        except (OSError, DataError):
+            os.close(held)
+            raise
+        os.close(held)  # its owner has removed it meanwhile
+
+
+def _try_lock(held: int) -> bool:
+    """Lock an open file, or raise `BlockingIOError`; return False if there are no locks here."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def _is_at(held: int, file: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(held), file.lstat())
+    except OSError:
+        return False
+
+
+def _no_lock(file: Path, what: str) -> DataError:
+    return DataError(
+        f"{what} cannot be locked: {file} is no lock of robustbn. Remove it, or choose another "
+        "name."
+    )
