@@ -307,43 +307,43 @@ class BayesianNetwork:
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
-        return _bridge("networkx").to_networkx(self)
+        return _bridges().to_networkx(self)
 
     @classmethod
     def from_networkx(
         cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `networkx.DiGraph`; states are its nodes', or given."""
-        network: BayesianNetwork = _bridge("networkx").from_networkx(graph, states)
+        network: BayesianNetwork = _bridges().from_networkx(graph, states)
         return network
 
     def to_pgmpy(self) -> Any:
         """Return a `pgmpy.models.DiscreteBayesianNetwork`."""
-        return _bridge("pgmpy").to_pgmpy(self)
+        return _bridges().to_pgmpy(self)
 
     @classmethod
     def from_pgmpy(
         cls, model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`."""
-        network: BayesianNetwork = _bridge("pgmpy").from_pgmpy(model, states)
+        network: BayesianNetwork = _bridges().from_pgmpy(model, states)
         return network
 
     def to_pyagrum(self) -> Any:
         """Return a `pyagrum.BayesNet`; labels become text."""
-        return _bridge("pyagrum").to_pyagrum(self)
+        return _bridges().to_pyagrum(self)
 
     @classmethod
     def from_pyagrum(
         cls, bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
         """Return the network of a `pyagrum.BayesNet`; `states` restores its labels."""
-        network: BayesianNetwork = _bridge("pyagrum").from_pyagrum(bn, states)
+        network: BayesianNetwork = _bridges().from_pyagrum(bn, states)
         return network
 
     def to_pomegranate(self, dtype: str = "float32") -> Any:
         """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels."""
-        return _bridge("pomegranate").to_pomegranate(self, dtype)
+        return _bridges().to_pomegranate(self, dtype)
 
     @classmethod
     def from_pomegranate(
@@ -353,7 +353,7 @@ class BayesianNetwork:
         states: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> BayesianNetwork:
         """Return the network of a pomegranate `BayesianNetwork`, with names and labels given."""
-        network: BayesianNetwork = _bridge("pomegranate").from_pomegranate(model, nodes, states)
+        network: BayesianNetwork = _bridges().from_pomegranate(model, nodes, states)
         return network
 
     # --- checks -------------------------------------------------------------------------------
@@ -459,8 +459,8 @@ def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _bridge(library: str) -> Any:
-    return import_module(f"robustbn._networks.bridges.{library}")
+def _bridges() -> Any:
+    return import_module("robustbn._networks.libraries")
 
 
 def find_wrong_configuration(

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from robustbn import estimator as _estimator
 from robustbn._core.kinds import BadKind
 from robustbn._core.protocols import RowVector
-from robustbn._networks.bridges.pgmpy import (
+from robustbn._networks.libraries import (
     collect_cpds,
     from_pgmpy,
     known_states,

@@ -14,10 +14,16 @@ from hypothesis import given, settings
 
 import robustbn
 from robustbn import BayesianNetwork
-from robustbn._networks.bridges.networkx import from_networkx, to_networkx
-from robustbn._networks.bridges.pgmpy import from_pgmpy, to_pgmpy
-from robustbn._networks.bridges.pomegranate import from_pomegranate, to_pomegranate
-from robustbn._networks.bridges.pyagrum import from_pyagrum, to_pyagrum
+from robustbn._networks.libraries import (
+    from_networkx,
+    from_pgmpy,
+    from_pomegranate,
+    from_pyagrum,
+    to_networkx,
+    to_pgmpy,
+    to_pomegranate,
+    to_pyagrum,
+)
 from robustbn.exceptions import DataError, MissingDependencyError, NetworkError
 from robustbn.simulate import corrupt, random_network, sample
 from tests.strategies import networks
@@ -547,7 +553,7 @@ def test_the_estimators_of_pgmpy_are_there_without_another_import():
 
 def test_importing_robustbn_imports_no_other_library():
     code = (
-        "import sys, robustbn, robustbn._networks.bridges\n"
+        "import sys, robustbn, robustbn._networks.libraries\n"
         "print([m for m in ('pgmpy', 'pyagrum', 'torch', 'pomegranate', 'networkx', 'pandas') "
         "if m in sys.modules])"
     )
