@@ -21,14 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._networks.files import decode
-from robustbn._networks.parts import (
-    Definition,
-    Family,
-    Parts,
-    ReadTable,
-    join_parts,
-    show,
-)
+from robustbn._networks.parts import Family, NodePart, Parts, ReadTable, join_parts, show
 from robustbn._networks.text import (
     CLOSE,
     CLOSE_ROUND,
@@ -54,8 +47,10 @@ _BLANKS = rf"(?:[\s,|]++|{_COMMENT})*+"
 _REMARK, _BLANK = compile_ascii(_COMMENT), compile_ascii(_BLANKS)
 _WORD, _END = compile_ascii(_QUOTED_OR_PLAIN), compile_ascii(r";")
 _WORD_OR_REMARK = compile_ascii(rf"{_QUOTED_OR_PLAIN}|{_COMMENT}")
-_TYPE = compile_ascii(rf"discrete{_BLANKS}\[{_BLANKS}(\d{{1,9}}){_BLANKS}\]{_BLANKS}\{{")
-_PROPERTY = compile_ascii(r'((?:[^;"]++|"[^"]*+")*+);')
+_TYPE = compile_ascii(r"type\b")
+_DISCRETE = compile_ascii(rf"discrete{_BLANKS}\[{_BLANKS}(\d{{1,9}}){_BLANKS}\]{_BLANKS}\{{")
+_PROPERTY = compile_ascii(r'property\b((?:[^;"]++|"[^"]*+")*+);')
+_PROPERTIES = compile_ascii(rf"(?:{_BLANKS}{_PROPERTY.pattern})*+{_BLANKS}")
 _BODY = compile_ascii(rf'(?:[^{{}}"/]++|"[^"\n]*+"|/(?![/*])|{_COMMENT})*+\}}')
 _ENTRY = compile_ascii(  # labels or a keyword, then numbers
     rf'{_BLANKS}(?:\(((?:[^()\[\]"/;{{}}]++|"[^"\n]*+"|/(?![/*])|{_COMMENT})*+)\)|(default|table)\b)'
@@ -83,7 +78,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a BIF file; their tables are read later."""
     scan = Scanner(decode(data, source), source, _BLANK, _WORD)
     states: list[tuple[str, tuple[str, ...], int]] = []
-    definitions: list[Definition] = []
+    definitions: list[NodePart] = []
     while scan.skip() < len(scan.text):
         at = scan.at
         keyword = scan.expect(KEYWORD, "network, variable or probability")[0]
@@ -107,18 +102,13 @@ def _read_network_block(scan: Scanner) -> None:
     scan.accept(_WORD)
     scan.expect(OPEN, "'{' after network")
     while not scan.accept(CLOSE):
-        text = _read_property(scan, opened, "network")
-        scan.is_escaped = scan.is_escaped or text.split()[:1] == [ESCAPES]
+        words = _read_property(scan, opened, "network").split()
+        scan.is_escaped = scan.is_escaped or words[:1] == [ESCAPES]
 
 
 def _read_property(scan: Scanner, opened: int, block: str) -> str:
-    at = scan.skip()
-    keyword = scan.accept(KEYWORD)
-    if keyword is None or keyword[0] != "property":
-        scan.at = at
-        where = f"the {block} block that begins on line {scan.line_of(opened)}"
-        scan.fail(f"expected property or '}}' in {where}")
-    return scan.expect(_PROPERTY, "the end ';' of a property")[1]
+    where = f"the {block} block that begins on line {scan.line_of(opened)}"
+    return scan.expect(_PROPERTY, f"property, which ends in ';', or '}}' in {where}")[1]
 
 
 def _read_variable(scan: Scanner) -> tuple[str, tuple[str, ...], int]:
@@ -127,20 +117,17 @@ def _read_variable(scan: Scanner) -> tuple[str, tuple[str, ...], int]:
     scan.expect(OPEN, f"'{{' after variable {name}")
     labels: tuple[str, ...] | None = None
     while not scan.accept(CLOSE):
-        before = scan.at
-        keyword = scan.accept(KEYWORD)
-        if keyword is not None and keyword[0] == "type":
-            labels = _read_type(scan, name)
+        if scan.accept(_TYPE):
+            labels = _read_states(scan, name)
         else:
-            scan.at = before
             _read_property(scan, at, "variable")
     if labels is None:
         raise scan.error(at, f"node {name!r} has no type, so its states are not known.")
     return name, labels, at
 
 
-def _read_type(scan: Scanner, name: str) -> tuple[str, ...]:
-    count = scan.expect(_TYPE, f"discrete [ number of states ] {{ for node {name!r}")
+def _read_states(scan: Scanner, name: str) -> tuple[str, ...]:
+    count = scan.expect(_DISCRETE, f"discrete [ number of states ] {{ for node {name!r}")
     labels = scan.words_until(CLOSE, f"a state of node {name!r} or '}}'")
     if len(labels) != int(count[1]):
         raise scan.error(
@@ -152,7 +139,7 @@ def _read_type(scan: Scanner, name: str) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _read_probability(scan: Scanner) -> Definition:
+def _read_probability(scan: Scanner) -> NodePart:
     at = scan.skip()
     scan.expect(OPEN_ROUND, "'(' after probability")
     names = scan.words_until(CLOSE_ROUND, "the name of a variable or ')'")
@@ -165,21 +152,10 @@ def _read_probability(scan: Scanner) -> Definition:
         line = scan.line_of(at)
         scan.at = len(scan.text)
         scan.fail(f"the probability block of {name!r} that begins on line {line} needs a '}}'")
-    block = _Block(tuple(parents), at, start, body.end() - 1)
-    reader = partial(_read_table, scan, name, block) if _has_entries(scan, block) else None
-    scan.at = body.end()
-    return Definition(name, block.parents, at, reader)
-
-
-def _has_entries(scan: Scanner, block: _Block) -> bool:
-    """Whether the body holds a table; properties are none."""
-    scan.at = block.start
-    while scan.skip() < block.end:
-        keyword = scan.accept(KEYWORD)
-        if keyword is None or keyword[0] != "property":
-            return True
-        scan.expect(_PROPERTY, "the end ';' of a property")
-    return False
+    scan.at, block = body.end(), _Block(tuple(parents), at, start, body.end() - 1)
+    is_bare = _PROPERTIES.fullmatch(scan.text, start, block.end)
+    reader = None if is_bare else partial(_read_table, scan, name, block)
+    return NodePart(name, (), block.parents, at, at, reader)
 
 
 # --- the table of one node --------------------------------------------------------------------
@@ -203,7 +179,12 @@ def _read_table(scan: Scanner, node: str, block: _Block, family: Family) -> Read
         values[:] = scan.read_run(_numbers_of(entry), entry.start(3), node, card, card).values
     lines = _place_lines(scan, node, block, family, [e for e in entries if e[2] is None])
     if not defaults and len(lines) < n:
-        raise _missing_line(scan, node, block, family, lines)
+        labels = next(at for k, at in enumerate(product(*family[:-1])) if k not in lines)
+        raise scan.error(
+            block.at,
+            f"the table of node {node!r} has {len(lines):,} lines for {n:,} configurations and no "
+            f"default; the first without a line is {show(list(labels), 200)}.",
+        )
     values[list(lines)] = _parse_lines(scan, node, list(lines.values()), card)
     at = {k: line.start(3) for k, line in lines.items()}
     return ReadTable(values.ravel(), lambda k: scan.line_of(at.get(k, block.at)))
@@ -219,16 +200,10 @@ def _find_entries(scan: Scanner, node: str, block: _Block) -> list[re.Match[str]
             at = entry.end()
             continue
         scan.at = at
-        at = scan.skip()
-        if at >= block.end:
+        if scan.skip() >= block.end:
             return entries
-        keyword = scan.accept(KEYWORD)
-        if keyword is None or keyword[0] != "property":
-            scan.at = at
-            scan.fail(
-                f"expected '(', table or default, numbers and ';' in the table of node {node!r}"
-            )
-        at = scan.expect(_PROPERTY, "the end ';' of a property").end()
+        what = f"'(', table or default, numbers and ';' in the table of node {node!r}"
+        at = scan.expect(_PROPERTY, what).end()
 
 
 def _numbers_of(entry: re.Match[str]) -> str:
@@ -298,20 +273,6 @@ def _parse_lines(
         )
         values = np.concatenate(list(each))
     return values.reshape(-1, card)
-
-
-def _missing_line(
-    scan: Scanner, node: str, block: _Block, family: Family, lines: dict[int, re.Match[str]]
-) -> Exception:
-    cards = [len(labels) for labels in family[:-1]]
-    first = next(k for k in range(prod(cards)) if k not in lines)
-    codes = np.unravel_index(first, cards) if cards else ()
-    labels = [of[int(v)] for of, v in zip(family[:-1], codes, strict=True)]
-    return scan.error(
-        block.at,
-        f"the table of node {node!r} has {len(lines):,} lines for {prod(cards):,} configurations "
-        f"and no default; the first without a line is {show(labels, 200)}.",
-    )
 
 
 # --- writing ----------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from math import prod
 
 from robustbn._networks.files import decode
 from robustbn._networks.parts import (
-    Definition,
     Family,
+    NodePart,
     Parts,
     ReadTable,
     join_parts,
@@ -74,7 +74,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of a NET file; their tables are read later."""
     scan = Scanner(decode(data, source), source, _BLANK, _WORD)
     nodes: list[_Node] = []
-    definitions: list[Definition] = []
+    definitions: list[NodePart] = []
     while scan.skip() < len(scan.text):
         at = scan.at
         keyword = scan.expect(KEYWORD, "net, node or potential")[0]
@@ -98,7 +98,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     return _join(scan, nodes, definitions)
 
 
-def _join(scan: Scanner, nodes: list[_Node], definitions: list[Definition]) -> Parts:
+def _join(scan: Scanner, nodes: list[_Node], definitions: list[NodePart]) -> Parts:
     """Bring each node together with its potential, under its true name."""
     true = {node.name: _true_name(scan, node) for node in nodes}
     named = []
@@ -112,7 +112,7 @@ def _join(scan: Scanner, nodes: list[_Node], definitions: list[Definition]) -> P
     return join_parts(states, named, scan.source, scan.line_of, "potential")
 
 
-def _read_potential(scan: Scanner, at: int) -> Definition:
+def _read_potential(scan: Scanner, at: int) -> NodePart:
     scan.expect(OPEN_ROUND, "'(' after potential")
     heads: list[str] = []
     parents: list[str] = []
@@ -126,9 +126,8 @@ def _read_potential(scan: Scanner, at: int) -> Definition:
         raise scan.error(at, f"a potential must be of one node given its parents; found {heads}.")
     (name,) = heads
     data = _read_attributes(scan, f"potential of {name}", at).get("data")
-    return Definition(
-        name, tuple(parents), at, partial(_read_table, scan, name, *data) if data else None
-    )
+    reader = partial(_read_table, scan, name, *data) if data else None
+    return NodePart(name, (), tuple(parents), at, at, reader)
 
 
 def _read_attributes(scan: Scanner, block: str, opened: int) -> Attributes:

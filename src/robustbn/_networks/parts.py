@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log10, prod
 
 import numpy as np
@@ -75,26 +76,9 @@ class Parts:
     line_of: Callable[[int], int]
 
 
-@dataclass(frozen=True)
-class Definition:
-    """What a file says of a node's parents and table, where its states are declared elsewhere.
-
-    Parameters
-    ----------
-    name, parents : of the node.
-    at : where the definition is.
-    read_table : as in `NodePart`.
-    """
-
-    name: str
-    parents: tuple[str, ...]
-    at: int
-    read_table: Callable[[Family], ReadTable] | None
-
-
 def join_parts(
     states: Sequence[tuple[str, Labels, int]],
-    definitions: Sequence[Definition],
+    definitions: Sequence[NodePart],
     source: str,
     line_of: Callable[[int], int],
     what: str,
@@ -104,25 +88,23 @@ def join_parts(
     Parameters
     ----------
     states : name and states of each node, and where they are declared.
+    definitions : of the nodes, without their states.
     what : what the format calls a definition.
     """
     require_once([(name, at) for name, _, at in states], source, line_of)
-    require_once(
-        [(each.name, each.at) for each in definitions], source, line_of, f"has two {what}s"
-    )
+    places = [(each.name, each.at) for each in definitions]
+    require_once(places, source, line_of, f"has two {what}s")
     found = {each.name: each for each in definitions}
     known = {name for name, _, _ in states}
-    for each in definitions:
-        if each.name not in known:
-            message = f"a {what} is given for {each.name!r}, which is no node."
-            raise refuse(source, line_of(each.at), message)
-    nodes = []
-    for name, labels, at in states:
+    for name, at in places:
+        if name not in known:
+            message = f"a {what} is given for {name!r}, which is no node."
+            raise refuse(source, line_of(at), message)
+    for name, _, at in states:
         if name not in found:
             message = f"node {name!r} has no {what}. Is the file truncated?"
             raise refuse(source, line_of(at), message)
-        of = found[name]
-        nodes.append(NodePart(name, labels, of.parents, at, of.at, of.read_table))
+    nodes = [replace(found[name], states=labels, at=at) for name, labels, at in states]
     return Parts(nodes, line_of)
 
 
@@ -169,16 +151,9 @@ def build_network(
         )
     except NetworkError as error:
         raise NetworkError(f"{source}: {error}") from None
-    bare = [part for part in parts.nodes if part.read_table is None]
-    if not tables or len(bare) == len(parts.nodes):
+    if not tables or all(part.read_table is None for part in parts.nodes):
         return structure
-    if bare:
-        raise refuse(
-            source,
-            parts.line_of(bare[0].parents_at),
-            f"node {bare[0].name!r} has no table, while other nodes have one. {SKIP_TABLES}",
-        )
-    flat, found = _read_tables(parts, structure)
+    flat, found = _read_tables(parts, structure, source)
     _fill_unknown(structure, flat, source)
     _check_tables(structure, flat, found, source, normalize=normalize)
     try:
@@ -261,17 +236,19 @@ def _require_size(parts: Parts, source: str, max_cells: int) -> None:
 
 
 def _read_tables(
-    parts: Parts, structure: BayesianNetwork
+    parts: Parts, structure: BayesianNetwork, source: str
 ) -> tuple[NDArray[np.float64], list[ReadTable]]:
-    start = structure.layout.cell_start.tolist()
-    flat = np.empty(structure.n_cells)
-    states = structure.states
-    found = []
-    for i, part in enumerate(parts.nodes):
-        family = [*(states[p] for p in part.parents), part.states]
-        assert part.read_table is not None  # noqa: S101  # checked by the caller
-        table = part.read_table(family)
-        flat[start[i] : start[i + 1]] = table.values
+    flat, found, states = np.empty(structure.n_cells), [], structure.states
+    cells = pairwise(structure.layout.cell_start.tolist())
+    for part, (start, end) in zip(parts.nodes, cells, strict=True):
+        if part.read_table is None:
+            raise refuse(
+                source,
+                parts.line_of(part.parents_at),
+                f"node {part.name!r} has no table, while other nodes have one. {SKIP_TABLES}",
+            )
+        table = part.read_table([*(states[p] for p in part.parents), part.states])
+        flat[start:end] = table.values
         found.append(table)
     return flat, found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from robustbn._networks.parts import Definition, Parts, join_parts, refuse
+from robustbn._networks.parts import NodePart, Parts, join_parts, refuse
 from robustbn._networks.text import (
     ESCAPES,
     all_texts,
@@ -50,13 +50,13 @@ def _read_variable(
     return name, labels, variable.line
 
 
-def _read_definition(element: Element, source: str, is_escaped: bool) -> Definition:
+def _read_definition(element: Element, source: str, is_escaped: bool) -> NodePart:
     name = _label(_only(element, "FOR", source), is_escaped)
     parents = tuple(_label(given, is_escaped) for given in element.all("GIVEN"))
     reader = None
     if element.all("TABLE"):
         reader = partial(read_xml_table, _only(element, "TABLE", source), name, source)
-    return Definition(name, parents, element.line, reader)
+    return NodePart(name, (), parents, element.line, element.line, reader)
 
 
 def _only(element: Element, tag: str, source: str) -> Element:
