@@ -33,7 +33,7 @@ from robustbn._rows.dask import load as loading
 from robustbn._rows.dask import load_on_dask
 from robustbn._rows.dask import partition as dask_partition
 from robustbn._rows.dask.cluster import add, visit
-from robustbn._rows.dask.partition import Reader, _hold
+from robustbn._rows.dask.partition import FoundInRows, Reader, _hold
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._rows.memory import RowsInMemory, gather
 from robustbn._rows.stream.find import is_on_dask
@@ -432,7 +432,10 @@ def holed_rows(monkeypatch):
     reader = Reader(network, table.reading.config, "native")
     parts = [robustbn.read_table(np.where(c == 2, np.nan, c), network) for c in np.split(codes, 3)]
     held = [_hold([part], k, reader) for k, part in enumerate(parts)]
-    rows = RowsOnDask(network, PartitionsHere(held), table.reading, np.empty(0, int), "native")
+    founds = tuple(each.found for each in held)
+    found = FoundInRows.join(founds)
+    there = PartitionsHere(held)
+    rows = RowsOnDask(network, there, table.reading, founds, found, (), "native", None)
     return rows, RowsInMemory(network, codes, "native", 1, tuple(range(20)))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,16 @@ from numpy.typing import NDArray
 from robustbn._core.origins import (
     FILE_NAME,
     ContextTally,
+    CountedContext,
     GroupRun,
     Groups,
     RowNumbers,
     count_together,
 )
-from robustbn._core.protocols import RowVector
+from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
 from robustbn._tables.context import ContextCounts, RawContext, place_rows
 
-Counts = NDArray[np.int64]
 ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
 
 
@@ -51,6 +52,9 @@ class ContextStretch:
         """Return a column of context."""
         nothing = RawContext(name, "values", (), np.full(len(self.trust), -1, np.int16))
         return self.raws.get(name, nothing)
+
+
+CountPairs = Callable[[Iterable[ContextStretch]], Vector]  # of runs; see `count_pairs`
 
 
 class RowCounter:
@@ -94,26 +98,47 @@ class RowCounter:
         listed = [of_files if self.files else None, *found, of_numbers]
         return tuple(tally for tally in listed if tally is not None)
 
+    def pair_up(
+        self, choose_runs: ChooseRuns, count: Callable[[CountPairs, set[str]], Vector]
+    ) -> CountedContext:
+        """Return what was counted, and groups that may belong together, counted two by two.
+
+        Parameters
+        ----------
+        choose_runs : returns the groups to count two by two.
+        count : has the pairs of all stretches counted; given the columns that this needs.
+        """
+        tallies = self.tallies()
+        runs = tuple(choose_runs(tallies))
+        together: Vector = np.zeros((2, 0, 0))
+        if runs:
+            named = {tallies[run.column].groups.name for run in runs}
+            together = count(partial(count_pairs, tallies, runs, self.numbers), named)
+        return CountedContext(tallies, runs, *together.astype(np.int64))
+
 
 def count_pairs(
     tallies: Sequence[ContextTally],
     runs: Sequence[GroupRun],
     numbers: RowNumbers,
-    stretch: ContextStretch,
-) -> Counts:
-    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (2, r, r).
+    stretches: Iterable[ContextStretch],
+) -> Vector:
+    """Return how many rows of stretches belong to both of two runs, and are distrusted; (2, r, r).
 
     Parameters
     ----------
     tallies : of the columns that the runs are of; see `RowCounter.tallies`.
     """
-    codes: dict[int, NDArray[Any]] = {}
-    for k in {run.column for run in runs}:
-        groups = tallies[k].groups
-        if groups.kind == "rows":
-            codes[k] = numbers.place(stretch.start, len(stretch.trust))
-        elif groups.kind == "files":
-            codes[k] = np.full(len(stretch.trust), stretch.file)
-        else:
-            codes[k] = place_rows(groups, stretch.raw_of(groups.name))
-    return np.array(count_together(runs, codes, *stretch.masks))
+    total = np.zeros((2, len(runs), len(runs)))
+    for stretch in stretches:
+        codes: dict[int, NDArray[Any]] = {}
+        for k in {run.column for run in runs}:
+            groups = tallies[k].groups
+            if groups.kind == "rows":
+                codes[k] = numbers.place(stretch.start, len(stretch.trust))
+            elif groups.kind == "files":
+                codes[k] = np.full(len(stretch.trust), stretch.file)
+            else:
+                codes[k] = place_rows(groups, stretch.raw_of(groups.name))
+        total += count_together(runs, codes, *stretch.masks)
+    return total

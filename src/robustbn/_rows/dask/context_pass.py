@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.origins import ContextTally, CountedContext, GroupRun, RowNumbers
+from robustbn._core.origins import CountedContext
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._rows.context_counts import ChooseRuns, ContextStretch, RowCounter, count_pairs
-from robustbn._rows.dask.partition import Partition
+from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs, RowCounter
+from robustbn._rows.dask.partition import Partition, first_rows
 from robustbn._rows.dask.rows import RowsOnDask
 from robustbn._tables.aside import MOST_NAME_BYTES, Aside, join_arrow, say_files
 
 Weigh = Callable[[Rows], RowVector]
 Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a partition stands: its first row among all that were read, and its file's number."""
-
-    first: int
-    file: int
+Place = tuple[int, int]  # first row of a partition among all that were read, number of its file
 
 
 def read_aside(
@@ -47,52 +39,38 @@ def read_aside(
     choose_runs : returns the groups to count two by two.
     is_anywhere : whether any row is distrusted; otherwise context is not looked at.
     """
-    damaged = {name: why for found in data.founds for name, why in found.damaged.items()}
-    counted = _count(data, weigh, damaged, choose_runs) if is_anywhere else None
-    has_all = sum(found.name_bytes for found in data.founds) <= MOST_NAME_BYTES
-    names = _fetch_names(data, None if has_all else shown)
+    counted = _count(data, weigh, choose_runs) if is_anywhere else None
+    numbers = None if data.found.name_bytes <= MOST_NAME_BYTES else shown
     return Aside(
-        names=names,
-        damaged=damaged,
+        names=_fetch_names(data, numbers),
+        damaged=data.found.damaged,
         counted=counted,
-        numbers=None if has_all else shown,
-        n_rows=data.reading.n_read,
+        numbers=numbers,
+        n_rows=data.found.n_read,
     )
 
 
-def _count(
-    data: RowsOnDask,
-    weigh: Weigh,
-    damaged: Mapping[str, str],
-    choose_runs: ChooseRuns,
-) -> CountedContext:
+def _count(data: RowsOnDask, weigh: Weigh, choose_runs: ChooseRuns) -> CountedContext:
     """Return how the distrusted rows are spread over files, context and row numbers."""
     files = tuple(dict.fromkeys(data.files))
-    firsts = np.cumsum([0, *(found.n_read for found in data.founds)]).tolist()
     numbers = [files.index(file) for file in data.files] or [0] * len(data.founds)
-    given = [_Place(first, file) for first, file in zip(firsts, numbers, strict=False)]
-    ask = data.partitions.ask
-    counter = RowCounter(_common_columns(data, damaged), say_files(files), data.reading.n_read)
+    given = list(zip(first_rows(data.founds).tolist(), numbers, strict=False))
+    ask, gone = data.partitions.ask, {*data.found.given_up, *data.found.damaged}
+    first = next((found.context for found in data.founds if found.n_read), ())
+    columns = [name for name in first if name not in gone]
+    counter = RowCounter(columns, say_files(files), data.found.n_read)
     _, answers = ask("looking at context", partial(count_rows, weigh, counter), given=given)
     for answer in answers:
         counter.merge(answer)
-    tallies = counter.tallies()
-    runs, together = tuple(choose_runs(tallies)), np.zeros((2, 0, 0))
-    if runs:
-        of_runs = partial(count_runs, weigh, tallies, runs, counter.numbers)
-        together, _ = ask("looking at context", of_runs, given=given)
-    return CountedContext(tallies, runs, *together.astype(np.int64))
 
+    def count_pairs(count: CountPairs, named: set[str]) -> Vector:
+        return ask("looking at context", partial(count_runs, weigh, count), given=given)[0]
 
-def _common_columns(data: RowsOnDask, damaged: Mapping[str, str]) -> list[str]:
-    """Return the columns of context of the first rows that no partition has given up."""
-    first = next((found for found in data.founds if found.n_read), None)
-    gone = {name for found in data.founds for name in found.given_up} | set(damaged)
-    return [name for name in (first.context if first else ()) if name not in gone]
+    return counter.pair_up(choose_runs, count_pairs)
 
 
 def count_rows(
-    weigh: Weigh, empty: RowCounter, partition: Partition, place: _Place
+    weigh: Weigh, empty: RowCounter, partition: Partition, place: Place
 ) -> tuple[None, RowCounter]:
     """Return the rows of a partition, counted by a copy of a counter."""
     counter = deepcopy(empty)
@@ -102,36 +80,22 @@ def count_rows(
 
 
 def count_runs(
-    weigh: Weigh,
-    tallies: Sequence[ContextTally],
-    runs: Sequence[GroupRun],
-    numbers: RowNumbers,
-    partition: Partition,
-    place: _Place,
+    weigh: Weigh, count: CountPairs, partition: Partition, place: Place
 ) -> tuple[Vector, None]:
     """Return how many rows belong to both of two runs, and are distrusted; shape (2, r, r)."""
-    total = np.zeros((2, len(runs), len(runs)))
-    for stretch in _stretches(partition, weigh, place):
-        total += count_pairs(tallies, runs, numbers, stretch)
-    return total, None
+    return count(_stretches(partition, weigh, place)), None
 
 
-def _stretches(partition: Partition, weigh: Weigh, place: _Place) -> Iterator[ContextStretch]:
+def _stretches(partition: Partition, weigh: Weigh, place: Place) -> Iterator[ContextStretch]:
     """Yield the context of a partition's pieces, with the trust in their rows."""
-    trust, start = _trust_of(partition, weigh), 0
-    for piece in partition.pieces:
-        raws = {raw.name: raw for raw in piece.context}
-        some = trust[start : start + piece.n_read]
-        yield ContextStretch(place.first + start, place.file, raws, some)
-        start += piece.n_read
-
-
-def _trust_of(partition: Partition, weigh: Weigh) -> RowVector:
-    """Return the trust in the rows that were read, NaN for those left out."""
-    trust = np.full(partition.found.n_read, np.nan, np.float32)
+    trust = np.full(partition.found.n_read, np.nan, np.float32)  # in rows left out
     kept = np.delete(np.arange(len(trust)), partition.found.dropped)
     trust[kept] = weigh(partition.rows)
-    return trust
+    (first, file), start = place, 0
+    for aside in partition.asides:
+        raws = {raw.name: raw for raw in aside.raw}
+        yield ContextStretch(first + start, file, raws, trust[start : start + aside.n_rows])
+        start += aside.n_rows
 
 
 def _fetch_names(data: RowsOnDask, numbers: Counts | None) -> dict[str, Any]:
@@ -139,7 +103,7 @@ def _fetch_names(data: RowsOnDask, numbers: Counts | None) -> dict[str, Any]:
     names = data.reading.config.named
     if not names:
         return {}
-    firsts = np.cumsum([0, *(found.n_read for found in data.founds)])
+    firsts = first_rows(data.founds)
     given: list[Any] = [None] * len(data.founds)
     if numbers is not None:
         cuts = np.searchsorted(numbers, firsts)
@@ -158,9 +122,9 @@ def pick_names(
     for name in names:
         chunks = [
             chunk
-            for piece in partition.pieces
+            for aside in partition.asides
             for chunk in (
-                piece.names[name].chunks if name in piece.names else [pa.nulls(piece.n_read)]
+                aside.names[name].chunks if name in aside.names else [pa.nulls(aside.n_rows)]
             )
         ]
         whole = join_arrow(chunks)

@@ -9,12 +9,10 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from robustbn._core.config import TableConfig
 from robustbn._rows.dask.cluster import MakePartition, Partitions, Progress, load_distributed
 from robustbn._rows.dask.partition import (
-    FoundInPartition,
+    FoundInRows,
     Partition,
     Reader,
     encode_batches,
@@ -71,24 +69,22 @@ def load_on_dask(
     partitions = Partitions.make(client, tasks, progress)
     described = partitions.ask("describing partitions", describe)[1]
     partitions = replace(partitions, sizes=tuple(n for n, _ in described))
-    founds = [found for _, found in described]
     require_rows(partitions.n_rows)
-    firsts = np.concatenate([[0], np.cumsum([f.n_read for f in founds], dtype=np.int64)])
-    dropped = [f.dropped + first for f, first in zip(founds, firsts[:-1], strict=True)]
+    founds = tuple(found for _, found in described)
+    found = FoundInRows.join(founds)
     reading = replace(
         reading,
-        n_read=int(firsts[-1]),
+        n_read=found.n_read,
         n_rows=partitions.n_rows,
-        n_missing=_sum_by_node(network, [f.n_missing for f in founds]),
-        n_unknown=_sum_by_node(network, [f.n_unknown for f in founds]),
-        n_incomplete=sum(f.n_incomplete for f in founds),
-        ignored=tuple(dict.fromkeys([*reading.ignored, *(i for f in founds for i in f.ignored)])),
+        n_missing={n: found.n_missing[n] for n in network.nodes if n in found.n_missing},
+        n_unknown={n: found.n_unknown[n] for n in network.nodes if n in found.n_unknown},
+        n_incomplete=found.n_incomplete,
+        ignored=tuple(dict.fromkeys([*reading.ignored, *found.ignored])),
     )
-    gone = np.concatenate(dropped)
-    return RowsOnDask(network, partitions, reading, gone, name, n_threads, tuple(founds), files)
+    return RowsOnDask(network, partitions, reading, founds, found, files, name, n_threads)
 
 
-def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInPartition]]:
+def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInRows]]:
     """Return how many rows are left, and what was found."""
     return None, (len(partition.codes), partition.found)
 
@@ -171,8 +167,3 @@ def _find_files(root: str, config: TableConfig) -> list[Part]:
             "such as dask.dataframe.read_parquet(...) reads it."
         )
     return find_parts(root, "raise", config, LEAST_ROWS)[0]
-
-
-def _sum_by_node(network: BayesianNetwork, counts: list[Mapping[str, int]]) -> dict[str, int]:
-    total = {node: sum(c.get(node, 0) for c in counts) for node in network.nodes}
-    return {node: n for node, n in total.items() if n}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +18,8 @@ from robustbn._core.protocols import Rows, RowVector
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather
 from robustbn._rows.stream.parts import Part
+from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Table
-from robustbn._tables.context import RawContext
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.table import encode_source, encode_table
 from robustbn.exceptions import DataError
@@ -35,9 +35,9 @@ class Reader:
     kernels: str
 
 
-@dataclass(frozen=True)
-class FoundInPartition:
-    """What was found in a partition.
+@dataclass(frozen=True, eq=False)
+class FoundInRows:
+    """What was found in a batch, in a partition, or in all of them.
 
     Parameters
     ----------
@@ -53,20 +53,48 @@ class FoundInPartition:
     n_unknown: Mapping[str, int]
     ignored: tuple[str, ...]
     dropped: NDArray[np.int64]
-    n_incomplete: int = 0
-    context: tuple[str, ...] = ()
-    given_up: tuple[str, ...] = ()
-    damaged: Mapping[str, str] = field(default_factory=dict)
-    name_bytes: int = 0
+    n_incomplete: int
+    context: tuple[str, ...]
+    given_up: tuple[str, ...]
+    damaged: Mapping[str, str]
+    name_bytes: int
+
+    @classmethod
+    def of(cls, table: Table) -> FoundInRows:
+        """Return what was found in a table."""
+        found, aside, dropped = table.reading, table.aside, np.empty(0, np.int64)
+        if table.kept is not None:
+            dropped = np.setdiff1d(np.arange(found.n_read), table.kept)
+        return cls(
+            found.n_read, found.n_missing, found.n_unknown, found.ignored, dropped,
+            found.n_incomplete, tuple(raw.name for raw in aside.raw), aside.given_up,
+            aside.damaged, sum(column.nbytes for column in aside.names.values()),
+        )  # fmt: skip
+
+    @classmethod
+    def join(cls, founds: Sequence[FoundInRows]) -> FoundInRows:
+        """Return what was found in rows that stand one below another."""
+        firsts = first_rows(founds)
+        dropped = [each.dropped + first for each, first in zip(founds, firsts, strict=False)]
+
+        def names(of: str) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(name for each in founds for name in getattr(each, of)))
+
+        def sums(of: str) -> Mapping[str, int]:
+            return sum((Counter(getattr(each, of)) for each in founds), Counter())
+
+        return cls(
+            int(firsts[-1]), sums("n_missing"), sums("n_unknown"), names("ignored"),
+            np.concatenate([np.empty(0, np.int64), *dropped]),
+            sum(each.n_incomplete for each in founds), names("context"), names("given_up"),
+            {name: why for each in founds for name, why in each.damaged.items()},
+            sum(each.name_bytes for each in founds),
+        )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class PartitionPiece:
-    """What the rows of a partition, or of a batch in it, have beside the network's columns."""
-
-    n_read: int
-    context: tuple[RawContext, ...]
-    names: Mapping[str, Any]
+def first_rows(founds: Sequence[FoundInRows]) -> NDArray[np.int64]:
+    """Return the number of the first row that was read in each, and of all rows at the end."""
+    return np.cumsum([0, *(each.n_read for each in founds)], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +108,9 @@ class Partition:
     layout: Layout
     kernels: str
     codes: Codes
-    found: FoundInPartition
-    pieces: tuple[PartitionPiece, ...] = ()
-    number: int = 0
+    found: FoundInRows
+    asides: tuple[Aside, ...]  # of its batches
+    number: int
 
     @cached_property
     def rows(self) -> Rows:
@@ -125,7 +153,7 @@ class Partition:
         packed = getattr(self.__dict__.get("rows"), "packed", None)
         own = 0 if packed is None else packed.nbytes
         own += self.found.name_bytes + sum(holes.n_bytes for holes in self.asked.values())
-        own += sum(raw.codes.nbytes for piece in self.pieces for raw in piece.context)
+        own += sum(raw.codes.nbytes for aside in self.asides for raw in aside.raw)
         return self.codes.nbytes + self.found.dropped.nbytes + own + 1000
 
 
@@ -182,28 +210,9 @@ def _hold(tables: Sequence[Table], number: int, reader: Reader) -> Partition:
     """Return tables as one partition, packed: a code that is out of range is found here."""
     layout = reader.network.layout.with_holes(c for t in tables for c in t.holed)
     codes = np.concatenate([np.empty((0, layout.n_nodes), np.uint8), *(t.codes for t in tables)])
-    dropped, n_read = [np.empty(0, np.int64)], 0
-    missing, unknown = Counter[str](), Counter[str]()
-    for table in tables:
-        found = table.reading
-        if table.kept is not None:
-            dropped.append(n_read + np.setdiff1d(np.arange(found.n_read), table.kept))
-        n_read += found.n_read
-        missing.update(found.n_missing)
-        unknown.update(found.n_unknown)
-    ignored = tuple(dict.fromkeys(name for t in tables for name in t.reading.ignored))
-    incomplete = sum(t.reading.n_incomplete for t in tables)
-    pieces = tuple(
-        PartitionPiece(t.reading.n_read, t.aside.raw, dict(t.aside.names)) for t in tables
-    )
-    found_here = FoundInPartition(
-        n_read, missing, unknown, ignored, np.concatenate(dropped), incomplete,
-        tuple(dict.fromkeys(raw.name for piece in pieces for raw in piece.context)),
-        tuple(dict.fromkeys(name for t in tables for name in t.aside.given_up)),
-        {name: why for t in tables for name, why in t.aside.damaged.items()},
-        sum(column.nbytes for piece in pieces for column in piece.names.values()),
-    )  # fmt: skip
-    partition = Partition(layout, reader.kernels, codes, found_here, pieces, number)
+    asides = tuple(replace(t.aside, n_rows=t.reading.n_read) for t in tables)
+    found = FoundInRows.join([FoundInRows.of(t) for t in tables])
+    partition = Partition(layout, reader.kernels, codes, found, asides, number)
     try:
         partition.rows  # noqa: B018 - packs them
     except DataError as error:  # a plain one, because it has to travel

@@ -17,7 +17,7 @@ from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
 from robustbn._rows.dask.cluster import Partitions
-from robustbn._rows.dask.partition import FoundInPartition, Partition
+from robustbn._rows.dask.partition import FoundInRows, Partition
 from robustbn._rows.memory import draw_evenly, find_holed, load_rows
 from robustbn._tables.coded import Reading
 from robustbn._tables.table import dtype_of_codes
@@ -65,21 +65,20 @@ class RowsOnDask:
     network : whose nodes the columns are.
     partitions : the rows.
     reading : what was found in all of them.
-    dropped : numbers of the rows that were left out, among all that were read.
+    founds, found : what was found in each partition, and in all of them.
+    files : of each partition, if the table is a path.
     kernels : that the workers use, and the host has to use too: "native" or "numpy".
     n_threads : of the host.
-    founds : what was found in each partition.
-    files : of each partition, if the table is a path.
     """
 
     network: BayesianNetwork
     partitions: Partitions
     reading: Reading
-    dropped: NDArray[np.int64]
+    founds: tuple[FoundInRows, ...]
+    found: FoundInRows
+    files: tuple[str, ...]
     kernels: str
-    n_threads: int | None = None
-    founds: tuple[FoundInPartition, ...] = ()
-    files: tuple[str, ...] = ()
+    n_threads: int | None
 
     def __len__(self) -> int:
         return self.partitions.n_rows
@@ -87,9 +86,8 @@ class RowsOnDask:
     @cached_property
     def kept(self) -> NDArray[np.int64] | None:
         """Numbers of the rows that are left, if any were left out; else None."""
-        if not len(self.dropped):
-            return None
-        return np.delete(np.arange(self.reading.n_read), self.dropped)
+        dropped = self.found.dropped
+        return np.delete(np.arange(self.found.n_read), dropped) if len(dropped) else None
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows that are left at their places; NaN for those left out."""
@@ -101,7 +99,8 @@ class RowsOnDask:
 
     def numbers_read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers, among all rows that were read, of rows that are left. O(dropped)."""
-        before = self.dropped - np.arange(len(self.dropped))  # rows left before each left out
+        dropped = self.found.dropped
+        before = dropped - np.arange(len(dropped))  # rows left before each left out
         return numbers + np.searchsorted(before, numbers, side="right")
 
     def fetch(self, numbers: NDArray[np.int64] | None) -> Codes:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.origins import CountedContext
-from robustbn._core.protocols import Column, Rows, RowVector
-from robustbn._rows.context_counts import ChooseRuns, ContextStretch, RowCounter, count_pairs
+from robustbn._core.protocols import Column, Rows, RowVector, Vector
+from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs, RowCounter
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.parts import Block, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
@@ -27,30 +25,9 @@ from robustbn._tables.context import ContextCoder
 from robustbn._tables.encode import Tally
 from robustbn.exceptions import DataError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 MOST_HELD = 2**28  # bytes of context; with more, rows are counted and not held
 STRETCHES_AHEAD = 2  # are read while one is counted: names are large
 BYTES_A_VALUE = 4  # of context, at the most
-
-
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """A stretch of columns beside the network's.
-
-    Parameters
-    ----------
-    part : that it belongs to.
-    start : number of its first row among all that were read.
-    columns : those that were asked for, by name.
-    trust : in its rows, NaN for those left out.
-    """
-
-    part: int
-    start: int
-    columns: Mapping[str, Column]
-    trust: RowVector
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,65 +61,50 @@ class AsidePass:
         ----------
         choose_runs : returns the groups to count two by two.
         """
-        n_read, n_columns = self.data.surveyed.n_read, len(self.plan.context)
+        surveyed, stream = self.data.surveyed, self.data.stream
+        n_read, n_columns = surveyed.n_read, len(self.plan.context)
         is_held = self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD
-        of_files = {
-            name: sum(self.data.surveyed.reads[k] for k in parts)
-            for name, parts in self.data.stream.files.items()
-        }
+        of_files = {n: sum(surveyed.reads[k] for k in parts) for n, parts in stream.files.items()}
+        firsts = np.cumsum([0, *of_files.values()])
         counter = RowCounter(tuple(self.plan.context), say_files(list(of_files)), n_read)
         held = self.plan if is_held else replace(self.plan, context={})
-        coders, reader = self.plan.coders(), AsideReader(held, self.shown)
+        coders, reader = {} if is_held else self.plan.coders(), AsideReader(held, self.shown)
         if self.plan.columns or not is_held:
-            for stretch in self._stretches(self.plan.columns):
+            for columns, stretch in self._stretches(self.plan.columns, coders):
                 if not is_held:
-                    counter.add(self._code(stretch, coders))
-                self._write(stretch, reader.add(stretch.columns))
+                    counter.add(stretch)
+                names = reader.add(columns)
+                if self.weight_files is not None:
+                    first = stretch.start - int(firsts[stretch.file])
+                    self.weight_files.add(stretch.file, first, stretch.trust, names)
         if self.weight_files is not None:
             self.weight_files.add_empty(self.data.files_read, self.plan.names)
         aside = replace(reader.finish(list(of_files.items()) if is_held else ()), n_rows=n_read)
         if is_held:
             return aside
-        return replace(aside, counted=self._count_pairs(counter, choose_runs))
+        return replace(aside, counted=counter.pair_up(choose_runs, self._count_pairs))
 
-    def _count_pairs(self, counter: RowCounter, choose_runs: ChooseRuns) -> CountedContext:
-        """Return what was counted, with the groups that may belong together counted two by two."""
-        tallies, coders = counter.tallies(), self.plan.coders()
-        runs = tuple(choose_runs(tallies))
-        together = np.zeros((2, len(runs), len(runs)), np.int64)
-        if runs:
-            named = {tallies[run.column].groups.name for run in runs}
-            wanted = tuple(n for n in self.plan.context if n in named) or self.plan.columns[:1]
-            for stretch in self._stretches(wanted):
-                coded = self._code(stretch, coders)
-                together += count_pairs(tallies, runs, counter.numbers, coded)
-        return CountedContext(tallies, runs, *together)
+    def _count_pairs(self, count: CountPairs, named: set[str]) -> Vector:
+        """Return how many rows belong to groups of these columns two by two."""
+        wanted = tuple(n for n in self.plan.context if n in named) or self.plan.columns[:1]
+        return count(stretch for _, stretch in self._stretches(wanted, self.plan.coders()))
 
-    def _code(self, stretch: Beside, coders: Mapping[str, ContextCoder]) -> ContextStretch:
-        """Return the context of a stretch, coded."""
-        columns = stretch.columns.items()
-        raws = {name: coders[name].code(column) for name, column in columns if name in coders}
+    def _stretches(
+        self, names: Sequence[str], coders: Mapping[str, ContextCoder]
+    ) -> Iterator[tuple[dict[str, Column], ContextStretch]]:
+        """Yield columns of all rows, and those of context coded, with the trust in the rows."""
         stream = self.data.stream
-        file = stream.file_numbers[stream.parts[stretch.part].name]
-        return ContextStretch(stretch.start, file, raws, stretch.trust)
-
-    def _write(self, stretch: Beside, names: dict[str, pa.Array]) -> None:
-        if self.weight_files is not None:
-            stream, reads = self.data.stream, self.data.surveyed.reads
-            name = stream.parts[stretch.part].name
-            first = stretch.start - sum(reads[: stream.files[name][0]])
-            self.weight_files.add(stream.file_numbers[name], first, stretch.trust, names)
-
-    def _stretches(self, names: Sequence[str]) -> Iterator[Beside]:
-        """Yield columns of all rows, with the trust in them."""
-        depth = self.data.stream.may_be_ahead(STRETCHES_AHEAD)
+        depth = stream.may_be_ahead(STRETCHES_AHEAD)
         with closing(make_ahead(self._blocks(names), depth)) as blocks:
-            for part, start, columns, block in blocks:
+            for part, start, found, block in blocks:
                 if block is not None:
                     trust = self.data.judge_block(block, self.weigh)
                 elif self.trust is not None:
-                    trust = self.trust[start : start + len(columns[0].values)]
-                yield Beside(part, start, dict(zip(names, columns, strict=True)), trust)
+                    trust = self.trust[start : start + len(found[0].values)]
+                columns = dict(zip(names, found, strict=True))
+                raws = {n: coders[n].code(column) for n, column in columns.items() if n in coders}
+                file = stream.file_numbers[stream.parts[part].name]
+                yield columns, ContextStretch(start, file, raws, trust)
 
     def _blocks(
         self, names: Sequence[str]

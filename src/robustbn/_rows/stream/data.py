@@ -30,6 +30,8 @@ BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in t
 LARGEST_KEY = np.uint64(2**64 - 1)
 
 Progress = Callable[[str, int, int], None]  # what, parts done, parts
+# A stretch of a part; or its end, without one: with what was odd in it, and why it ended early.
+Message = tuple[int, Block | None, Tally, UnreadableError | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,30 +62,15 @@ class EvenDraw:
     n_nodes : columns of their codes.
     seed : of the keys.
     chosen : numbers of the rows that are wanted, increasing, if they were chosen beforehand.
-    limit : rows with a larger key are not wanted for certain.
     """
 
     def __init__(
-        self,
-        n_most: int,
-        n_nodes: int,
-        seed: int,
-        chosen: NDArray[np.int64] | None = None,
-        limit: np.uint64 = LARGEST_KEY,
+        self, n_most: int, n_nodes: int, seed: int, chosen: NDArray[np.int64] | None
     ) -> None:
         self._n_most, self._n_nodes, self._seed = n_most, n_nodes, seed
-        self._chosen, self._limit = chosen, limit
+        self._chosen, self._limit = chosen, LARGEST_KEY  # with a larger key they are not wanted
         self._drawn: list[Drawn] = []
         self._n_keyed = 0
-
-    def begin_part(self) -> EvenDraw:
-        """Return a draw of its own for rows that may yet be left out; see `take`."""
-        return EvenDraw(self._n_most, self._n_nodes, self._seed, self._chosen, self._limit)
-
-    def take(self, of_part: EvenDraw) -> None:
-        """Take in the rows that were drawn from a part."""
-        for each in of_part._drawn:
-            self._add(each)
 
     def offer(self, numbers: NDArray[np.int64], codes: Codes) -> None:
         """Take in those rows of a stretch that may be wanted."""
@@ -129,7 +116,7 @@ def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 @dataclass(eq=False)
 class Surveyed:
-    """The parts that were surveyed.
+    """What the first pass found.
 
     Parameters
     ----------
@@ -142,8 +129,8 @@ class Surveyed:
 
     counts: Vector
     draw: EvenDraw
-    sizes: list[int] = field(default_factory=list)
-    reads: list[int] = field(default_factory=list)
+    sizes: list[int]
+    reads: list[int]
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
@@ -157,36 +144,6 @@ class Surveyed:
     def n_read(self) -> int:
         """Rows that were read."""
         return sum(self.reads)
-
-    def add(self, counts: Vector, drawn: EvenDraw, n_kept: int, n_read: int, odd: Tally) -> None:
-        """Take in a part."""
-        self.counts += counts
-        self.sizes.append(n_kept)
-        self.reads.append(n_read)
-        self.missing.update(odd.missing)
-        self.unknown.update(odd.unknown)
-        self.incomplete += odd.incomplete
-        self.draw.take(drawn)
-
-    def skip_to(self, part: int) -> None:
-        """Pass over the parts before one that were not added."""
-        n_skipped = part - len(self.sizes)
-        self.sizes += [0] * n_skipped
-        self.reads += [0] * n_skipped
-
-
-@dataclass(frozen=True, eq=False)
-class _Message:
-    """A stretch of a part; or its end, with what was odd in it, and why it ended early."""
-
-    part: int
-    block: Block | None
-    tally: Tally
-    error: UnreadableError | None = None
-
-
-class _SurveyAgain(Exception):  # noqa: N818 - not an error
-    """A file was found to be damaged after rows were drawn as if it were not."""
 
 
 @dataclass(eq=False)
@@ -223,15 +180,13 @@ class RowsInStream:
         """Count all rows and draw at most `n_most` of them, evenly. One pass."""
         if weights is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
-        while True:
-            try:
-                self._survey(n_most, seed)
-                break
-            except _SurveyAgain:
-                self.cache.close()
+        while not self._survey(n_most, seed):
+            self.cache.close()  # and again, without the files that are damaged
         found = self.surveyed
         if not found.n_rows:
-            raise DataError(f"There are no rows (N = 0) in {self._first_names()}.")
+            first, *others = self.stream.files
+            more = f" and {len(others)} more files" if others else ""
+            raise DataError(f"There are no rows (N = 0) in {first}{more}.")
         drawn = found.draw.finish()
         holed = find_holed(self.stream.network.layout, drawn.codes)
         rows = load_rows(
@@ -315,32 +270,32 @@ class RowsInStream:
 
     # --- the first pass -----------------------------------------------------------------------
 
-    def _survey(self, n_most: int, seed: int) -> None:
-        stream, counts = self.stream, np.zeros(self.stream.network.n_cells)
-        n_parts, chosen = len(stream.parts), self._choose(n_most, seed)
-        draw = EvenDraw(n_most, stream.network.n_nodes, seed, chosen)
-        self.surveyed = found = Surveyed(counts, draw)
-        wanted = [k for k in range(n_parts) if not self.is_skipped(k)]
-        of_part, mine, n_kept, n_read = np.zeros_like(counts), draw.begin_part(), 0, 0
-        depth = stream.may_be_ahead(BLOCKS_AHEAD)
-        with closing(make_ahead(self._coded(wanted), depth)) as messages:
-            for message in messages:
-                found.skip_to(message.part)
-                if message.block is not None:
-                    span, rows = message.block.span, self._load_block(message.block)
-                    self.cache.add(message.part, span, rows)
-                    of_part += rows.count()
-                    mine.offer(found.n_read + span.kept, message.block.codes)
-                    n_kept, n_read = n_kept + rows.n_rows, n_read + span.n_read
+    def _survey(self, n_most: int, seed: int) -> bool:
+        """Pass over all rows; return whether every file could be read to its end."""
+        stream, n_parts, n_skipped = self.stream, len(self.stream.parts), len(self.stream.skipped)
+        draw = EvenDraw(n_most, stream.network.n_nodes, seed, self._choose(n_most, seed))
+        found = Surveyed(np.zeros(stream.network.n_cells), draw, [0] * n_parts, [0] * n_parts)
+        self.surveyed, first = found, 0
+        with closing(self._coded(range(n_parts))) as messages:
+            for k, block, tally, error in messages:
+                if block is not None:
+                    rows = self._load_block(block)
+                    self.cache.add(k, block.span, rows)
+                    found.counts += rows.count()
+                    draw.offer(first + block.span.kept, block.codes)
+                    found.sizes[k] += rows.n_rows
+                    found.reads[k] += block.span.n_read
                     continue
-                self.progress("counting rows", message.part + 1, n_parts)
-                if message.error is not None:
-                    self._skip(message, is_drawn=chosen is not None and len(chosen) == n_most)
-                else:
-                    found.add(of_part, mine, n_kept, n_read, message.tally)
-                of_part, n_kept, n_read = np.zeros_like(counts), 0, 0
-                mine = draw.begin_part()
-        found.skip_to(n_parts)
+                self.progress("counting rows", k + 1, n_parts)
+                first += found.reads[k]
+                if error is not None and self.on_error == "raise":
+                    raise error
+                if error is not None:
+                    stream.skipped[stream.parts[k].name] = str(error)
+                found.missing.update(tally.missing)
+                found.unknown.update(tally.unknown)
+                found.incomplete += tally.incomplete
+        return len(stream.skipped) == n_skipped
 
     def _choose(self, n_most: int, seed: int) -> NDArray[np.int64] | None:
         """Return the numbers of the rows to draw, if all are kept and how many is known."""
@@ -351,31 +306,22 @@ class RowsInStream:
         total = sum(known)
         return np.arange(total) if total <= n_most else draw_evenly(total, n_most, seed)
 
-    def _coded(self, parts: Sequence[int]) -> Iterator[_Message]:
-        """Yield the stretches of some parts, and the end of each."""
+    def _coded(self, parts: Sequence[int]) -> Generator[Message, None, None]:
+        """Yield the stretches of some parts, and the end of each, read ahead."""
+        return make_ahead(self._read(parts), self.stream.may_be_ahead(BLOCKS_AHEAD))
+
+    def _read(self, parts: Sequence[int]) -> Iterator[Message]:
         for k in parts:
             if self.is_skipped(k):
                 continue
             tally = Tally()
             try:
                 for block in self.stream.read(k, tally):
-                    yield _Message(k, block, tally)
+                    yield k, block, tally, None
             except UnreadableError as error:
-                yield _Message(k, None, tally, error)
+                yield k, None, tally, error
             else:
-                yield _Message(k, None, tally)
-
-    def _skip(self, message: _Message, *, is_drawn: bool) -> None:
-        """Leave out the file of a part that is damaged, or raise why it is."""
-        assert message.error is not None  # noqa: S101 - for the type checker
-        if self.on_error == "raise":
-            raise message.error
-        name = self.stream.parts[message.part].name
-        self.stream.skipped[name] = str(message.error)
-        of_file = self.stream.files[name]
-        self.cache.forget(message.part)
-        if is_drawn or len(of_file) > 1:
-            raise _SurveyAgain
+                yield k, None, tally, None
 
     def is_skipped(self, part: int) -> bool:
         """Whether the file of a part is left out."""
@@ -396,8 +342,7 @@ class RowsInStream:
         """
         parts = [k for k in range(len(self.stream.parts)) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
-        depth = self.stream.may_be_ahead(BLOCKS_AHEAD)
-        with closing(make_ahead(self._coded(uncached), depth)) as messages:
+        with closing(self._coded(uncached)) as messages:
             for k in parts:
                 n_kept = n_read = 0
                 for span, rows in self._stretches_of(k, messages):
@@ -411,16 +356,16 @@ class RowsInStream:
                     )
                 yield k, None, None
 
-    def _stretches_of(self, part: int, messages: Iterator[_Message]) -> Iterator[tuple[Span, Rows]]:
+    def _stretches_of(self, part: int, messages: Iterator[Message]) -> Iterator[tuple[Span, Rows]]:
         if self.cache.has(part):
             yield from self.cache.read(part, self._few_threads)
             return
-        for message in messages:
-            if message.error is not None:
-                raise message.error
-            if message.block is None:
+        for _, block, _, error in messages:
+            if error is not None:
+                raise error
+            if block is None:
                 return
-            yield message.block.span, self._load_block(message.block)
+            yield block.span, self._load_block(block)
 
     @property
     def _few_threads(self) -> int:
@@ -433,10 +378,6 @@ class RowsInStream:
     def _load_block(self, block: Block) -> Rows:
         network, n_threads = self.stream.network, self._few_threads
         return load_rows(network, block.codes, self.kernels, n_threads, holed=block.holed)
-
-    def _first_names(self) -> str:
-        names = list(self.stream.files)
-        return names[0] + (f" and {len(names) - 1} more files" if len(names) > 1 else "")
 
 
 def _spread(judged: RowVector, span: Span) -> RowVector:
