@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -102,9 +102,9 @@ def find_parts(
     if isinstance(table, str | os.PathLike):
         return _find_files(os.fspath(table), on_error, config, part_rows)
     if _is_dataset_of_files(table):
-        slices = partial(_slices_of, format=table.format, schema=table.schema, part_rows=part_rows)
         fragments = {fragment.path: fragment for fragment in table.get_fragments()}
-        return _collect({n: partial(slices, f, name=n) for n, f in fragments.items()}, on_error)
+        slices = lambda name: _slices_of(fragments[name], table, part_rows, name)  # noqa: E731
+        return _collect(fragments, slices, on_error)
     if is_relation(table):
         return [Part("The relation", partial(_open_relation, table))], {}
     if callable(table):
@@ -141,25 +141,30 @@ def _find_files(path: str, on_error: str, config: TableConfig, part_rows: int) -
     if on_error == "skip":
         empty = {str(f): f"{name_of(f)} is empty (0 bytes)." for f in files if not f.stat().st_size}
         files = [file for file in files if str(file) not in empty]
-    if not files or not has_row_groups(files):
-        open_one = partial(open_files, root=path, sep=config.sep, encoding=config.encoding)
-        makers: dict[str, Callable[[], list[Part]]] = {
-            str(f): partial(_whole, f, partial(open_one, [f], where=name_of(f))) for f in files
-        }
-    else:
-        sliced = partial(_slices_of_file, root=path, make_dataset=make_dataset, part_rows=part_rows)
-        makers = {str(f): partial(sliced, f) for f in files}
-    parts, skipped = _collect(makers, on_error)
+    is_sliced = bool(files) and has_row_groups(files)
+
+    def make(file: str) -> list[Part]:
+        where = name_of(file)
+        if is_sliced:
+            dataset = make_dataset([Path(file)], path, where)
+            return _slices_of(next(iter(dataset.get_fragments())), dataset, part_rows, file)
+        open_one = partial(
+            open_files, [Path(file)], path, where, sep=config.sep, encoding=config.encoding
+        )
+        open_one()  # its header is read: can it be?
+        return [Part(file, open_one)]
+
+    parts, skipped = _collect(map(str, files), make, on_error)
     return parts, empty | skipped
 
 
-def _collect(makers: Mapping[str, Callable[[], list[Part]]], on_error: str) -> Found:
+def _collect(names: Iterable[str], make: Callable[[str], list[Part]], on_error: str) -> Found:
     """Return the parts of every file, those that cannot be read left out if they may be."""
     parts: list[Part] = []
     skipped: dict[str, str] = {}
-    for name, make in makers.items():
+    for name in names:
         try:
-            parts += make()
+            parts += make(name)
         except UnreadableError as error:
             if on_error == "raise":
                 raise
@@ -167,50 +172,7 @@ def _collect(makers: Mapping[str, Callable[[], list[Part]]], on_error: str) -> F
     return parts, skipped
 
 
-def _whole(file: Path, open_file: Callable[[], Source]) -> list[Part]:
-    open_file()  # its header is read: can it be?
-    return [Part(str(file), open_file)]
-
-
-def _slices_of_file(
-    file: Path, root: str, make_dataset: Callable[..., Any], part_rows: int
-) -> list[Part]:
-    dataset = make_dataset([file], root, name_of(file))
-    fragment = next(iter(dataset.get_fragments()))
-    return _slices_of(fragment, dataset.format, dataset.schema, part_rows, str(file))
-
-
-@dataclass(frozen=True, eq=False)
-class _Slice:
-    """Some row groups of a file, or all of it; holds no metadata of the file."""
-
-    format: Any
-    schema: Any
-    filesystem: Any
-    path: str
-    expression: Any
-    row_groups: tuple[int, ...] | None
-    name: str
-    first_row: int = 0
-
-    def open(self) -> Source:
-        import pyarrow.dataset as ds
-
-        from robustbn._tables.arrow import open_dataset
-        from robustbn._tables.files import UNREADABLE, naming_file, unreadable
-
-        place = (self.path, self.filesystem, self.expression)
-        chosen = {} if self.row_groups is None else {"row_groups": list(self.row_groups)}
-        try:
-            fragment = self.format.make_fragment(*place, **chosen)
-            dataset = ds.FileSystemDataset([fragment], self.schema, self.format, self.filesystem)
-            source = open_dataset(dataset, self.name, **READ_AHEAD)
-            return naming_file(replace(source, first_row=self.first_row))
-        except UNREADABLE as error:
-            raise unreadable(self.name, error) from None
-
-
-def _slices_of(fragment: Any, format: Any, schema: Any, part_rows: int, name: str) -> list[Part]:
+def _slices_of(fragment: Any, dataset: Any, part_rows: int, name: str) -> list[Part]:
     """Return a file as parts of about `part_rows` rows each, if it has row groups."""
     from robustbn._tables.files import UNREADABLE, unreadable
 
@@ -218,20 +180,43 @@ def _slices_of(fragment: Any, format: Any, schema: Any, part_rows: int, name: st
         groups = [(g.id, g.num_rows) for g in getattr(fragment, "row_groups", ())]
     except UNREADABLE as error:
         raise unreadable(name, error) from None
-    place = (format, schema, fragment.filesystem, fragment.path, fragment.partition_expression)
+    place = (fragment.path, fragment.filesystem, fragment.partition_expression)
+    open_some = partial(_open_slice, name, dataset.format, dataset.schema, place)
     if sum(n for _, n in groups) < 2 * part_rows:
-        whole = _Slice(*place, None, name)
-        return [Part(name, whole.open, 0, whole.open().n_rows)]
+        return [Part(name, open_some, 0, open_some().n_rows)]
     parts: list[Part] = []
     first, n, ids = 0, 0, list[int]()
     for identity, n_rows in groups:
         ids.append(identity)
         n += n_rows
         if n >= part_rows or identity == groups[-1][0]:
-            piece = _Slice(*place, tuple(ids), name, first)
-            parts.append(Part(name, piece.open, first, n))
+            parts.append(Part(name, partial(open_some, ids, first), first, n))
             first, n, ids = first + n, 0, []
     return parts
+
+
+def _open_slice(
+    name: str,
+    format: Any,
+    schema: Any,
+    place: tuple[str, Any, Any],
+    row_groups: list[int] | None = None,
+    first_row: int = 0,
+) -> Source:
+    """Open some row groups of a file, or all of it; nobody holds what its end says of them."""
+    import pyarrow.dataset as ds
+
+    from robustbn._tables.arrow import open_dataset
+    from robustbn._tables.files import UNREADABLE, naming_file, unreadable
+
+    chosen = {} if row_groups is None else {"row_groups": row_groups}
+    try:
+        fragment = format.make_fragment(*place, **chosen)
+        dataset = ds.FileSystemDataset([fragment], schema, format, place[1])
+        source = open_dataset(dataset, name, **READ_AHEAD)
+        return naming_file(replace(source, first_row=first_row))
+    except UNREADABLE as error:
+        raise unreadable(name, error) from None
 
 
 def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
