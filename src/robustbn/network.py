@@ -306,14 +306,36 @@ class BayesianNetwork:
         write_network(self, path, format=format)
 
     def to_networkx(self) -> Any:
-        """Return a `networkx.DiGraph`; each node carries `states` and, if known, `cpt`."""
+        """Return a `networkx.DiGraph`; nothing is lost.
+
+        Every node carries `states`, `parents` (in the order of the axes of its table) and, if there
+        are tables, `cpt` (read-only, shape `(*parent_cards, card)`).
+        """
         return _bridges().to_networkx(self)
 
     @classmethod
     def from_networkx(
         cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
-        """Return the network of a `networkx.DiGraph`; states are its nodes', or given."""
+        """Return the network of a `networkx.DiGraph` without cycles whose nodes are strings.
+
+        Reads the attributes that `to_networkx` writes: edges decide who the parents are, and the
+        attribute `parents` their order. A graph without them is a structure: parents come in the
+        order of its edges.
+
+        Parameters
+        ----------
+        states : labels of the states of each node, in place of the attribute `states`.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from robustbn import BayesianNetwork
+        >>> graph = nx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
+        >>> states = {node: ["no", "yes"] for node in graph}
+        >>> BayesianNetwork.from_networkx(graph, states).parents["wet"]
+        ('rain', 'sprinkler')
+        """
         network: BayesianNetwork = _bridges().from_networkx(graph, states)
         return network
 
@@ -330,19 +352,41 @@ class BayesianNetwork:
         return network
 
     def to_pyagrum(self) -> Any:
-        """Return a `pyagrum.BayesNet`; labels become text."""
+        """Return a `pyagrum.BayesNet`, whose labels are text; without tables, with tables of zeros.
+
+        Numbers and truth values become their text, and `from_pyagrum(bn, states=...)` brings them
+        back. Refused: labels of other types, labels that become the same text, and text that
+        pyAgrum cuts or crashes on.
+        """
         return _bridges().to_pyagrum(self)
 
     @classmethod
     def from_pyagrum(
         cls, bn: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
-        """Return the network of a `pyagrum.BayesNet`; `states` restores its labels."""
+        """Return the network of a `pyagrum.BayesNet`; without tables if all of them are zeros.
+
+        Nodes come in the order of their ids, parents in that of their arcs. Labels are the text
+        that pyAgrum shows, for ranges and intervals too. Titles and properties are not carried.
+
+        Parameters
+        ----------
+        states : labels to use in place of the text, of the nodes it names, in the same order.
+        """
         network: BayesianNetwork = _bridges().from_pyagrum(bn, states)
         return network
 
     def to_pomegranate(self, dtype: str = "float32") -> Any:
-        """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels."""
+        """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels.
+
+        Columns are in the order of `nodes`, values are codes. A structure without tables gives a
+        model to be fitted, which does not know the numbers of states.
+
+        Parameters
+        ----------
+        dtype : "float32", what pomegranate uses (about 7 digits), or "float64": tables are exact,
+            all works but pomegranate's own `fit`.
+        """
         return _bridges().to_pomegranate(self, dtype)
 
     @classmethod
@@ -352,7 +396,13 @@ class BayesianNetwork:
         nodes: Sequence[str] | None = None,
         states: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> BayesianNetwork:
-        """Return the network of a pomegranate `BayesianNetwork`, with names and labels given."""
+        """Return the network of a pomegranate `BayesianNetwork`.
+
+        Parameters
+        ----------
+        nodes : names of the columns; "X0", "X1", ... by default.
+        states : labels of the states; 0, 1, ..., by default. Needed if the model was not fitted.
+        """
         network: BayesianNetwork = _bridges().from_pomegranate(model, nodes, states)
         return network
 

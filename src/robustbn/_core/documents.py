@@ -58,12 +58,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[Value], document: Any, where: str) -> Value:
-    """Return plain values as a dataclass, or as any other type; refuse what is not of its types.
-
-    Parameters
-    ----------
-    where : what the values are, for messages: the path of an entry begins with it.
-    """
+    """Return plain values as any type; refuse what is not of it, by its path below `where`."""
     import msgspec
 
     with _refusing(where):
@@ -139,12 +134,7 @@ def describe(fit: RobustFit) -> dict[str, Any]:
 
 
 def build(document: Any, layout: Layout, fingerprint: Fingerprint) -> RobustFit:
-    """Return what a fit found, without the trust in its rows.
-
-    Parameters
-    ----------
-    layout, fingerprint : of the rows' cells, and of rows of codes.
-    """
+    """Return what a fit found, without the trust in its rows; `fingerprint` is of rows of codes."""
     check_numbers(document, "fit")
     fit = from_plain(RobustFit, document, "fit")
     require_shapes("fit", kind_counts=(fit.kind_counts, (layout.n_cells, None)))

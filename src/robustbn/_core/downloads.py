@@ -51,12 +51,7 @@ def make_scratch() -> Path:
 def bring_here(path: str | os.PathLike[str]) -> Path:
     """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first.
 
-    Raises
-    ------
-    OSError
-        If it cannot be fetched, with a sentence on why.
-    MissingDependencyError
-        If a package is missing that knows how.
+    Raises `OSError`, with a sentence on why, or `MissingDependencyError` if nobody knows how.
     """
     url = url_of(path)
     if url is None:
@@ -131,12 +126,7 @@ def _decompress(archive: Path, folder: Path, url: str, most: int) -> Path:
 
 
 def _fetch(system: Any, inner: str, url: str, most: int | None) -> Path:
-    """Return a copy of a file, or of a folder or pattern as a folder of copies.
-
-    Parameters
-    ----------
-    most : bytes that all copies together may have; None: any number.
-    """
+    """Return a copy of a file, or of a folder or pattern as a folder of copies, of `most` bytes."""
     is_web = urlsplit(url).scheme.lower() in ("http", "https")
     has_magic = not is_web and any(c in inner for c in "*?[") and not system.exists(inner)
     if has_magic or (not is_web and system.isdir(inner)):
@@ -242,7 +232,6 @@ class BoundedStream:
         self._stream, self._left, self._refusal = stream, limit, refusal
 
     def read(self, n: int = -1) -> bytes:
-        """Return the next bytes."""
         wanted = self._left + 1 if n is None or n < 0 else n
         data: bytes = self._stream.read(wanted)
         self._left -= len(data)
@@ -251,21 +240,17 @@ class BoundedStream:
         return data
 
     def readable(self) -> bool:
-        """Whether it can be read."""
         return True
 
     def writable(self) -> bool:
-        """Whether it can be written."""
         return False
 
     def seekable(self) -> bool:
-        """Whether it can be read again."""
         return False
 
     def flush(self) -> None:
         """Do nothing: it is for reading."""
 
     def close(self) -> None:
-        """Close what it reads."""
         self.closed = True
         self._stream.close()

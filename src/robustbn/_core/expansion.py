@@ -34,11 +34,7 @@ def drop_rounding(layout: Layout, counts: Vector, plain_counts: Vector) -> Vecto
     """Return counts of trusted rows, 0 in configurations of which only rounding is left; (M,).
 
     The trust in a row is a number of single precision: what is left of rows that are all distrusted
-    is below its rounding, and says nothing of a table.
-
-    Parameters
-    ----------
-    plain_counts : the same with every row trusted.
+    is below its rounding, and says nothing of a table. `plain_counts` are with every row trusted.
     """
     trusted, plain = (layout.sum_configurations(each) for each in (counts, plain_counts))
     is_seen = trusted > ROUNDING_OF_TRUST * plain
@@ -89,13 +85,7 @@ def sum_over_rows(layout: Layout, cells: Vector) -> Vector:
 
 
 def total_weight(layout: Layout, counts: Vector, weights: RowVector) -> Vector:
-    """Return the weight of all rows, shape () or (r,).
-
-    Parameters
-    ----------
-    layout : of the rows, with the columns in which values are missing.
-    counts, weights : of shapes (M,) and (N,), or (M, r) and (N, r).
-    """
+    """Return the weight of all rows, shape () or (r,), for weights of shape (N,) or (N, r)."""
     if layout.holed:
         total: Vector = weights.sum(axis=0, dtype=np.float64)
         return total
@@ -160,12 +150,10 @@ class Expansion:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, N."""
         return self.rows.n_rows
 
     @property
     def dim(self) -> int:
-        """Length of the vectors, M."""
         return self.rows.layout.n_cells
 
     def mean(self, weights: RowVector | None = None) -> Vector:
@@ -177,7 +165,6 @@ class Expansion:
         return self._vectors(counts[:, None])[:, 0] / total
 
     def gram(self, V: Vector, weights: RowVector | None, center: Vector) -> Vector:
-        """Return `sum of weights[n] (x[n] - center) (x[n] - center)' V`; one pass."""
         table, offset = self.table(V), center @ V
         cells = self.rows.gram(table, offset, weights)
         return self._vectors(cells) - center[:, None] * self._sum(table, offset, weights, cells)
@@ -193,7 +180,6 @@ class Expansion:
         return product
 
     def score(self, V: Vector, center: Vector) -> RowVector:
-        """Return `|V' (x[n] - center)|^2`; one pass."""
         return self.rows.score(self.table(V), center @ V)
 
     def square_norms(self, center: Vector) -> RowVector:

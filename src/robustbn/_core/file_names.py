@@ -27,13 +27,9 @@ def inner_suffix(path: Path) -> str:
 
 
 def find_near(path: Path, suffixes: Collection[str]) -> Path | None:
-    """Return the file beside a path whose name is nearest to it, of those with a known suffix.
+    """Return the file beside a path whose name is nearest to it, of those with known suffixes.
 
     A file of the same name but for its suffix comes first; folders count as well.
-
-    Parameters
-    ----------
-    suffixes : those that the file may have.
     """
     import difflib  # seldom needed
 
@@ -95,13 +91,7 @@ def plain_path(text: str | os.PathLike[str]) -> Path:
 
 
 def names_below(names: Sequence[str]) -> list[Path]:
-    """Return names as paths below a folder, any folder.
-
-    Raises
-    ------
-    ValueError
-        If one leads out of the folder, or two are the same.
-    """
+    """Return names as paths below any folder; `ValueError` if one leads out of it, or is twice."""
     paths = [Path(name) for name in names]
     for name, path in zip(names, paths, strict=True):
         if path.anchor or ".." in path.parts or not path.parts or "\0" in name:
@@ -113,7 +103,6 @@ def names_below(names: Sequence[str]) -> list[Path]:
 
 
 def remember_name(copy: Path, name: str) -> Path:
-    """Note what a copy is to be called in messages."""
     _names[copy] = name
     return copy
 

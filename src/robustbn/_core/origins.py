@@ -49,7 +49,6 @@ class ContextColumn:
 
     @property
     def name(self) -> str:
-        """Of the column."""
         return self.groups.name
 
 
@@ -118,10 +117,7 @@ def count_together(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r).
 
-    Parameters
-    ----------
-    codes : for each column, the group of each row.
-    is_judged, is_bad : which rows were judged, and which are distrusted; shape (n,).
+    `codes` has the group of each row, for each column.
     """
     inside = np.array([run.holds(codes[run.column]) & is_judged for run in runs], np.float32)
     of_bad = inside[:, is_bad]

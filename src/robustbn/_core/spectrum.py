@@ -20,7 +20,6 @@ class Spectrum:
 
     @property
     def top(self) -> float:
-        """The largest value."""
         return float(self.values[0])
 
 
@@ -38,12 +37,9 @@ def top_eigenpairs(
     """Return the top of `Sigma(w) = sum of w (x - center)(x - center)' / total_weight`.
 
     Rayleigh-Ritz on the Krylov space of a random block: `depth` passes over the rows with `width`
-    columns each. An eigenvalue well above the rest is found to many digits; the edge of a bulk is
-    approached from below, alike for two data sets of one kind, so compare like with like.
-
-    Parameters
-    ----------
-    enough : stop early once the top value is above this.
+    columns each, fewer once the top value is above `enough`. An eigenvalue well above the rest is
+    found to many digits; the edge of a bulk is approached from below, alike for two data sets of
+    one kind, so compare like with like.
     """
     return top_of_products(
         lambda V: vectors.gram(V, weights, center) / total_weight,

@@ -104,12 +104,7 @@ class JudgedRows:
     drawn_trust: RowVector
 
     def judged_again(self, weigh: Callable[[Codes], RowVector]) -> JudgedRows:
-        """Return what is known once the rows at hand are judged anew; the others stay trusted.
-
-        Parameters
-        ----------
-        weigh : returns the trust in rows of these codes.
-        """
+        """Return what is known once the rows at hand are judged anew; others stay trusted."""
         doubts, drawn_trust = weigh(self.codes), weigh(self.drawn_codes)
         weights, still = self.weights, doubts < DOUBT
         if weights is None:

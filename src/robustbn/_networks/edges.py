@@ -78,10 +78,7 @@ def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
 def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
     """Return the parents of each node of an edge list, nodes in the order of their first edge.
 
-    Parameters
-    ----------
-    path : of the edge list.
-    named : what may be a node; a first line of titles is one of edges only if both are in here.
+    A first line of titles is one of edges only if both are `named`.
     """
     file = find_file(path)
     source = name_of(file)
@@ -182,8 +179,6 @@ class LineError(ValueError):
 def write_edge(parent: str, child: str) -> str:
     """Return an edge as a line.
 
-    Examples
-    --------
     >>> write_edge("rain", "wet, or not")
     'rain,"wet, or not"'
     """
@@ -197,8 +192,6 @@ def _quote(name: str) -> str:
 def read_edge(text: str) -> tuple[str, str] | None:
     """Return the edge of a line; None if it is none.
 
-    Examples
-    --------
     >>> read_edge('rain,"wet, or not"'), read_edge("rain -> wet"), read_edge("rain")
     (('rain', 'wet, or not'), ('rain', 'wet'), None)
     """
@@ -215,11 +208,8 @@ def read_edge(text: str) -> tuple[str, str] | None:
 def find_separator(text: str, usual: str | None = None) -> str:
     """Return what stands between the names of the first line; a comma if nothing does.
 
-    Blanks count only where nothing else is found, since they may be part of names.
-
-    Parameters
-    ----------
-    usual : what is tried first.
+    What is usual is tried first. Blanks count only where nothing else is found, since they may be
+    part of names.
     """
     for separator in ([] if usual is None else [usual]) + list(_ENDS):
         try:

@@ -36,12 +36,7 @@ def import_library(caller: str, extra: str, *modules: str) -> list[Any]:
 
 
 def complete_states(known: States, given: States | None, nodes: Sequence[str], what: str) -> States:
-    """Return the states of all nodes: those that are given, else those that are known.
-
-    Parameters
-    ----------
-    what : what the nodes are of, for messages.
-    """
+    """Return the states of all nodes: those that are given, else those that are known."""
     given = given or {}
     unknown = [node for node in given if node not in nodes]
     if unknown:
@@ -59,18 +54,7 @@ def complete_states(known: States, given: States | None, nodes: Sequence[str], w
 
 
 def to_networkx(network: BayesianNetwork) -> Any:
-    """Return a `networkx.DiGraph` of the network.
-
-    Every node carries `states`, `parents` (in the order of the axes of its table) and, if the
-    network has tables, `cpt` (read-only, shape `(*parent_cards, card)`). Nothing is lost.
-
-    Examples
-    --------
-    >>> from robustbn import example_network
-    >>> graph = to_networkx(example_network("alarm"))
-    >>> graph.number_of_edges(), graph.nodes["LVFAILURE"]["states"]
-    (46, ('TRUE', 'FALSE'))
-    """
+    """Return a `networkx.DiGraph`; see `BayesianNetwork.to_networkx`."""
     graph = import_library("to_networkx", "networkx", "networkx")[0].DiGraph()
     for node in network.nodes:
         extra = {"cpt": network.cpts[node]} if network.has_cpts else {}
@@ -80,27 +64,7 @@ def to_networkx(network: BayesianNetwork) -> Any:
 
 
 def from_networkx(graph: Any, states: States | None = None) -> BayesianNetwork:
-    """Return the network that a directed graph describes.
-
-    Reads the node attributes `states`, `parents` and `cpt` that `to_networkx` writes. The order of
-    nodes is that of the graph. A graph without these attributes is a structure: its parents are
-    taken in the order of its edges, and `states` must be given.
-
-    Parameters
-    ----------
-    graph : a `networkx.DiGraph` without cycles whose nodes are strings. Its edges decide who the
-        parents are; the attribute `parents` only decides their order.
-    states : labels of the states of each node; they take the place of the attribute `states` of
-        the nodes they name.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> graph = nx.DiGraph([("rain", "wet"), ("sprinkler", "wet")])
-    >>> states = {node: ["no", "yes"] for node in graph}
-    >>> from_networkx(graph, states).parents["wet"]
-    ('rain', 'sprinkler')
-    """
+    """Return the network that a directed graph describes; see `BayesianNetwork.from_networkx`."""
     (nx,) = import_library("from_networkx", "networkx", "networkx")
     if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
         raise NetworkError(
@@ -283,22 +247,7 @@ def _table_of_cpd(cpd: Any, states: Mapping[Any, Sequence[Hashable]]) -> NDArray
 
 
 def to_pyagrum(network: BayesianNetwork) -> Any:
-    """Return a `pyagrum.BayesNet` of the network.
-
-    Nodes, parents' order and double-precision tables are kept. Labels are text in pyAgrum: numbers
-    and truth values become their text (`0` becomes "0"), and `from_pyagrum(bn, states=...)` brings
-    them back. Refused: labels of other types, labels that become the same text, and text with a
-    null character or half of a surrogate pair, which pyAgrum cuts or crashes on. A structure
-    without tables gives tables of zeros, as pyAgrum itself does.
-
-    Examples
-    --------
-    >>> from robustbn import BayesianNetwork
-    >>> coin = BayesianNetwork({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.75, 0.25]})
-    >>> bn = to_pyagrum(coin)  # keep it: pyAgrum's tables do not outlive their BayesNet
-    >>> bn.cpt("coin")[:]
-    array([0.75, 0.25])
-    """
+    """Return a `pyagrum.BayesNet` of the network; see `BayesianNetwork.to_pyagrum`."""
     gum = _import_pyagrum("to_pyagrum")
     labels = {node: _labels_as_text(node, network.states[node]) for node in network.nodes}
     for node in network.nodes:
@@ -314,26 +263,7 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
 
 
 def from_pyagrum(bn: Any, states: States | None = None) -> BayesianNetwork:
-    """Return the network of a `pyagrum.BayesNet`.
-
-    The order of nodes is that of their ids, the order of parents that in which their arcs were
-    added (`bn.cpt(node).names` without the first). Labels are the text that pyAgrum shows, for
-    ranges and intervals too. If every table is all zeros, the network is a structure without
-    tables. Titles and other properties are not carried.
-
-    Parameters
-    ----------
-    states : labels to use in place of the text, for the nodes it names: as many as the node has
-        states, in the same order. `states=network.states` undoes what `to_pyagrum` did to numbers.
-
-    Examples
-    --------
-    >>> import robustbn
-    >>> from robustbn._networks.libraries import from_pyagrum, to_pyagrum
-    >>> alarm = robustbn.example_network("alarm")
-    >>> from_pyagrum(to_pyagrum(alarm)) == alarm
-    True
-    """
+    """Return the network of a `pyagrum.BayesNet`; see `BayesianNetwork.from_pyagrum`."""
     gum = _import_pyagrum("from_pyagrum")
     if not isinstance(bn, gum.BayesNet):
         raise NetworkError(f"A pyagrum.BayesNet was expected; found {type(bn).__name__}.")
@@ -399,19 +329,7 @@ def _import_pyagrum(caller: str) -> Any:
 
 
 def to_pomegranate(network: BayesianNetwork, dtype: str = "float32") -> Any:
-    """Return a `pomegranate.bayesian_network.BayesianNetwork` of the network.
-
-    Column k of pomegranate's rows is `network.nodes[k]` and its values are robustbn's codes:
-    pomegranate has neither names nor labels, so they are lost, and `from_pomegranate(model,
-    nodes=network.nodes, states=network.states)` brings them back. A structure without tables gives
-    a model with `structure=` set, to be fitted; it does not know the numbers of states.
-
-    Parameters
-    ----------
-    dtype : "float32", what pomegranate itself uses (tables are rounded to about 7 digits), or
-        "float64": tables are exact, `log_probability`, `predict_proba` and `sample` work, and
-        pomegranate's own `fit` does not.
-    """
+    """Return a model of pomegranate; see `BayesianNetwork.to_pomegranate`."""
     torch, pomegranate = import_library("to_pomegranate", "pomegranate", *POMEGRANATE)[:2]
     if dtype not in DTYPES:
         raise SettingError(f"Unknown dtype {dtype!r}; choose one of {', '.join(DTYPES)}.")
@@ -436,17 +354,7 @@ def from_pomegranate(
     nodes: Sequence[str] | None = None,
     states: States | None = None,
 ) -> BayesianNetwork:
-    """Return the network of a `pomegranate.bayesian_network.BayesianNetwork`.
-
-    Tables are the model's own numbers in double precision: those of a "float32" model have about 7
-    right digits.
-
-    Parameters
-    ----------
-    nodes : names of the columns; "X0", "X1", ... by default.
-    states : labels of the states of each node; 0, 1, ..., the values pomegranate itself uses, by
-        default. Needed for a model that has a `structure` and was not fitted.
-    """
+    """Return the network of a model of pomegranate; see `BayesianNetwork.from_pomegranate`."""
     pomegranate = import_library("from_pomegranate", "pomegranate", *POMEGRANATE)[1]
     if not isinstance(model, pomegranate.bayesian_network.BayesianNetwork):
         raise NetworkError(

@@ -83,13 +83,9 @@ def join_parts(
     line_of: Callable[[int], int],
     what: str,
 ) -> Parts:
-    """Bring the states of each node together with its definition.
+    """Bring the states of each node together with its definition, whatever the format calls it.
 
-    Parameters
-    ----------
-    states : name and states of each node, and where they are declared.
-    definitions : of the nodes, without their states.
-    what : what the format calls a definition.
+    `states` are the names, the states, and where they are declared.
     """
     require_once([(name, at) for name, _, at in states], source, line_of)
     places = [(each.name, each.at) for each in definitions]

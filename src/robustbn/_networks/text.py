@@ -134,13 +134,9 @@ def has_odd_characters(text: str) -> bool:
 def read_run(
     text: str, node: str, expected: int, card: int, source: str, line_at: Callable[[int], int]
 ) -> ReadTable:
-    """Read a table written as one run of numbers in C order.
+    """Read a table written as one run of `expected` numbers in C order, `card` a configuration.
 
-    Parameters
-    ----------
-    text : the numbers, with blanks or commas between them.
-    expected, card : number of values, and of states of the node.
-    line_at : gives the line of a position in `text`.
+    `line_at` gives the line of a position in the text.
     """
     words = text.replace(",", " ").split() if text.isascii() else _NUMBER.findall(text)
     values = None if has_odd_characters(text) else parse_numbers(words)

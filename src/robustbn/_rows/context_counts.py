@@ -49,7 +49,6 @@ class ContextStretch:
         return ~np.isnan(self.trust), self.trust < DOUBT
 
     def raw_of(self, name: str) -> RawContext:
-        """Return a column of context."""
         nothing = RawContext(name, "values", (), np.full(len(self.trust), -1, np.int16))
         return self.raws.get(name, nothing)
 
@@ -74,7 +73,6 @@ class RowCounter:
         self._of_numbers = np.zeros((2, len(self.numbers.starts)), np.int64)
 
     def add(self, stretch: ContextStretch) -> None:
-        """Count the rows of a stretch."""
         for name, counts in self._counts.items():
             counts.add(stretch.raw_of(name), *stretch.masks)
         numbers = 1 + self.numbers.place(stretch.start, len(stretch.trust))
@@ -84,7 +82,6 @@ class RowCounter:
             self._of_numbers[k] += np.bincount(numbers[mask], minlength=len(self.numbers.starts))
 
     def merge(self, other: RowCounter) -> None:
-        """Take in what another part has."""
         for name, counts in self._counts.items():
             counts.merge(other._counts[name])
         self._of_files += other._of_files
@@ -103,10 +100,7 @@ class RowCounter:
     ) -> CountedContext:
         """Return what was counted, and groups that may belong together, counted two by two.
 
-        Parameters
-        ----------
-        choose_runs : returns the groups to count two by two.
-        count : has the pairs of all stretches counted; given the columns that this needs.
+        `count` has the pairs of all stretches counted; it is given the columns that this needs.
         """
         tallies = self.tallies()
         runs = tuple(choose_runs(tallies))
@@ -123,12 +117,7 @@ def count_pairs(
     numbers: RowNumbers,
     stretches: Iterable[ContextStretch],
 ) -> Vector:
-    """Return how many rows of stretches belong to both of two runs, and are distrusted; (2, r, r).
-
-    Parameters
-    ----------
-    tallies : of the columns that the runs are of; see `RowCounter.tallies`.
-    """
+    """Return how many rows belong to both of two runs of groups, and are distrusted; (2, r, r)."""
     total = np.zeros((2, len(runs), len(runs)))
     for stretch in stretches:
         codes: dict[int, NDArray[Any]] = {}

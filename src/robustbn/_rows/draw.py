@@ -57,12 +57,7 @@ def drawing(
     *,
     like: Survey | None = None,
 ) -> Draw:
-    """Return a function that draws rows from some tables, new ones at every call.
-
-    Parameters
-    ----------
-    like : rows whose missing values the drawn ones miss, too.
-    """
+    """Return a function that draws new rows from some tables, which miss values as others do."""
     native, order = load_kernels(kernels), _order(network)
     rng = np.random.default_rng(seed)
     holed = () if like is None else like.rows.layout.holed

@@ -29,12 +29,7 @@ def load_rows(
     *,
     holed: Collection[int] = (),
 ) -> Rows:
-    """Check the rows and hand them to kernels.
-
-    Parameters
-    ----------
-    holed : the columns in which values may be missing: there the code after the last state.
-    """
+    """Check the rows and hand them to kernels; values may be missing in the `holed` columns."""
     codes = as_codes(X, network)
     layout = network.layout.with_holes(holed) if holed else network.layout
     try:
@@ -111,7 +106,6 @@ def gather_holes(
     kernels: str | None,
     n_threads: int | None,
 ) -> Holes:
-    """Return what the rows that miss values ask."""
     return gather(network.layout, codes, weights, n_threads, engine=kernels)
 
 
@@ -135,11 +129,9 @@ class RowsInMemory:
 
     @cached_property
     def rows(self) -> Rows:
-        """All rows, encoded."""
         return self._load(self.codes)
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
-        """Count all rows and draw at most `n_most` of them, evenly. One pass."""
         n = len(self.codes)
         counts = self.rows.count(weights)
         if n <= n_most:
@@ -155,10 +147,7 @@ class RowsInMemory:
         *,
         gathers: bool = False,
     ) -> Judged:
-        """Return the counts of all rows by the trust in each, and that trust.
-
-        One pass; none where all rows are trusted, since `survey` has counted them.
-        """
+        """Return the counts by the trust in each row; with no pass where `survey` has counted."""
         trust = weigh(self.rows)
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None

@@ -32,12 +32,8 @@ def read_aside(
 ) -> Aside:
     """Return names and context. Two passes over what the workers hold, and one for names.
 
-    Parameters
-    ----------
-    weigh : judges rows.
-    shown : numbers of the rows that may be shown, in order.
-    choose_runs : returns the groups to count two by two.
-    is_anywhere : whether any row is distrusted; otherwise context is not looked at.
+    `shown` are the rows whose names are wanted. If no row is distrusted anywhere, context is not
+    looked at.
     """
     counted = _count(data, weigh, choose_runs) if is_anywhere else None
     numbers = None if data.found.name_bytes <= MOST_NAME_BYTES else shown

@@ -56,9 +56,7 @@ def load_on_dask(
         path of files that the workers can read, a folder or a pattern: a partition a file, or
         several if it is a Parquet file with many rows.
     config : how it is read. Intervals need their edges.
-    kernels : that the workers use, "native" or "numpy".
     n_threads : of the host; workers use as many as they have.
-    progress : is told (what, done, of how many).
     """
     client = _find_client()
     config = follow_network(network, config)
@@ -85,7 +83,6 @@ def load_on_dask(
 
 
 def describe(partition: Partition, _: None) -> tuple[None, tuple[int, FoundInRows]]:
-    """Return how many rows are left, and what was found."""
     return None, (len(partition.codes), partition.found)
 
 

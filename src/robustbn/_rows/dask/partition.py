@@ -61,7 +61,6 @@ class FoundInRows:
 
     @classmethod
     def of(cls, table: Table) -> FoundInRows:
-        """Return what was found in a table."""
         found, aside, dropped = table.reading, table.aside, np.empty(0, np.int64)
         if table.kept is not None:
             dropped = np.setdiff1d(np.arange(found.n_read), table.kept)
@@ -127,11 +126,6 @@ class Partition:
 
         What is sampled is drawn by the number of the partition: the same question in two of them
         is answered twice, so that the variances of both add up.
-
-        Parameters
-        ----------
-        verdict : its name.
-        weigh : returns the weight of each row by this verdict.
         """
         if verdict not in self.asked:
             self.asked.clear()
@@ -168,7 +162,6 @@ def _n_threads() -> int:
 
 
 def encode_frame(frame: Any, number: int, reader: Reader) -> Partition:
-    """Encode a partition of a Dask frame."""
     source = replace(open_table(frame), where=f"Partition {number}")
     return _hold([_encode(source, reader)], number, reader)
 
@@ -193,7 +186,6 @@ def encode_batches(batches: Any, number: int, reader: Reader) -> Partition:
 
 
 def encode_part(part: Part, number: int, reader: Reader) -> Partition:
-    """Encode a file, or a part of one."""
     source = replace(part.open(), where=f"Partition {number} ({part.name})")
     return _hold([_encode(source, reader)], number, reader)
 

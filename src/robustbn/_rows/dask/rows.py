@@ -45,7 +45,6 @@ class HolesOnDask:
     n_sampled: float
 
     def expect(self, q: Vector) -> Expectation:
-        """Return the expected counts of the families that miss a value under tables q."""
         work = partial(expect_rows, self.weigh, self.verdict, q)
         sums, answers = self.partitions.ask("expecting values", work, weights=self.weights)
         likelihood, impossible = (math.fsum(each) for each in zip(*answers, strict=True))
@@ -155,12 +154,10 @@ class RowsOnDask:
 
 
 def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, Codes]:
-    """Return the codes of some rows, by their numbers in the partition."""
     return None, partition.codes[numbers]
 
 
 def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector, None]:
-    """Return the counts."""
     return partition.rows.count(weights), None
 
 

@@ -78,10 +78,9 @@ class NativeRows(DividedInParts):
             yield rows, replace(self, packed=packed, n_rows=rows.stop - rows.start)
 
     def count(self, weights: RowVector | None = None) -> Vector:
-        """Return `C[j]`, the weight of the rows that touch cell j.
+        """Return exact integers, or sums in double; weights of shape (N, r) are summed as in gram.
 
-        Exact integers, or sums in double; weights of shape (N, r) are summed as in `gram`. Without
-        weights, or where all are 1, one pass serves all calls.
+        Without weights, or where all are 1, one pass serves all calls.
         """
         counts: Vector
         if weights is not None and weights.ndim == 2:
@@ -171,10 +170,7 @@ class NativeRows(DividedInParts):
         return DividedInTwo(counts, masses, odds)
 
     def count_pairs(self, weights: RowVector | None = None) -> Vector:
-        """Return `P[i, j]`, the weight of the rows that touch both cells; sums in double.
-
-        A row of weight zero costs nothing: the change that few rows make is cheap.
-        """
+        """Return sums in double. A row of weight zero costs nothing."""
         n = self.layout.n_cells
         pairs: Vector = allocate((n, n), float, "Counting pairs of cells")
         read = None if weights is None else as_read(weights, np.float64)
@@ -213,12 +209,7 @@ def encode(
     *,
     fuse: bool = True,
 ) -> NativeRows:
-    """Check the range of every code and pack the rows. One pass, any strides, no other copy.
-
-    Parameters
-    ----------
-    fuse : whether families share codes; off, every node has its own.
-    """
+    """Check and pack the rows, in one pass; families share codes, unless `fuse` is off."""
     clusters, plan = _plan(layout, fuse)
     n_threads = n_threads or available_cpus()
     n_blocks = -(-len(codes) // _native.BLOCK)

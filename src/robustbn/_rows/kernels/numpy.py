@@ -37,13 +37,11 @@ class DividedInParts:
     layout: Layout
 
     def parts(self, max_rows: int) -> Iterator[tuple[slice, Any]]:
-        """Yield the rows in parts; see `Rows.parts`."""
         raise NotImplementedError
 
     def divide(
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
     ) -> Divided:
-        """Divide each row's weight by `softmax(0, y[n])`, and count each part."""
         n_columns = table.shape[1] + 1
         counts, masses = np.zeros((self.layout.n_cells, n_columns)), np.zeros(n_columns)
         log_sum = 0.0
@@ -66,7 +64,6 @@ class DividedInParts:
         against: RowVector,
         weights: RowVector | None = None,
     ) -> DividedApart:
-        """Divide each row between each column alone and what is against it, and count that."""
         r = table.shape[1]
         counts, masses, log_sums = np.zeros((self.layout.n_cells, r)), np.zeros(r), np.zeros(r)
         for part, given, rows in self._given(weights):
@@ -78,7 +75,6 @@ class DividedInParts:
         return DividedApart(counts, masses, log_sums)
 
     def odds(self, table: Vector, offset: Vector | None, n_first: int) -> RowVector:
-        """Return the log-odds of the second side of columns against the first."""
         parts = [np.empty(0)]
         for _, rows in self.parts(ROWS_IN_BLOCK):
             first, second = _by_side(rows, table, offset, n_first)
@@ -92,7 +88,6 @@ class DividedInParts:
         sides: TwoSides,
         weights: RowVector | None = None,
     ) -> DividedInTwo:
-        """Divide each row between two sides by its odds, and count each column."""
         n_columns = table.shape[1] + 1
         counts, masses = np.zeros((self.layout.n_cells, n_columns)), np.zeros(n_columns)
         all_odds = [np.empty(0)]
@@ -137,7 +132,6 @@ class NumpyRows(DividedInParts):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, N."""
         return len(self.codes)
 
     @property
@@ -146,11 +140,9 @@ class NumpyRows(DividedInParts):
         return np.ascontiguousarray(self.codes).reshape(-1).view(np.uint8)
 
     def unpack(self) -> Codes:
-        """Return the codes of the rows; shape (N, d)."""
         return self.codes
 
     def parts(self, max_rows: int) -> Iterator[tuple[slice, NumpyRows]]:
-        """Yield the rows in parts of at most `max_rows`, without a copy."""
         for start in range(0, self.n_rows, max_rows):
             rows = slice(start, min(start + max_rows, self.n_rows))
             yield rows, NumpyRows(self.layout, self.codes[rows])

@@ -56,10 +56,6 @@ class AsidePass:
 
         Context of many rows is counted, in memory that does not grow with them; then a second look
         is needed if groups of two columns may belong together.
-
-        Parameters
-        ----------
-        choose_runs : returns the groups to count two by two.
         """
         surveyed, stream = self.data.surveyed, self.data.stream
         n_read, n_columns = surveyed.n_read, len(self.plan.context)

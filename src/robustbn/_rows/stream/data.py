@@ -137,12 +137,10 @@ class Surveyed:
 
     @property
     def n_rows(self) -> int:
-        """Rows that were kept."""
         return sum(self.sizes)
 
     @property
     def n_read(self) -> int:
-        """Rows that were read."""
         return sum(self.reads)
 
 
@@ -177,7 +175,6 @@ class RowsInStream:
     # --- Data ---------------------------------------------------------------------------------
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
-        """Count all rows and draw at most `n_most` of them, evenly. One pass."""
         if weights is not None:
             raise DataError("sample_weight is for rows in memory; a stream takes none.")
         while not self._survey(n_most, seed):
@@ -201,10 +198,7 @@ class RowsInStream:
         *,
         gathers: bool = False,
     ) -> Judged:
-        """Return the counts of all rows by the trust in each, and that trust. One pass.
-
-        The trust is that of all rows that were read, NaN for those left out.
-        """
+        """Return the counts by the trust in each row that was read, NaN for those left out."""
         counts, total = np.zeros(self.stream.network.n_cells), 0.0
         n_read = self.surveyed.n_read
         trust = np.full(n_read, np.nan, np.float32) if n_read <= MOST_WEIGHTS_HELD else None

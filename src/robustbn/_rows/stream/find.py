@@ -119,7 +119,6 @@ def find_parts(
 
 
 def is_relation(table: Any) -> bool:
-    """Whether a table is a relation of DuckDB."""
     is_duckdb = type(table).__module__.partition(".")[0] in ("duckdb", "_duckdb")
     return is_duckdb and hasattr(table, "project")
 

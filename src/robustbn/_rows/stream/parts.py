@@ -153,7 +153,6 @@ class CodeStream:
             start += n
 
     def has_any(self, part: int, names: Sequence[str]) -> bool:
-        """Whether a part has one of these columns."""
         return not set(names).isdisjoint(self.parts[part].open().names or ())
 
     def read_beside(self, part: int, names: Sequence[str]) -> Iterator[tuple[Column, ...]]:
@@ -184,12 +183,7 @@ def open_stream(
     network: BayesianNetwork,
     config: TableConfig,
 ) -> CodeStream:
-    """Open every file of a table once, find its columns and where they are to be cut.
-
-    Parameters
-    ----------
-    parts, skipped : as `find_parts` found them.
-    """
+    """Open every file of a table once, find its columns and where they are to be cut."""
     if not parts:
         raise DataError(f"No file can be read; the first: {next(iter(skipped.values()))}")
     sources = {part.name: part.open() for part in parts if part.first_row == 0}

@@ -45,10 +45,7 @@ def writing_weights(
 ) -> Iterator[WeightFiles | None]:
     """Yield what writes weights, if they are wanted; whatever is not finished then is removed.
 
-    Parameters
-    ----------
-    path, names : as in `WeightFiles`. The path is for one run at a time, which holds a lock on it.
-    table : the rows, among which no weights are written.
+    The path is for one run at a time, which holds a lock on it, and not among the table's rows.
     """
     if path is None:
         yield None
@@ -98,12 +95,7 @@ class WeightFiles:
     def add(
         self, file: int, first_row: int, weights: RowVector, names: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the weights of the next rows of a file of the table; NaN for rows left out.
-
-        Parameters
-        ----------
-        names : columns that rows keep.
-        """
+        """Write the weights of the next rows of a file, NaN for those left out, and their `names`."""
         import pyarrow as pa
 
         if file not in self._begun:
@@ -245,14 +237,9 @@ def _relative(names: Sequence[str]) -> list[str]:
 
 @contextmanager
 def holding(file: Path, what: str) -> Iterator[bool]:
-    """Hold a lock, and tell whether it keeps others out.
+    """Hold a lock on something, by a file that is made for it and removed afterwards.
 
-    Raises `InUseError`, which says who has it, if another run does.
-
-    Parameters
-    ----------
-    file : is made for it, and removed afterwards.
-    what : is locked, in the words of the error.
+    Yields whether it keeps others out. `InUseError` says who has it, if another run does.
     """
     try:
         held, is_alone = _acquire(file, what)
