@@ -14,11 +14,10 @@ from robustbn._core.origins import CountedContext
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs, RowCounter
 from robustbn._rows.dask.partition import Partition, first_rows
-from robustbn._rows.dask.rows import RowsOnDask
+from robustbn._rows.dask.rows import RowsOnDask, split_numbers
 from robustbn._tables.aside import MOST_NAME_BYTES, Aside, join_arrow, say_files
 
 Weigh = Callable[[Rows], RowVector]
-Counts = NDArray[np.int64]
 Place = tuple[int, int]  # first row of a partition among all that were read, number of its file
 
 
@@ -94,36 +93,29 @@ def _stretches(partition: Partition, weigh: Weigh, place: Place) -> Iterator[Con
         start += aside.n_rows
 
 
-def _fetch_names(data: RowsOnDask, numbers: Counts | None) -> dict[str, Any]:
+def _fetch_names(data: RowsOnDask, numbers: NDArray[np.int64] | None) -> dict[str, Any]:
     """Return the names of some rows, by their numbers among all that were read, or of all."""
     names = data.reading.config.named
     if not names:
         return {}
-    firsts = first_rows(data.founds)
-    given: list[Any] = [None] * len(data.founds)
-    if numbers is not None:
-        cuts = np.searchsorted(numbers, firsts)
-        given = [numbers[cuts[k] : cuts[k + 1]] - firsts[k] for k in range(len(given))]
+    given = split_numbers(numbers, first_rows(data.founds))
     _, parts = data.partitions.ask("fetching names", partial(pick_names, names), given=given)
     return {name: join_arrow([chunk for p in parts for chunk in p[name]]) for name in names}
 
 
 def pick_names(
-    names: Sequence[str], partition: Partition, numbers: Counts | None
+    names: Sequence[str], partition: Partition, numbers: NDArray[np.int64] | slice
 ) -> tuple[None, dict[str, list[Any]]]:
     """Return the names of some rows of a partition, or of all; batches of codes have none."""
     import pyarrow as pa
 
     found = {}
     for name in names:
-        chunks = [
-            chunk
-            for aside in partition.asides
-            for chunk in (
-                aside.names[name].chunks if name in aside.names else [pa.nulls(aside.n_rows)]
-            )
-        ]
+        chunks: list[Any] = []
+        for aside in partition.asides:
+            is_there = name in aside.names
+            chunks += aside.names[name].chunks if is_there else [pa.nulls(aside.n_rows)]
         whole = join_arrow(chunks)
-        chosen = whole if numbers is None else whole.take(numbers)
+        chosen = whole if isinstance(numbers, slice) else whole.take(numbers)
         found[name] = chosen.chunks
     return None, found

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -104,12 +105,8 @@ class RowsOnDask:
 
     def fetch(self, numbers: NDArray[np.int64] | None) -> Codes:
         """Return the codes of the rows with these numbers, which increase, or of all. One pass."""
-        starts = self.partitions.starts
-        given: list[Any] = [slice(None)] * (len(starts) - 1)
         n = len(self) if numbers is None else len(numbers)
-        if numbers is not None:
-            cuts = np.searchsorted(numbers, starts)
-            given = [numbers[cuts[k] : cuts[k + 1]] - starts[k] for k in range(len(given))]
+        given = split_numbers(numbers, self.partitions.starts)
         dtype = dtype_of_codes(self.network, self.reading.config)
         codes: Codes = allocate((n, self.network.n_nodes), dtype, "Fetching rows")
         _, parts = self.partitions.ask("fetching rows", pick_rows, given=given)
@@ -150,10 +147,20 @@ class RowsOnDask:
         return Judged(counts, math.fsum(totals), trust, holes)
 
 
+def split_numbers(
+    numbers: NDArray[np.int64] | None, starts: NDArray[np.int64]
+) -> list[NDArray[np.int64] | slice]:
+    """Return the numbers of some rows, which increase, or of all, as each partition has them."""
+    if numbers is None:
+        return [slice(None)] * (len(starts) - 1)
+    cuts = np.searchsorted(numbers, starts)
+    return [numbers[a:b] - start for (a, b), start in zip(pairwise(cuts), starts, strict=False)]
+
+
 # --- what is asked of each partition ------------------------------------------------------------
 
 
-def pick_rows(partition: Partition, numbers: NDArray[np.int64]) -> tuple[None, Codes]:
+def pick_rows(partition: Partition, numbers: NDArray[np.int64] | slice) -> tuple[None, Codes]:
     return None, partition.codes[numbers]
 
 

@@ -9,11 +9,15 @@ import sys
 from functools import cache
 from typing import cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robustbn._core.advice import warn
 from robustbn._core.protocols import Kernels
 from robustbn.exceptions import SettingError, SlowBackendWarning
 
 KERNELS = ("native", "numpy")
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # numbers are multiplied by it before `scramble`
 
 
 def load_kernels(name: str | None = None) -> Kernels:
@@ -43,6 +47,13 @@ def _check_machine() -> None:
         raise ImportError("robustbn needs a 64-bit Python; this one is of 32 bits.")
     if sys.byteorder != "little":
         raise ImportError("robustbn needs a little-endian machine; this one is big-endian.")
+
+
+def scramble(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a random-looking number for each number: the finalizer of splitmix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 @cache

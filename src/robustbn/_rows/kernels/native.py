@@ -32,8 +32,7 @@ from robustbn._rows.kernels.clusters import (
     fuse_families,
     separate_families,
 )
-from robustbn._rows.kernels.numpy import DividedInParts, sampling_thresholds
-from robustbn.exceptions import CodeRangeError
+from robustbn._rows.kernels.numpy import DividedInParts, sampling_thresholds, wrong_code
 
 MOST_DIVIDED = 16  # columns that one pass holds
 
@@ -216,13 +215,7 @@ def encode(
     packed: NDArray[np.uint8] = allocate((n_blocks * plan.block_bytes,), np.uint8, "Packing rows")
     row, column = _native.encode(plan, align(codes, codes.itemsize), packed, n_threads)
     if row >= 0:
-        raise CodeRangeError(
-            row,
-            column,
-            int(codes[row, column]),
-            layout.cards[column],
-            is_holed=column in layout.holed,
-        )
+        raise wrong_code(layout, codes, row, column)
     return NativeRows(layout, clusters, plan, packed, len(codes), n_threads)
 
 
@@ -326,7 +319,8 @@ class NativeHoles:
             # a base takes 4 bytes and its share of a hash table; no row asks more than it has cells
             needed = 2 * self.n_bytes + 8 * codes.size
             raise insufficient_memory(needed, "Gathering rows with holes") from None
-        self._refuse(codes, row, column)
+        if row >= 0:
+            raise wrong_code(self.layout, codes, row, column)
 
     def expect(self, q: Vector) -> Expectation:
         counts: Vector = allocate((self.layout.n_cells,), float, "Expected counts")
@@ -353,12 +347,9 @@ class NativeHoles:
             )
         except MemoryError:
             raise insufficient_memory(probabilities.nbytes, "Probabilities of holes") from None
-        self._refuse(codes, row, column)
-        return HolePosterior(rows, columns, probabilities, logs)
-
-    def _refuse(self, codes: NDArray[Any], row: int, column: int) -> None:
         if row >= 0:
-            raise CodeRangeError(row, column, int(codes[row, column]), self.layout.cards[column])
+            raise wrong_code(self.layout, codes, row, column)
+        return HolePosterior(rows, columns, probabilities, logs)
 
 
 def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> NativeHoles:

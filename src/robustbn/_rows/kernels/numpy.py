@@ -23,6 +23,7 @@ from robustbn._core.protocols import (
     Vector,
 )
 from robustbn._core.tuning import Tuning
+from robustbn._rows.kernels import GOLDEN, scramble
 from robustbn.exceptions import CodeRangeError
 
 ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
@@ -203,7 +204,7 @@ class NumpyRows(DividedInParts):
         hashes = np.zeros(self.n_rows, np.uint64)
         for i, column in enumerate(self.codes.T):
             number = column.astype(np.uint64) + np.uint64(i * 2**16 + 1)
-            hashes += _mix(number * np.uint64(0x9E3779B97F4A7C15))
+            hashes += scramble(number * GOLDEN)
         return hashes
 
     @staticmethod
@@ -245,14 +246,14 @@ def encode(layout: Layout, codes: Codes, n_threads: int | None = None) -> NumpyR
     n_codes = np.array(layout.codes_per_column)
     if len(codes) and (codes.max(axis=0) >= n_codes).any():
         row, column = (int(v) for v in np.argwhere(codes >= n_codes)[0])
-        raise CodeRangeError(
-            row,
-            column,
-            int(codes[row, column]),
-            layout.cards[column],
-            is_holed=column in layout.holed,
-        )
+        raise wrong_code(layout, codes, row, column)
     return NumpyRows(layout, codes.astype(layout.code_dtype, copy=False))
+
+
+def wrong_code(layout: Layout, codes: Codes, row: int, column: int) -> CodeRangeError:
+    """Return the error for a code that is out of range."""
+    n_states, is_holed = layout.cards[column], column in layout.holed
+    return CodeRangeError(row, column, int(codes[row, column]), n_states, is_holed=is_holed)
 
 
 def restore(
@@ -290,7 +291,7 @@ def sample(
         block = codes[start : start + ROWS_IN_BLOCK]
         first = np.arange(start, start + len(block), dtype=np.uint64) * np.uint64(d)
         for i in order:
-            u = _mix(np.uint64(key) + (first + np.uint64(i + 1)) * np.uint64(0x9E3779B97F4A7C15))
+            u = scramble(np.uint64(key) + (first + np.uint64(i + 1)) * GOLDEN)
             *parents, _ = layout.families[i]
             configuration = np.zeros(len(block), np.int64)
             for p in parents:
@@ -340,10 +341,3 @@ def _count_reached(
 def _with_no_cell(table: Vector) -> Vector:
     """Return a table with a line of zeros for a family that touches no cell."""
     return np.concatenate([table, np.zeros((1, table.shape[1]))])
-
-
-def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble each number: the finalizer of splitmix64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

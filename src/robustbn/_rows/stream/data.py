@@ -15,6 +15,7 @@ from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._rows.kernels import GOLDEN, scramble
 from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
@@ -108,10 +109,7 @@ class EvenDraw:
 def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     """Return a random-looking number for each row: a function of its number and the seed."""
     offset = np.random.default_rng(seed).integers(2**63)
-    z = (numbers.astype(np.uint64) + np.uint64(offset)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return scramble((numbers.astype(np.uint64) + np.uint64(offset)) * GOLDEN)
 
 
 @dataclass(eq=False)

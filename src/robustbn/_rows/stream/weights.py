@@ -95,7 +95,7 @@ class WeightFiles:
     def add(
         self, file: int, first_row: int, weights: RowVector, names: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the weights of the next rows of a file, NaN for those left out, and their `names`."""
+        """Write the weights of the next rows of a file, NaN for those left out, with `names`."""
         import pyarrow as pa
 
         if file not in self._begun:
