@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from math import isfinite, prod
 from typing import Any
@@ -59,24 +60,19 @@ def describe_network(network: BayesianNetwork) -> dict[str, Any]:
 
 
 def _describe_reading(reading: NodeReading, node: str) -> dict[str, Any]:
-    said = {
-        "edges": None if reading.edges is None else list(reading.edges),
-        "others": None if reading.others is None else _plain(reading.others, node),
-        "period": reading.period,
-        "notation": reading.notation,
-    }
-    return {name: value for name, value in said.items() if value is not None}
+    said = {name: value for name, value in vars(reading).items() if value is not None}
+    if "edges" in said:
+        said["edges"] = list(said["edges"])
+    if "others" in said:
+        said["others"] = _plain(said["others"], node)
+    return said
 
 
 def _read_reading(said: Any, node: str, refuse_here: Callable[[str], NetworkError]) -> NodeReading:
     try:
-        edges = said.get("edges")
-        return NodeReading(
-            None if edges is None else tuple(edges),
-            said.get("others"),
-            said.get("period"),
-            said.get("notation"),
-        )
+        known = {each.name: said.get(each.name) for each in fields(NodeReading)}
+        edges = known.pop("edges")
+        return NodeReading(None if edges is None else tuple(edges), **known)
     except (AttributeError, TypeError, ValueError) as error:
         raise refuse_here(f"the reading of node {node!r} is wrong: {error}") from None
 

@@ -7,7 +7,6 @@ has been checked, or not at all.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -16,7 +15,7 @@ from math import log10, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
@@ -269,11 +268,10 @@ def _fill_unknown(structure: BayesianNetwork, flat: NDArray[np.float64], source:
         named.append(f"{node} given {setting}" if setting else node)
     more = f" and {n - len(named):,} more" if n > len(named) else ""
     has, their = ("has", "Its") if n == 1 else ("have", "Their")
-    warnings.warn(
+    warn(
         f"{source}: {n:,} of {len(is_unknown):,} configurations {has} no probabilities (nan): "
         f"{'; '.join(named)}{more}. {their} states are taken to be equally likely.",
         UnseenConfigurationWarning,
-        stacklevel=5,
     )
 
 

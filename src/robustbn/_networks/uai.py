@@ -10,6 +10,7 @@ Nodes are called "0", "1", ... and so are their states, unless `states=` gives t
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -144,8 +145,8 @@ def rename(parts: Parts, states: dict[str, Labels], source: str) -> Parts:
                 f"{len(labels)} for {name!r}: {show(list(labels))}.",
             )
         parents = tuple(names[int(p)] for p in part.parents)
-        nodes.append(NodePart(name, labels, parents, part.at, part.parents_at, part.read_table))
-    return Parts(nodes, parts.line_of)
+        nodes.append(replace(part, name=name, states=labels, parents=parents))
+    return replace(parts, nodes=nodes)
 
 
 def to_text(network: BayesianNetwork, *, numbered: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,17 +246,14 @@ class RowsInStream:
     @property
     def reading(self) -> Reading:
         """How the table was read, and what the first pass found in it."""
-        stream, found, names = self.stream, self.surveyed, list(self.stream.files)
-        return Reading(
+        found = self.surveyed
+        return replace(
+            self.stream.reading,
             n_read=found.n_read,
             n_rows=found.n_rows,
             n_missing=dict(found.missing),
             n_unknown=dict(found.unknown),
-            ignored=stream.ignored,
-            kind=stream.kind,
-            where=names[0] if len(names) == 1 else f"The dataset of {len(names)} files",
-            config=stream.config,
-            skipped=dict(stream.skipped),
+            skipped=dict(self.stream.skipped),
             n_incomplete=found.incomplete,
         )
 
@@ -291,7 +288,8 @@ class RowsInStream:
 
     def _choose(self, n_most: int, seed: int) -> NDArray[np.int64] | None:
         """Return the numbers of the rows to draw, if all are kept and how many is known."""
-        sizes = [n for k, n in enumerate(self.stream.sizes) if not self.is_skipped(k)]
+        parts = self.stream.parts
+        sizes = [part.n_rows for k, part in enumerate(parts) if not self.is_skipped(k)]
         known = [n for n in sizes if n is not None]
         if not self.stream.config.drops_nothing or len(known) < len(sizes):
             return None

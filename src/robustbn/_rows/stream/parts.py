@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from queue import Full, Queue
 from threading import Event, Thread
@@ -16,6 +16,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
+from robustbn._tables.coded import Reading
 from robustbn._tables.columns import find_columns, fix_edges
 from robustbn._tables.encode import Tally
 from robustbn._tables.sources import Source
@@ -97,21 +98,21 @@ class CodeStream:
     ----------
     network : whose columns are read.
     parts : of the table; those that cannot be opened are left out already.
-    sizes : rows of each part, or None where only reading tells.
-    config : how values are read; all cuts are spelled out.
-    kind, ignored : of the table, as in `Reading`.
+    reading : what is known of the table before it is read; all cuts are spelled out.
     skipped : name of each file that cannot be read, and why.
     aside : which columns are read beside the network's.
     """
 
     network: BayesianNetwork
     parts: tuple[Part, ...]
-    sizes: tuple[int | None, ...]
-    config: TableConfig
-    kind: str = "file"
-    ignored: tuple[str, ...] = ()
-    skipped: dict[str, str] = field(default_factory=dict)
-    aside: AsidePlan = field(default_factory=AsidePlan)
+    reading: Reading
+    skipped: dict[str, str]
+    aside: AsidePlan
+
+    @property
+    def config(self) -> TableConfig:
+        """How values are read."""
+        return self.reading.config
 
     @cached_property
     def files(self) -> dict[str, list[int]]:
@@ -205,11 +206,14 @@ def open_stream(
             stretches=lambda chosen: _read_nodes(parts, network, config, chosen),
         )
         config = fix_edges(together, network, range(network.n_nodes), config)
-    sizes = tuple(sources[p.name].n_rows if p.n_rows is None else p.n_rows for p in parts)
+    sized = tuple(
+        replace(p, n_rows=sources[p.name].n_rows) if p.n_rows is None else p for p in parts
+    )
     used = set(find_columns(first, network, config))
     ignored = tuple(n for k, n in enumerate(first.names or ()) if k not in used)
-    left_out = dict(skipped)
-    return CodeStream(network, tuple(parts), sizes, config, first.kind, ignored, left_out, plan)
+    where = next(iter(sources)) if len(sources) == 1 else f"The dataset of {len(sources)} files"
+    reading = Reading(0, 0, {}, {}, ignored, first.kind, where, config)
+    return CodeStream(network, sized, reading, dict(skipped), plan)
 
 
 def _read_nodes(
