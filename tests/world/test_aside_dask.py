@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import robustbn
-from robustbn._rows.dask import context_pass as on_dask
 from robustbn._rows.dask import rows as dask_rows
 from robustbn.exceptions import ContextWarning, DataError
 from tests.promises.test_aside import feeds, many_files, write_text  # noqa: F401 - fixtures
@@ -68,7 +67,7 @@ def test_rows_that_are_left_out_are_not_counted(cluster, feeds):  # noqa: F811
 def test_neither_trust_nor_names_of_all_rows_are_needed(cluster, feeds, in_memory, monkeypatch):  # noqa: F811
     network, frame = feeds
     monkeypatch.setattr(dask_rows, "MOST_WEIGHTS_FETCHED", 0)
-    monkeypatch.setattr(on_dask, "MOST_NAME_BYTES", 0)
+    monkeypatch.setattr(dask_rows, "MOST_NAME_BYTES", 0)
     found = robustbn.fit(network, dd.from_pandas(frame, npartitions=4, sort=False), **SETTINGS)
     assert not hasattr(found, "row_weights_")
     pd.testing.assert_frame_equal(found.where(), in_memory.where(), check_exact=True)

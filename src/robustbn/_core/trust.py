@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,15 @@ def is_even(weights: RowVector) -> bool:
 def sum_weights(weights: RowVector) -> float:
     """Return the sum, in double; O(1) time if all are 1."""
     return float(len(weights)) if is_even(weights) else float(weights.sum(dtype=np.float64))
+
+
+def spread(values: NDArray[Any], kept: NDArray[np.int64] | None, n_rows: int) -> NDArray[Any]:
+    """Return values of the rows that are kept at their places among all; NaN for those left out."""
+    if kept is None:
+        return values
+    among_all = np.full(n_rows, np.nan, np.result_type(values, np.float32))
+    among_all[kept] = values
+    return among_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,15 +118,15 @@ class JudgedRows:
         doubts, drawn_trust = weigh(self.codes), weigh(self.drawn_codes)
         weights, still = self.weights, doubts < DOUBT
         if weights is None:
-            spread = Trust.of(drawn_trust).scaled(self.trust.counts.sum() / len(drawn_trust))
+            spreading = Trust.of(drawn_trust).scaled(self.trust.counts.sum() / len(drawn_trust))
         else:
             weights = weights.copy()
             weights[self.numbers] = doubts
-            spread = Trust.of(weights[~np.isnan(weights)])
+            spreading = Trust.of(weights[~np.isnan(weights)])
         return replace(
             self,
             weights=weights,
-            trust=spread,
+            trust=spreading,
             numbers=self.numbers[still],
             codes=self.codes[still],
             doubts=doubts[still],
@@ -159,13 +169,13 @@ class JudgedRows:
         nowhere = np.empty(0, np.int64)
         doubtful = nowhere if is_even(trust) else np.flatnonzero(trust < DOUBT)[:most]
         if weights is None or len(trust) == n_rows:
-            spread = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
+            spreading = Trust.of(trust).scaled(n_rows / max(len(trust), 1))
         else:
-            spread = Trust.of(weights[~np.isnan(weights)])
+            spreading = Trust.of(weights[~np.isnan(weights)])
         drawn = _draw_evenly(len(trust))
         return cls(
             weights,
-            spread,
+            spreading,
             numbers_of(doubtful),
             codes_of(doubtful),
             trust[doubtful],

@@ -27,10 +27,14 @@ def load_rows(
     kernels: str | None = None,
     n_threads: int | None = None,
     *,
-    holed: Collection[int] = (),
+    holed: Collection[int] | None = (),
 ) -> Rows:
-    """Check the rows and hand them to kernels; values may be missing in the `holed` columns."""
+    """Check the rows and hand them to kernels.
+
+    Values may be missing in the `holed` columns; None: in those in which some are.
+    """
     codes = as_codes(X, network)
+    holed = find_holed(network.layout, codes) if holed is None else holed
     layout = network.layout.with_holes(holed) if holed else network.layout
     try:
         return load_kernels(kernels).encode(layout, codes, n_threads)
@@ -57,8 +61,7 @@ def fingerprint_codes(
     """Return a function that gives rows of codes, with holes or without, their fingerprints."""
 
     def fingerprint(codes: Codes) -> NDArray[np.uint64]:
-        holed = find_holed(network.layout, codes)
-        return load_rows(network, codes, kernels, holed=holed).fingerprints()
+        return load_rows(network, codes, kernels, holed=None).fingerprints()
 
     return fingerprint
 

@@ -13,6 +13,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
+from robustbn._core.trust import spread
 from robustbn._tables.aside import Aside
 from robustbn._tables.encode import check_known, check_weights
 from robustbn.exceptions import DataError
@@ -153,11 +154,7 @@ class Table:
 
         Rows that were left out get NaN.
         """
-        if self.kept is None:
-            return values
-        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
-        spread[self.kept] = values
-        return spread
+        return spread(values, self.kept, self.reading.n_read)
 
     def __repr__(self) -> str:
         return f"<Table of {count(len(self.nodes), 'node')}. {self.reading}>"

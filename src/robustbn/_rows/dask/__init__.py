@@ -7,7 +7,7 @@ come back from the graph that Dask keeps, and weights are a function of the rows
 so when a worker is lost its share of the pass is done again elsewhere, with the same result.
 """
 
-from robustbn._rows.dask.context_pass import read_aside
 from robustbn._rows.dask.load import load_on_dask
+from robustbn._rows.dask.rows import read_aside
 
 __all__ = ["load_on_dask", "read_aside"]

@@ -59,6 +59,11 @@ class FoundInRows:
     damaged: Mapping[str, str]
     name_bytes: int
 
+    @cached_property
+    def kept(self) -> NDArray[np.int64] | None:
+        """Numbers of the rows that are left, if any were left out; else None."""
+        return np.delete(np.arange(self.n_read), self.dropped) if len(self.dropped) else None
+
     @classmethod
     def of(cls, table: Table) -> FoundInRows:
         found, aside, dropped = table.reading, table.aside, np.empty(0, np.int64)

@@ -1,11 +1,12 @@
-"""A table on a Dask cluster as rows that can be passed over."""
+"""A table on a Dask cluster as rows that can be passed over, with their names and context."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -16,14 +17,20 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
+from robustbn._core.origins import CountedContext
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.trust import spread
+from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs, RowCounter
 from robustbn._rows.dask.cluster import Partitions
-from robustbn._rows.dask.partition import FoundInRows, Partition
-from robustbn._rows.memory import draw_evenly, find_holed, load_rows
+from robustbn._rows.dask.partition import FoundInRows, Partition, first_rows
+from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn._tables.aside import MOST_NAME_BYTES, Aside, join_arrow, say_files
 from robustbn._tables.coded import Reading
 from robustbn._tables.table import dtype_of_codes
 from robustbn.network import BayesianNetwork
 
+Weigh = Callable[[Rows], RowVector]
+Place = tuple[int, int]  # first row of a partition among all that were read, number of its file
 MOST_WEIGHTS_FETCHED = 50_000_000  # of rows; of more, the trust in each is not brought here
 
 
@@ -41,7 +48,7 @@ class HolesOnDask:
     layout: Layout
     partitions: Partitions
     verdict: str
-    weigh: Callable[[Rows], RowVector]
+    weigh: Weigh
     weights: RowVector | None
     n_sampled: float
 
@@ -83,19 +90,14 @@ class RowsOnDask:
     def __len__(self) -> int:
         return self.partitions.n_rows
 
-    @cached_property
+    @property
     def kept(self) -> NDArray[np.int64] | None:
         """Numbers of the rows that are left, if any were left out; else None."""
-        dropped = self.found.dropped
-        return np.delete(np.arange(self.found.n_read), dropped) if len(dropped) else None
+        return self.found.kept
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the rows that are left at their places; NaN for those left out."""
-        if self.kept is None:
-            return values
-        spread = np.full(self.reading.n_read, np.nan, np.result_type(values, np.float32))
-        spread[self.kept] = values
-        return spread
+        return spread(values, self.kept, self.reading.n_read)
 
     def numbers_read(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers, among all rows that were read, of rows that are left. O(dropped)."""
@@ -119,13 +121,12 @@ class RowsOnDask:
         if n > n_most:
             chosen = draw_evenly(n, n_most, seed)
         codes = self.fetch(chosen)
-        holed = find_holed(self.network.layout, codes)
-        rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=holed)
+        rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=None)
         return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
 
     def judge(
         self,
-        weigh: Callable[[Rows], RowVector],
+        weigh: Weigh,
         weights: RowVector | None,
         *,
         gathers: bool = False,
@@ -169,7 +170,7 @@ def count_rows(partition: Partition, weights: RowVector | None) -> tuple[Vector,
 
 
 def judge_rows(
-    weigh: Callable[[Rows], RowVector],
+    weigh: Weigh,
     keeps_trust: bool,
     verdict: str | None,
     partition: Partition,
@@ -190,7 +191,7 @@ def judge_rows(
 
 
 def expect_rows(
-    weigh: Callable[[Rows], RowVector],
+    weigh: Weigh,
     verdict: str,
     q: Vector,
     partition: Partition,
@@ -208,3 +209,104 @@ def expect_rows(
     found = partition.gather(verdict, judge).expect(q)
     errors = np.zeros_like(found.counts) if found.standard_errors is None else found.standard_errors
     return np.stack([found.counts, errors**2]), (found.log_likelihood, found.n_impossible)
+
+
+# --- names and context: counted by the workers, added up here -------------------------------------
+
+
+def read_aside(
+    data: RowsOnDask,
+    weigh: Weigh,
+    shown: NDArray[np.int64],
+    choose_runs: ChooseRuns,
+    *,
+    is_anywhere: bool,
+) -> Aside:
+    """Return names and context. Two passes over what the workers hold, and one for names.
+
+    `shown` are the rows whose names are wanted. If no row is distrusted anywhere, context is not
+    looked at.
+    """
+    counted = _count(data, weigh, choose_runs) if is_anywhere else None
+    numbers = None if data.found.name_bytes <= MOST_NAME_BYTES else shown
+    return Aside(
+        names=_fetch_names(data, numbers),
+        damaged=data.found.damaged,
+        counted=counted,
+        numbers=numbers,
+        n_rows=data.found.n_read,
+    )
+
+
+def _count(data: RowsOnDask, weigh: Weigh, choose_runs: ChooseRuns) -> CountedContext:
+    """Return how the distrusted rows are spread over files, context and row numbers."""
+    files = tuple(dict.fromkeys(data.files))
+    numbers = [files.index(file) for file in data.files] or [0] * len(data.founds)
+    given = list(zip(first_rows(data.founds).tolist(), numbers, strict=False))
+    ask, gone = data.partitions.ask, {*data.found.given_up, *data.found.damaged}
+    first = next((found.context for found in data.founds if found.n_read), ())
+    columns = [name for name in first if name not in gone]
+    counter = RowCounter(columns, say_files(files), data.found.n_read)
+    _, answers = ask("looking at context", partial(count_context, weigh, counter), given=given)
+    for answer in answers:
+        counter.merge(answer)
+
+    def count_pairs(count: CountPairs, named: set[str]) -> Vector:
+        return ask("looking at context", partial(count_runs, weigh, count), given=given)[0]
+
+    return counter.pair_up(choose_runs, count_pairs)
+
+
+def count_context(
+    weigh: Weigh, empty: RowCounter, partition: Partition, place: Place
+) -> tuple[None, RowCounter]:
+    """Return the rows of a partition, counted by a copy of a counter."""
+    counter = deepcopy(empty)
+    for stretch in _stretches(partition, weigh, place):
+        counter.add(stretch)
+    return None, counter
+
+
+def count_runs(
+    weigh: Weigh, count: CountPairs, partition: Partition, place: Place
+) -> tuple[Vector, None]:
+    """Return how many rows belong to both of two runs, and are distrusted; shape (2, r, r)."""
+    return count(_stretches(partition, weigh, place)), None
+
+
+def _stretches(partition: Partition, weigh: Weigh, place: Place) -> Iterator[ContextStretch]:
+    """Yield the context of a partition's pieces, with the trust in their rows."""
+    found, (first, file), start = partition.found, place, 0
+    trust = spread(weigh(partition.rows), found.kept, found.n_read)
+    for aside in partition.asides:
+        raws = {raw.name: raw for raw in aside.raw}
+        yield ContextStretch(first + start, file, raws, trust[start : start + aside.n_rows])
+        start += aside.n_rows
+
+
+def _fetch_names(data: RowsOnDask, numbers: NDArray[np.int64] | None) -> dict[str, Any]:
+    """Return the names of some rows, by their numbers among all that were read, or of all."""
+    names = data.reading.config.named
+    if not names:
+        return {}
+    given = split_numbers(numbers, first_rows(data.founds))
+    _, parts = data.partitions.ask("fetching names", partial(pick_names, names), given=given)
+    return {name: join_arrow([chunk for p in parts for chunk in p[name]]) for name in names}
+
+
+def pick_names(
+    names: Sequence[str], partition: Partition, numbers: NDArray[np.int64] | slice
+) -> tuple[None, dict[str, list[Any]]]:
+    """Return the names of some rows of a partition, or of all; batches of codes have none."""
+    import pyarrow as pa
+
+    found = {}
+    for name in names:
+        chunks: list[Any] = []
+        for aside in partition.asides:
+            is_there = name in aside.names
+            chunks += aside.names[name].chunks if is_there else [pa.nulls(aside.n_rows)]
+        whole = join_arrow(chunks)
+        chosen = whole if isinstance(numbers, slice) else whole.take(numbers)
+        found[name] = chosen.chunks
+    return None, found

@@ -15,8 +15,9 @@ from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.trust import spread
 from robustbn._rows.kernels import GOLDEN, scramble
-from robustbn._rows.memory import draw_evenly, find_holed, gather_holes, load_rows
+from robustbn._rows.memory import draw_evenly, gather_holes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
@@ -183,10 +184,8 @@ class RowsInStream:
             more = f" and {len(others)} more files" if others else ""
             raise DataError(f"There are no rows (N = 0) in {first}{more}.")
         drawn = found.draw.finish()
-        holed = find_holed(self.stream.network.layout, drawn.codes)
-        rows = load_rows(
-            self.stream.network, drawn.codes, self.kernels, self.n_threads, holed=holed
-        )
+        network = self.stream.network
+        rows = load_rows(network, drawn.codes, self.kernels, self.n_threads, holed=None)
         return Survey(found.n_rows, found.counts, drawn.codes, drawn.numbers, rows)
 
     def judge(
@@ -210,7 +209,7 @@ class RowsInStream:
                 total += float(judged.sum(dtype=np.float64))
                 if holes is not None and rows.layout.holed:
                     self._gather(holes, rows, judged)
-                here = _spread(judged, span)
+                here = spread(judged, span.kept, span.n_read)
                 if trust is not None:
                     trust[offset + span.start : offset + span.start + span.n_read] = here
                 if self.weight_files:
@@ -271,7 +270,7 @@ class RowsInStream:
                     rows = self._load_block(block)
                     self.cache.add(k, block.span, rows)
                     found.counts += rows.count()
-                    draw.offer(first + block.span.kept, block.codes)
+                    draw.offer(first + block.span.numbers, block.codes)
                     found.sizes[k] += rows.n_rows
                     found.reads[k] += block.span.n_read
                     continue
@@ -363,17 +362,8 @@ class RowsInStream:
 
     def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:
         """Return the trust in the rows of a stretch, NaN for those left out."""
-        return _spread(weigh(self._load_block(block)), block.span)
+        return spread(weigh(self._load_block(block)), block.span.kept, block.span.n_read)
 
     def _load_block(self, block: Block) -> Rows:
         network, n_threads = self.stream.network, self._few_threads
         return load_rows(network, block.codes, self.kernels, n_threads, holed=block.holed)
-
-
-def _spread(judged: RowVector, span: Span) -> RowVector:
-    """Return the trust in the rows of a stretch at their places, NaN for those left out."""
-    if not len(span.left_out):
-        return judged
-    spread = np.full(span.n_read, np.nan, np.float32)
-    spread[span.kept - span.start] = judged
-    return spread

@@ -71,10 +71,14 @@ class Span:
     left_out: NDArray[np.int64]
 
     @property
-    def kept(self) -> NDArray[np.int64]:
+    def kept(self) -> NDArray[np.int64] | None:
+        """Which of them are not left out; None if none is."""
+        return np.delete(np.arange(self.n_read), self.left_out) if len(self.left_out) else None
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
         """Numbers, in the part, of the rows that are not left out."""
-        numbers = np.arange(self.start, self.start + self.n_read)
-        return np.delete(numbers, self.left_out) if len(self.left_out) else numbers
+        return self.start + (np.arange(self.n_read) if self.kept is None else self.kept)
 
 
 @dataclass(frozen=True, eq=False)
