@@ -190,23 +190,17 @@ def unknown_parent(node: str, parent: str, known: Iterable[str]) -> str:
 def _require_size(parts: Parts, source: str, max_cells: int) -> None:
     """Refuse tables that are too large, before anything is allocated for them."""
     cards = {part.name: len(part.states) for part in parts.nodes}
-    logs = [
-        log10(cards[part.name]) + sum(log10(cards[p]) for p in part.parents) for part in parts.nodes
-    ]
+    families = [[cards[n] for n in (part.name, *part.parents)] for part in parts.nodes]
+    logs = [sum(map(log10, family)) for family in families]
     worst = max(range(len(logs)), key=logs.__getitem__, default=-1)
     if worst < 0:
         return  # there is no node, which is told where the network is built
     part, is_huge = parts.nodes[worst], logs[worst] >= 18
-    sizes = (
-        [0]
-        if is_huge
-        else [prod([cards[p] for p in q.parents], start=cards[q.name]) for q in parts.nodes]
-    )
+    sizes = [0] if is_huge else list(map(prod, families))
     if is_huge or sum(sizes) > max_cells:
-        if is_huge:
-            largest = f"10^{logs[worst]:.1f} entries, 10^{logs[worst] + log10(8):.1f} bytes"
-            total = "more still"
-        else:
+        largest = f"10^{logs[worst]:.1f} entries, 10^{logs[worst] + log10(8):.1f} bytes"
+        total = "more still"
+        if not is_huge:
             largest = f"{sizes[worst]:,} entries, {sizes[worst] * 8:,} bytes"
             total = f"{sum(sizes):,} entries"
         raise refuse(

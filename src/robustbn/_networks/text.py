@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import NoReturn
 
 import numpy as np
@@ -146,24 +147,20 @@ def read_run(
         raise refuse(source, line_at(0), wrong_count(node, expected, len(values)))
 
     def line_of(k: int) -> int:
-        for number, match in enumerate(_NUMBER.finditer(text)):
-            if number == k * card:
-                return line_at(match.start())
-        return line_at(0)
+        return line_at(next(islice(_NUMBER.finditer(text), k * card, None)).start())
 
     return ReadTable(values, line_of)
 
 
 def _wrong_number(text: str, node: str, source: str, line_at: Callable[[int], int]) -> NetworkError:
     """Return the error that shows the first word that is not a number."""
-    for match in _NUMBER.finditer(text):
-        if has_odd_characters(match[0]) or parse_numbers([match[0]]) is None:
-            return refuse(
-                source,
-                line_at(match.start()),
-                f"table of node {node!r}: {show(match[0])} is not a number.",
-            )
-    return refuse(source, line_at(0), f"table of node {node!r} is not a list of numbers.")
+    wrong = next(
+        word
+        for word in _NUMBER.finditer(text)
+        if has_odd_characters(word[0]) or parse_numbers([word[0]]) is None
+    )
+    message = f"table of node {node!r}: {show(wrong[0])} is not a number."
+    return refuse(source, line_at(wrong.start()), message)
 
 
 def write_numbers(values: Iterable[float], separator: str = " ") -> str:

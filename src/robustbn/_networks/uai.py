@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import prod
 
 import numpy as np
@@ -45,14 +46,10 @@ class _Words:
 
     def line_of(self, at: int) -> int:
         """Return the line of the word number `at`."""
-        number = 0
-        for match in _WORD.finditer(self.text):
-            if match[0][0] == "#":
-                continue
-            if number == at:
-                return self.text.count("\n", 0, match.start()) + 1
-            number += 1
-        return self.text.count("\n") + 1
+        words = (match for match in _WORD.finditer(self.text) if match[0][0] != "#")
+        match = next(islice(words, at, None), None)
+        end = len(self.text) if match is None else match.start()
+        return self.text.count("\n", 0, end) + 1
 
     def error(self, at: int, message: str) -> NetworkError:
         return refuse(self.source, self.line_of(at), message)
