@@ -8,6 +8,8 @@ and is then moved into place: a file is there as a whole or not at all.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from robustbn._core.downloads import (
@@ -39,17 +41,11 @@ def find_file(path: str | Path) -> Path:
 
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file, decompressed if its name ends in `.gz`."""
-    try:
+    with _telling(path, "read"):
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise NetworkError(f"{path} cannot be read: it is {say_special(path)}.")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise _refusal(error, path, "read") from error
-    except NetworkError:
-        raise
-    except ValueError as error:  # a null character in the name
-        raise NetworkError(f"{str(path)!r} cannot be the name of a file: {error}.") from None
     is_compressed = data[:2] == b"\x1f\x8b"
     if path.suffix.lower() == ".gz":
         data = _decompress(data, path)
@@ -71,8 +67,6 @@ def _decompress(data: bytes, path: Path) -> bytes:
     import zlib
     from io import BytesIO
 
-    if not data:
-        raise NetworkError(f"{name_of(path)} is empty.")
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
             limit = min(MAX_BYTES, most_inflated(len(data), TREE_RATIO, TREE_FLOOR))
@@ -122,7 +116,7 @@ def write_bytes(data: bytes, path: Path) -> None:
         import gzip
 
         data = gzip.compress(data, mtime=0)  # the same network gives the same bytes
-    try:
+    with _telling(path, "written"):
         target = path.resolve()  # through a link, to the file that it names
         if target.is_dir():
             raise IsADirectoryError
@@ -138,8 +132,17 @@ def write_bytes(data: bytes, path: Path) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def _telling(path: Path, done: str) -> Iterator[None]:
+    """Turn what the system says of a file that cannot be read, or written, into our errors."""
+    try:
+        yield
+    except NetworkError:
+        raise
     except OSError as error:
-        raise _refusal(error, path, "written") from error
+        raise _refusal(error, path, done) from error
     except ValueError as error:  # a null character in the name
         raise NetworkError(f"{str(path)!r} cannot be the name of a file: {error}.") from None
 
