@@ -68,7 +68,6 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
     from rich.text import Text
 
     from robustbn._cli.screen import plain
-    from robustbn._show.comparison import say_misfit_of
     from robustbn._show.words import percent
 
     console.print(Text(plain(facts["verdict"]), "bold"))
@@ -79,7 +78,7 @@ def _show(console: Console, facts: Any, kinds: list[str], top: int) -> None:
         kinds_of = count(side["kinds"], "kind")
         text = (
             f"{count(side['rows'], 'row')}{left_out}; {percent(side['contamination'])} distrusted; "
-            f"{kinds_of}; misfit {say_misfit_of(side['misfit'])}{settled}"
+            f"{kinds_of}; misfit {side['misfit_in_words']}{settled}"
         )
         print_facts(console, {side["name"]: text})
     _show_tables(console, facts["tables"][:top])

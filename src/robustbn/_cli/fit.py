@@ -389,7 +389,7 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
     outputs.write("clean", lambda path: write_clean(job, fit.row_weights_, path))
     outputs.write("model", fit.save)
     outputs.write("cpts", lambda path: write_cpts(result, path))
-    outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
+    outputs.write("run", lambda path: describe_run(path, job, result, facts, steps.seconds))
 
 
 def _exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:

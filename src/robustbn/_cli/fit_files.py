@@ -16,8 +16,8 @@ from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import guard_cell
-from robustbn._show.moves import interval
-from robustbn._show.result import FitResult, versions
+from robustbn._show.measures import interval
+from robustbn._show.result import FitResult
 
 if TYPE_CHECKING:
     from robustbn._cli.fit import Job
@@ -55,7 +55,7 @@ def write_cpts(result: FitResult, path: Path) -> None:
 
 
 def describe_run(
-    path: Path, job: Job, facts: Mapping[str, Any], seconds: Mapping[str, float]
+    path: Path, job: Job, result: FitResult, facts: Mapping[str, Any], seconds: Mapping[str, float]
 ) -> None:
     """Write what was run on what, so that it can be run again."""
     config = job.config
@@ -64,7 +64,7 @@ def describe_run(
         "version": 1,
         "command": job.command_line,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": result.versions,
         "inputs": {
             "network": hash_files(job.network_path),
             "table": hash_files(job.table_path),

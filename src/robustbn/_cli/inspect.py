@@ -304,7 +304,7 @@ def _check(
 ) -> dict[str, Any]:
     """Return how a table fits a network, and what the paper asks of both."""
     from robustbn._rows.memory import load_rows
-    from robustbn._show.diagnosis import diagnose
+    from robustbn._show.measures import diagnose
     from robustbn._show.words import find_constants, find_unseen
 
     table = read_rows(path, network, config, steps)

@@ -12,11 +12,11 @@ from robustbn._cli.states import say_found
 from robustbn._core.kinds import BadKind
 from robustbn._core.numbers import count
 from robustbn._show.advice import (
+    CellMove,
+    cell_moves,
     next_actions,
     say_moved_cells,
     say_origin,
-    say_unseen_of,
-    strongest_cell,
     verdict,
 )
 from robustbn._show.frames import origin_columns, question_columns
@@ -47,7 +47,7 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
             "missing_by_column": {n: k for n, k in reading.n_missing.items() if k},
             "rows_incomplete": reading.n_incomplete,
             "missing": result.missing,
-            "columns_ignored": list(reading.ignored),
+            "columns_ignored": result.ignored,
             "id": reading.config.id,
         },
         "verdict": verdict(result),
@@ -62,7 +62,7 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         "converged": result.converged,
         "status": result.status,
         "unseen_configurations": len(result.unseen_configurations),
-        "unseen": say_unseen_of(result),
+        "unseen": result.unseen,
         "misfit": None if result.misfit is None else asdict(result.misfit),
         "vanishing": [str(group) for group in result.vanishing],
         "where": _where(result),
@@ -71,7 +71,7 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
             {"parent": edge.parent, "child": edge.child, "gain": edge.gain} for edge in result.edges
         ],
         "tables_moved": result.n_moved,
-        "moved": [_moved(result, k) for k in range(min(MOST_TABLES, len(result.moved_tables)))],
+        "moved": [_moved(move) for move in cell_moves(result, MOST_TABLES, is_any=True)],
         "kinds": [_describe_kind(kind) for kind in result.kinds],
         "repeated_rows": len(result.repeats),
         "inferred": _inferred(result),
@@ -130,21 +130,19 @@ def _where(result: FitResult) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _moved(result: FitResult, k: int) -> dict[str, Any]:
+def _moved(move: CellMove) -> dict[str, Any]:
     """Return how one table moved, and the cell that moved most in it."""
-    table = result.moved_tables[k]
-    cell = strongest_cell(result, table.node)
-    node, parents, state = result.network.describe_cell(cell)
+    table = move.table
     return {
-        "node": node,
+        "node": table.node,
         "moved": table.moved,
         "error": table.error,
         "is_significant": table.is_significant,
         "n_eff": table.n_eff,
-        "state": state,
-        "parents": parents,
-        "counting": float(result.plain_network.probabilities[cell]),
-        "robust": float(result.network.probabilities[cell]),
+        "state": move.state,
+        "parents": move.parents,
+        "counting": move.counted,
+        "robust": move.robust,
     }
 
 

@@ -14,7 +14,7 @@ from robustbn._core.kinds import BadKind, Cause, UnusualCell
 from robustbn._core.layout import Layout
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Recorded, RepeatedRow, RobustFit, Vanishing
+from robustbn._core.result import Misfit, Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
 
@@ -48,6 +48,11 @@ def as_text(label: object) -> str:
     after them, and of what is not a character.
     """
     return _UNSHOWN.sub("\ufffd", str(label))
+
+
+def clean_text(text: str) -> str:
+    """Return text without halves of characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
@@ -100,6 +105,13 @@ def say_few_rows(n_rows: int, n_free: int, which: str = "row") -> str:
         f"{count_are(n_rows, which)} too few for {count(n_free, 'free parameter')}: {wanted:,} are "
         f"wanted, {ROWS_A_PARAMETER} for each."
     )
+
+
+def say_misfit(misfit: Misfit | None) -> str:
+    """Return in a few words how well a network fits."""
+    if misfit is None:
+        return "not asked"
+    return "none" if misfit.is_exact else f"{misfit.nats:.2f} nats a row at least"
 
 
 def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:

@@ -1,7 +1,6 @@
 """Figures for a paper, by matplotlib: the network, a table, the rounds, the rows.
 
-Each function, and each method of `Plots`, returns a `matplotlib.figure.Figure` of its own; nothing
-global is touched, no backend is chosen: `figure.savefig("rounds.pdf")`.
+Nothing global is touched, no backend is chosen.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
-from robustbn._show.moves import FEW_ROWS, UNMOVED, interval
+from robustbn._show.measures import FEW_ROWS, UNMOVED, interval
 from robustbn._show.page.drawing import (
     EDGE_COLOUR,
     INK_ON_SCALE,
@@ -50,101 +49,133 @@ class Plots:
 
     def network(self) -> Figure:
         """Return the network, its nodes coloured by how far their tables moved."""
-        return plot_network(self._result)
+        result = self._result
+        figure, axes = _figure(6.4, 4.8)
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm, ListedColormap
+        from matplotlib.patches import FancyBboxPatch, PathPatch
+        from matplotlib.path import Path
+
+        picture = lay_out(result.network)
+        moved = result.moves.moved
+        top = nice_top(float(moved.max()))
+        width = float(np.clip(picture.width / 100, 4.5, 30))
+        figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
+        size = 12 * 0.86 * width / picture.width * 72
+        letters = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
+        for route in picture.routes.values():
+            points = [(at[k], at[k + 1]) for _, at in route for k in range(0, len(at), 2)]
+            codes = [code for letter, _ in route for code in letters[letter]]
+            x, y = points[-1]
+            points += [(x - 3.5, y - 6), (x, y), (x + 3.5, y - 6)]
+            codes += [Path.MOVETO, Path.LINETO, Path.LINETO]
+            axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
+        steps = colour_steps(moved)
+        for i, (x, y, w) in enumerate(picture.boxes):
+            is_strong = bool(result.moves.is_significant[i])
+            axes.add_patch(
+                FancyBboxPatch(
+                    (x - w / 2, y - NODE_HEIGHT / 2),
+                    w,
+                    NODE_HEIGHT,
+                    boxstyle="round,pad=0,rounding_size=7",
+                    fc=SCALE[steps[i]],
+                    ec=STRONG_OUTLINE if is_strong else OUTLINE,
+                    lw=size / (9 if is_strong else 14),
+                    zorder=2,
+                )
+            )
+            text = _plain(picture.labels[i])
+            colour = INK_ON_SCALE[steps[i]]
+            axes.text(x, y, text, ha="center", va="center", size=size, color=colour, zorder=3)
+        axes.set_xlim(0, picture.width)
+        axes.set_ylim(picture.height, 0)
+        axes.set_aspect("equal")
+        axes.axis("off")
+        norm = BoundaryNorm(np.linspace(0, 100 * top, len(SCALE) + 1), len(SCALE))
+        bar = figure.colorbar(
+            ScalarMappable(norm, ListedColormap(SCALE)), ax=axes, shrink=0.45, aspect=16, pad=0.01
+        )
+        bar.set_label("table moved by (%)")
+        bar.set_ticks([0, 100 * top], labels=["0", f"{100 * top:g}"])
+        return figure
 
     def tables(self, node: str | None = None) -> Figure:
-        """Return a node's table, all rows against trusted rows; by default the most moved."""
-        return plot_table(self._result, self._result.moved_tables[0].node if node is None else node)
+        """Return a node's table, all rows against trusted rows; by default the most moved.
+
+        Trusted rows have 95 % intervals. A panel a state while there are at most six; a table with
+        more states is shown cell by cell. At most 40 configurations or cells are shown, those that
+        add most to the table's move; the figure says so. Configurations with fewer than 10 trusted
+        rows are pale, and what no trusted row shows is marked as not known.
+        """
+        result = self._result
+        node = result.moved_tables[0].node if node is None else node
+        if node not in result.network.parents:
+            raise NetworkError(
+                f"Unknown node {node!r}: it has no table to plot. The network has "
+                f"{result.network.n_nodes} nodes, from {result.network.nodes[0]!r} to "
+                f"{result.network.nodes[-1]!r}."
+            )
+        layout, i = result.network.layout, result.network.nodes.index(node)
+        card = layout.cards[i]
+        cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
+        q = result.network.probabilities[cells].reshape(-1, card)
+        plain = result.plain_network.probabilities[cells].reshape(-1, card)
+        n = result.counts[cells].reshape(-1, card).sum(axis=1)
+        values = np.stack([plain, q, *interval(q, n[:, None])])
+        draw = _draw_panels if card <= MAX_PANELS else _draw_cells
+        figure, more = draw(result, node, 100 * values, n)
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
+        figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
+        return figure
 
     def rounds(self) -> Figure:
         """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
-        return plot_rounds(self._result)
+        figure, _ = _figure(6.4, 2.6, is_empty=True)
+        left, right = figure.subplots(1, 2)
+        tested = [r for r in self._result.rounds if r.eigenvalues]
+        for axes in (left, right):
+            _tidy(axes)
+        if not tested:
+            left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
+            right.axis("off")
+            return figure
+        for shown, style, label in (
+            (tested[0], {"mfc": "white", "mec": ACCENT, "mew": 1.4}, "all rows"),
+            (tested[-1], {"mfc": INK, "mec": INK}, "trusted rows"),
+        ):
+            ranks = np.arange(1, len(shown.eigenvalues) + 1)
+            left.plot(ranks, shown.eigenvalues, "o", ms=5, label=label, **style)
+        left.axhline(tested[-1].threshold, color=INK, lw=0.9, ls=(0, (5, 4)), label="limit")
+        left.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="variance / expected")
+        _count_in_plain_numbers(left)
+        left.legend(fontsize=7, frameon=False)
+        numbers = [r.number for r in tested]
+        right.plot(numbers, [r.eigenvalues[0] for r in tested], "o-", ms=4, lw=1, color=INK)
+        right.step(
+            numbers, [r.threshold for r in tested], where="mid", color=INK, lw=0.9, ls=(0, (5, 4))
+        )
+        right.set(yscale="log", xlabel="round", ylabel="largest eigenvalue")
+        _count_in_plain_numbers(right)
+        share = right.twinx()
+        share.bar(numbers, [100 * r.removed for r in tested], width=0.5, color=ACCENT, alpha=0.25)
+        share.set_ylabel("distrusted (%)", color=ACCENT)
+        share.spines["top"].set_visible(False)
+        return figure
 
     def rows(self) -> Figure:
-        """Return how many rows have which trust."""
-        return plot_rows(self._result)
-
-
-def plot_network(result: FitResult) -> Figure:
-    """Return the network, its nodes coloured by how far their tables moved."""
-    figure, axes = _figure(6.4, 4.8)
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-    from matplotlib.patches import FancyBboxPatch, PathPatch
-    from matplotlib.path import Path
-
-    picture = lay_out(result.network)
-    moved = result.moves.moved
-    top = nice_top(float(moved.max()))
-    width = float(np.clip(picture.width / 100, 4.5, 30))
-    figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
-    size = 12 * 0.86 * width / picture.width * 72
-    letters = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
-    for route in picture.routes.values():
-        points = [(at[k], at[k + 1]) for _, at in route for k in range(0, len(at), 2)]
-        codes = [code for letter, _ in route for code in letters[letter]]
-        x, y = points[-1]
-        points += [(x - 3.5, y - 6), (x, y), (x + 3.5, y - 6)]
-        codes += [Path.MOVETO, Path.LINETO, Path.LINETO]
-        axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
-    steps = colour_steps(moved, top)
-    for i, (x, y, w) in enumerate(picture.boxes):
-        is_strong = bool(result.moves.is_significant[i])
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - w / 2, y - NODE_HEIGHT / 2),
-                w,
-                NODE_HEIGHT,
-                boxstyle="round,pad=0,rounding_size=7",
-                fc=SCALE[steps[i]],
-                ec=STRONG_OUTLINE if is_strong else OUTLINE,
-                lw=size / (9 if is_strong else 14),
-                zorder=2,
-            )
-        )
-        text = _plain(picture.labels[i])
-        colour = INK_ON_SCALE[steps[i]]
-        axes.text(x, y, text, ha="center", va="center", size=size, color=colour, zorder=3)
-    axes.set_xlim(0, picture.width)
-    axes.set_ylim(picture.height, 0)
-    axes.set_aspect("equal")
-    axes.axis("off")
-    norm = BoundaryNorm(np.linspace(0, 100 * top, len(SCALE) + 1), len(SCALE))
-    bar = figure.colorbar(
-        ScalarMappable(norm, ListedColormap(SCALE)), ax=axes, shrink=0.45, aspect=16, pad=0.01
-    )
-    bar.set_label("table moved by (%)")
-    bar.set_ticks([0, 100 * top], labels=["0", f"{100 * top:g}"])
-    return figure
-
-
-def plot_table(result: FitResult, node: str) -> Figure:
-    """Return one node's table, plain against robust with 95 % intervals, what moved most first.
-
-    A panel a state while there are at most six; a table with more states is shown cell by cell. At
-    most 40 configurations or cells are shown, those that add most to the table's move; the figure
-    says so. Configurations with fewer than 10 trusted rows are pale, and what no trusted row shows
-    is marked as not known.
-    """
-    if node not in result.network.parents:
-        raise NetworkError(
-            f"Unknown node {node!r}: it has no table to plot. The network has "
-            f"{result.network.n_nodes} nodes, from {result.network.nodes[0]!r} to "
-            f"{result.network.nodes[-1]!r}."
-        )
-    layout, i = result.network.layout, result.network.nodes.index(node)
-    card = layout.cards[i]
-    cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-    q = result.network.probabilities[cells].reshape(-1, card)
-    plain = result.plain_network.probabilities[cells].reshape(-1, card)
-    n = result.counts[cells].reshape(-1, card).sum(axis=1)
-    values = np.stack([plain, q, *interval(q, n[:, None])])
-    draw = _draw_panels if card <= MAX_PANELS else _draw_cells
-    figure, more = draw(result, node, 100 * values, n)
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
-    figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
-    return figure
+        """Return how many rows have which trust; the heights are logarithmic."""
+        figure, axes = _figure(4.2, 2.6)
+        _tidy(axes)
+        result = self._result
+        edges = np.asarray(result.weight_edges, dtype=float)
+        middles = (edges[:-1] + edges[1:]) / 2
+        colours = [ACCENT if m < 0.5 else QUIET for m in middles]
+        axes.bar(middles, result.weight_counts, width=0.9 * np.diff(edges), color=colours)
+        axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
+        axes.set_ylim(bottom=0.7)
+        return figure
 
 
 def _draw_panels(result: FitResult, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
@@ -219,54 +250,6 @@ def _draw_state(axes: Axes, y: NDArray[np.int64], values: Vector, n: Vector) -> 
     axes.tick_params(axis="y", length=0)
 
 
-def plot_rounds(result: FitResult) -> Figure:
-    """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
-    figure, _ = _figure(6.4, 2.6, is_empty=True)
-    left, right = figure.subplots(1, 2)
-    tested = [r for r in result.rounds if r.eigenvalues]
-    for axes in (left, right):
-        _tidy(axes)
-    if not tested:
-        left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
-        right.axis("off")
-        return figure
-    for shown, style, label in (
-        (tested[0], {"mfc": "white", "mec": ACCENT, "mew": 1.4}, "all rows"),
-        (tested[-1], {"mfc": INK, "mec": INK}, "trusted rows"),
-    ):
-        ranks = np.arange(1, len(shown.eigenvalues) + 1)
-        left.plot(ranks, shown.eigenvalues, "o", ms=5, label=label, **style)
-    left.axhline(tested[-1].threshold, color=INK, lw=0.9, ls=(0, (5, 4)), label="limit")
-    left.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="variance / expected")
-    _count_in_plain_numbers(left)
-    left.legend(fontsize=7, frameon=False)
-    numbers = [r.number for r in tested]
-    right.plot(numbers, [r.eigenvalues[0] for r in tested], "o-", ms=4, lw=1, color=INK)
-    right.step(
-        numbers, [r.threshold for r in tested], where="mid", color=INK, lw=0.9, ls=(0, (5, 4))
-    )
-    right.set(yscale="log", xlabel="round", ylabel="largest eigenvalue")
-    _count_in_plain_numbers(right)
-    share = right.twinx()
-    share.bar(numbers, [100 * r.removed for r in tested], width=0.5, color=ACCENT, alpha=0.25)
-    share.set_ylabel("distrusted (%)", color=ACCENT)
-    share.spines["top"].set_visible(False)
-    return figure
-
-
-def plot_rows(result: FitResult) -> Figure:
-    """Return how many rows have which trust; the heights are logarithmic."""
-    figure, axes = _figure(4.2, 2.6)
-    _tidy(axes)
-    edges = np.asarray(result.weight_edges, dtype=float)
-    middles = (edges[:-1] + edges[1:]) / 2
-    colours = [ACCENT if m < 0.5 else QUIET for m in middles]
-    axes.bar(middles, result.weight_counts, width=0.9 * np.diff(edges), color=colours)
-    axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
-    axes.set_ylim(bottom=0.7)
-    return figure
-
-
 def _figure(width: float, height: float, is_empty: bool = False) -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
@@ -300,13 +283,9 @@ def _plain(text: str) -> str:
 
 
 def _configuration(result: FitResult, node: str, k: int) -> str:
-    names = result.network.parents[node]
-    if not names:
-        return "always"
-    states = result.network.states
-    codes = np.unravel_index(k, [len(states[p]) for p in names])
-    parts = [
-        f"{shorten(as_text(p), 14)}={shorten(as_text(states[p][int(v)]), 12)}"
-        for p, v in zip(names, codes, strict=True)
-    ]
-    return _plain(", ".join(parts))
+    network = result.network
+    i = network.nodes.index(node)
+    cell = network.layout.cell_start[i] + k * network.layout.cards[i]
+    _, parents, _ = network.describe_cell(int(cell))
+    given = [f"{shorten(as_text(p), 14)}={shorten(as_text(v), 12)}" for p, v in parents.items()]
+    return _plain(", ".join(given)) or "always"

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import sum_over_rows
 from robustbn._show.explain import ExplainedRow
-from robustbn._show.moves import FEW_ROWS, UNMOVED
-from robustbn._show.page.drawing import colour_steps, nice_top
-from robustbn._show.page.markdown import render_markdown
+from robustbn._show.measures import FEW_ROWS, UNMOVED
+from robustbn._show.page.drawing import colour_steps
 from robustbn._show.result import FitResult
 from robustbn._show.words import LEAST_GROUP, MOST_KEPT, as_text
 
@@ -61,7 +60,6 @@ def page_data(result: FitResult) -> dict[str, Any]:
         "group": LEAST_GROUP,
         "kept": MOST_KEPT,
         "title": as_text(result.title),
-        "markdown": render_markdown(result),
         "nodes": _nodes(result, tables, _used_states(result, tables, coded)),
         "order": [number[m.node] for m in result.moved_tables],
         "names": [] if result.rows_hidden else [as_text(name) for name in result.row_names],
@@ -78,7 +76,7 @@ def _nodes(
 ) -> list[dict[str, Any]]:
     network, moves = result.network, result.moves
     number = {node: i for i, node in enumerate(network.nodes)}
-    steps = colour_steps(moves.moved, nice_top(float(moves.moved.max())))
+    steps = colour_steps(moves.moved)
     n_configurations = np.diff(network.layout.config_start)
     nodes: list[dict[str, Any]] = []
     for i, node in enumerate(network.nodes):
