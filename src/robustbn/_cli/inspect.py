@@ -21,12 +21,11 @@ from robustbn._cli.networks import (
     some,
     states_option,
 )
-from robustbn._cli.options import Share, say
+from robustbn._cli.options import say, share_of_rows
 from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
 from robustbn._cli.states import (
     describe_column,
     draft_network,
-    draft_of,
     find_states,
     lacks_states,
 )
@@ -55,11 +54,11 @@ MOST_NAMED = 8
 MOST_SHOWN = 3
 
 
-@click.command
+@click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE|NETWORK...", type=click.Path())
 @click.option(
     "--eps",
-    type=Share(1e-6, 0.5),
+    type=share_of_rows(1e-6, 0.5),
     default=0.1,
     show_default=True,
     help="Share of bad rows to plan for.",
@@ -69,7 +68,7 @@ MOST_SHOWN = 3
 @table_options
 @screen_options
 @click.pass_context
-def command(
+def inspect_command(
     ctx: click.Context, /, paths: tuple[str, ...], screen: Screen, eps: float, **options: Any
 ) -> None:
     """Say what a TABLE, a NETWORK or a model is; with both, all that keeps them apart.
@@ -91,10 +90,9 @@ def command(
     network, table = _tell_apart(paths, options["states"])
     network = None if network is None else bring_network(network)
     table = None if table is None else bring_table(table, options)
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         facts = _look(network, table, options, eps, steps)
     facts["eps"] = eps
-    facts["warnings"] = screen.warned
     screen.show(facts, _show)
     if facts.get("problems"):
         names = [name_of(str(path)) for path in (table, network)]
@@ -250,9 +248,10 @@ def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
     from robustbn._tables.sources import open_table
 
-    as_it_is = build_config({**options, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
+    plain = {**options, "rename": (), "labels": (), "bins": ()}
+    as_it_is = build_config(plain, draft_network(["x"]))
     names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
-    config = build_config({**options, "rename": ()}, draft_of(dict.fromkeys(names)))
+    config = build_config({**options, "rename": ()}, draft_network(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:
             near = nearest_name(node, names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.options import Count
+from robustbn._cli.options import at_least
 from robustbn._core.file_names import find_near, inner_suffix, nearest_name, plain_path, url_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ states_option = click.option(
 size_option = click.option(
     "--max-table",
     "max_cells",
-    type=Count(1),
+    type=at_least(1),
     metavar="N",
     help="Table entries that a network may have.  [default: 67108864]",
 )
@@ -135,13 +135,10 @@ def some(names: Sequence[object], limit: int = 8) -> str:
 
 
 def say_ignored(columns: Sequence[str]) -> str:
-    """Return which columns are no nodes, in a few words."""
-    n = (
-        "1 column that is no node"
-        if len(columns) == 1
-        else f"{len(columns)} columns that are no nodes"
-    )
-    return f"{n}: {some(columns)}"
+    """Return which columns are no nodes, in a few words; nothing if there are none."""
+    n = len(columns)
+    which = "1 column that is no node" if n == 1 else f"{n} columns that are no nodes"
+    return f"{which}: {some(columns)}" if columns else ""
 
 
 # --- which argument is the network ----------------------------------------------------------------

@@ -17,7 +17,7 @@ from robustbn._cli.networks import (
     refuse_swapped,
     require_tables,
 )
-from robustbn._cli.options import Percent, force_option, jobs_option
+from robustbn._cli.options import force_option, jobs_option, pct
 from robustbn._cli.screen import (
     Screen,
     Steps,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 10
 
 
-@click.command
+@click.command("score")
 @click.argument("network", metavar="MODEL|NETWORK", type=click.Path())
 @click.argument("table", type=click.Path())
 @click.option(
@@ -59,14 +59,14 @@ MOST_ROWS = 10
 @jobs_option
 @click.option(
     "--fail-over",
-    type=Percent(),
+    type=pct,
     metavar="PCT",
     help="Exit with 1 when more than PCT % of the rows are distrusted (models only).",
 )
 @table_options
 @screen_options
 @click.pass_context
-def command(
+def score_command(
     ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
 ) -> None:
     """Judge the rows of TABLE.
@@ -92,7 +92,7 @@ def command(
             "--fail-over counts distrusted rows, and a network alone distrusts none: give a model "
             "(robustbn fit ... --model model.json)."
         )
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         judge = _judge_by_model if is_robust else _judge_by_likelihood
         by: Any = estimator
         if not is_robust:
@@ -102,7 +102,6 @@ def command(
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
     facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
-    facts["warnings"] = screen.warned
     screen.show(facts, _show)
     ctx.exit(fails_over(facts.get("share_distrusted", 0.0), options["fail_over"]))
 
@@ -176,8 +175,8 @@ def _rows_of(table: Table) -> dict[str, int]:
 
 
 def _say_names(row: Mapping[str, Any]) -> str:
-    said = [f"{name} {say_kept(row[name])}" for name in names_before_row(row)]
-    return f"{', '.join(said)}: " if said else ""
+    said = ", ".join(f"{name} {value}" for name, value in say_kept(row))
+    return f"{said}: " if said else ""
 
 
 def _show(console: Console, facts: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.options import Count, say, setting_options, with_options
+from robustbn._cli.options import at_least, say, setting_options, with_options
 from robustbn._cli.screen import Steps
 from robustbn._core.config import DATE_ORDERS, TableConfig
 from robustbn._core.file_names import TABLE_FORMATS, name_of, nearest_name
@@ -49,14 +49,14 @@ state_options = with_options(
     ),
     click.option(
         "--most-states",
-        type=Count(2),
+        type=at_least(2),
         metavar="N",
         help="States that a node may have; rarer labels become 'other'; for the states of an "
         "edge list.  [default: 100]",
     ),
     click.option(
         "--most-numbers",
-        type=Count(1),
+        type=at_least(1),
         metavar="N",
         help="Different numbers that stay as they are; more are cut into intervals; for the "
         "states of an edge list.  [default: 12]",
