@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.files import Outputs
-from robustbn._cli.networks import (
+from robustbn._cli.arguments import (
     bring_network,
     is_model,
     load_model,
@@ -16,6 +15,7 @@ from robustbn._cli.networks import (
     refuse_table,
     require_tables,
 )
+from robustbn._cli.files import Outputs
 from robustbn._cli.options import at_least, force_option
 from robustbn._cli.screen import Screen, plain, print_facts, print_moved, screen_options
 from robustbn._core.file_names import name_of

@@ -10,6 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli import COMMAND_LINE, fit_files
+from robustbn._cli.arguments import (
+    EXAMPLE,
+    LIMITS,
+    aside_options,
+    bring_both,
+    build_config,
+    load_network,
+    read_known,
+    read_rows,
+    size_option,
+    state_options,
+    states_option,
+    table_options,
+    with_edges,
+)
 from robustbn._cli.files import (
     TABLES,
     Outputs,
@@ -17,15 +32,6 @@ from robustbn._cli.files import (
     raw_option,
     try_to_write,
     write_columns,
-)
-from robustbn._cli.networks import (
-    EXAMPLE,
-    bring_network,
-    load_network,
-    refuse_swapped,
-    size_option,
-    states_option,
-    with_edges,
 )
 from robustbn._cli.options import at_least, edge, force_option, pct, prior, setting_options
 from robustbn._cli.screen import (
@@ -37,16 +43,6 @@ from robustbn._cli.screen import (
     screen_options,
 )
 from robustbn._cli.states import describe_columns, find_states, lacks_states
-from robustbn._cli.tables import (
-    LIMITS,
-    aside_options,
-    bring_table,
-    build_config,
-    read_known,
-    read_rows,
-    state_options,
-    table_options,
-)
 from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.file_names import name_of, plain_path
 from robustbn._core.numbers import count
@@ -181,7 +177,7 @@ def fit_command(
     job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
     with screen.working() as steps:
         facts = run_job(job, steps)
-    from robustbn._cli.summary import show_fit
+    from robustbn._cli.summary import show_fit  # slow to import
 
     screen.show(facts, show_fit)
     ctx.exit(_exit_code(facts, options))
@@ -205,8 +201,7 @@ def plan_job(
     network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
-    refuse_swapped(network_path, table_path)
-    network_path, table_path = bring_network(network_path), bring_table(table_path, options)
+    network_path, table_path = bring_both(network_path, table_path, options)
     outputs = Outputs(options["force"], [network_path, table_path, options["states"]])
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))

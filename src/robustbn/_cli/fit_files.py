@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from robustbn._cli.arguments import EXAMPLE
 from robustbn._cli.files import ROWS_TO_WRITE, Outputs, write_batches, write_columns
-from robustbn._cli.networks import EXAMPLE
 from robustbn._cli.screen import as_json
 from robustbn._core.file_names import inner_suffix, name_of
 from robustbn._core.trust import DOUBT
-from robustbn._show.words import clean_text
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ def write_cpts(result: FitResult, path: Path) -> None:
     trusted rows that show the configuration.
     """
     from robustbn._show.measures import interval
+    from robustbn._show.words import clean_text
 
     network, layout = result.network, result.network.layout
     q, plain = network.probabilities, result.plain_network.probabilities

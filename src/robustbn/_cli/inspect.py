@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.networks import (
+from robustbn._cli.arguments import (
     bring_network,
+    bring_table,
+    build_config,
     describe,
     is_model,
     is_swapped,
@@ -18,8 +20,12 @@ from robustbn._cli.networks import (
     kind_of,
     load_model,
     load_network,
+    read_rows,
+    rules_of,
     some,
+    state_options,
     states_option,
+    table_options,
 )
 from robustbn._cli.options import say, share_of_rows
 from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
@@ -28,14 +34,6 @@ from robustbn._cli.states import (
     draft_network,
     find_states,
     lacks_states,
-)
-from robustbn._cli.tables import (
-    bring_table,
-    build_config,
-    read_rows,
-    rules_of,
-    state_options,
-    table_options,
 )
 from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count, count_are

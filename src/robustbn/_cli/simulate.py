@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
-from robustbn._cli.networks import (
-    bring_network,
+from robustbn._cli.arguments import (
+    bring_both,
+    build_config,
     load_network,
-    refuse_swapped,
+    read_rows,
     require_tables,
     some,
 )
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
 from robustbn._cli.options import (
     at_least,
     force_option,
@@ -27,7 +28,6 @@ from robustbn._cli.options import (
     share_of_rows,
 )
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import bring_table, build_config, read_rows
 from robustbn._core.config import TableConfig
 
 if TYPE_CHECKING:
@@ -121,10 +121,9 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
     """  # noqa: D301
     from robustbn.simulate import corrupt
 
-    refuse_swapped(network, table)
     eps, output = options["eps"], Path(options["output"])
     bad_path = output.with_suffix(".bad.csv")
-    network, table = bring_network(network), bring_table(table, options)
+    network, table = bring_both(network, table, options)
     outputs = Outputs(options["force"], [network, table])
     outputs.plan("rows", output, TABLES)
     outputs.plan("bad rows", bad_path, TABLES)

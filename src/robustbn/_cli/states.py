@@ -7,26 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import (
-    bring_network,
+from robustbn._cli.arguments import (
+    bring_both,
+    build_config,
     describe,
     kind_of,
     load_network,
-    refuse_swapped,
+    rules_of,
     say_ignored,
     size_option,
-    states_option,
-)
-from robustbn._cli.options import force_option
-from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import (
-    bring_table,
-    build_config,
-    rules_of,
     source_options,
     state_options,
+    states_option,
 )
+from robustbn._cli.files import Outputs, network_suffixes
+from robustbn._cli.options import force_option
+from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
 
@@ -72,8 +68,7 @@ def states_command(
       robustbn states edges.csv rows.csv -o network.json --bins age:18,65 --most-states 20
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
-    refuse_swapped(edges, table)
-    edges, table = bring_network(edges), bring_table(table, options)
+    edges, table = bring_both(edges, table, options)
     outputs = Outputs(force, [edges, table, options["states"]])
     outputs.plan("network", output, network_suffixes())
     with screen.working() as steps:

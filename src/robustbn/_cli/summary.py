@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from robustbn._cli.networks import describe, say_ignored
+from robustbn._cli.arguments import describe, say_ignored
 from robustbn._cli.screen import (
     names_before_row,
     plain,

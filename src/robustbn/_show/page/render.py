@@ -27,8 +27,8 @@ from robustbn._show.advice import (
     verdict,
 )
 from robustbn._show.measures import FEW_ROWS
-from robustbn._show.page.charts import draw_rounds, draw_spectrum, draw_weights
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
+from robustbn._show.page.figures import draw_rounds, draw_spectrum, draw_weights
 from robustbn._show.page.payload import page_data, to_script_json
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, clean_text, percent, shorten
