@@ -126,7 +126,6 @@ def bring_network(text: str) -> str:
 
 
 def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
-    """Refuse a network without tables."""
     from robustbn.exceptions import NetworkError
 
     if not network.has_cpts:
@@ -148,7 +147,6 @@ def is_model(text: str) -> bool:
 
 
 def load_model(text: str) -> Any:
-    """Return a fitted estimator from a file."""
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
     from robustbn.estimator.model_file import read_model
 
@@ -157,7 +155,6 @@ def load_model(text: str) -> Any:
 
 
 def describe(network: BayesianNetwork) -> dict[str, Any]:
-    """Return what a network is, as figures."""
     layout = network.layout
     return {
         "nodes": network.n_nodes,
@@ -172,7 +169,6 @@ def describe(network: BayesianNetwork) -> dict[str, Any]:
 
 
 def some(names: Sequence[object], limit: int = 8) -> str:
-    """Return a few names, and how many more there are."""
     more = f", and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(map(str, names[:limit])) + more
 
@@ -365,7 +361,6 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return by which rules states are found in a table."""
     limits = {name: options[name] for name in LIMITS if options[name] is not None}
     return {"dates": _parse_dates(options["dates"]), **limits}
 

@@ -134,7 +134,6 @@ def _compare_networks(first: str, second: str, screen: Screen) -> dict[str, Any]
 
 
 def _show_fits(console: Console, facts: Any, top: int) -> None:
-    """Print what differs between two fits, on one screen."""
     from rich.text import Text
 
     from robustbn._show.words import percent

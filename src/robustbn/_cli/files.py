@@ -315,6 +315,5 @@ def raw_option(function: Any) -> Any:
 
 
 def wants_raw() -> bool:
-    """Whether the command was asked to write cells as they are."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(RAW))

@@ -335,7 +335,6 @@ def _title(job: Job, fit: RobustEstimator) -> str:
 
 
 def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps: Steps) -> None:
-    """Write all outputs that were planned."""
     from robustbn._networks import write_network
     from robustbn._show.frames import question_columns, row_columns
     from robustbn._show.page.render import render_page

@@ -194,14 +194,12 @@ def _with_end(record: str, text: str) -> str:
 
 
 def _with_key(record: str, trust: str) -> str:
-    """Return a line of JSON with the trust as one more value."""
     inner = record[: record.rindex("}")].rstrip()
     comma = "" if inner.endswith("{") else ", "
     return f"{inner}{comma}{json.dumps(TRUST_COLUMN)}: {trust or 'null'}}}\n"
 
 
 def _read_objects(files: list[Path]) -> Iterator[str]:
-    """Yield the lines of JSON that are not blank."""
     for file in files:
         with _open_text(file, "utf-8") as text:
             yield from (line for line in text if line.strip())

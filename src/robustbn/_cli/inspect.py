@@ -99,7 +99,6 @@ def inspect_command(
 
 
 def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
-    """Return which argument is the network, and which the table."""
     if len(paths) == 1:
         return (None, paths[0]) if is_table(paths[0], states) else (paths[0], None)
     first, second = paths
@@ -114,7 +113,6 @@ def _look(
     eps: float,
     steps: Steps,
 ) -> dict[str, Any]:
-    """Return all there is to say."""
     from robustbn._networks.edges import read_states
 
     facts: dict[str, Any] = {}
@@ -185,7 +183,6 @@ def _rules_for(
     names: Sequence[str],
     options: Mapping[str, Any],
 ) -> StateRules:
-    """Return by which rules columns of these names would become nodes."""
     from robustbn._tables.states import StateRules
 
     nodes = {name: config.rename.get(name, name) for name in names}
@@ -204,7 +201,6 @@ def _rules_for(
 def _describe_table(
     path: str, surveys: Sequence[ColumnSurvey], n_rows: int, rules: StateRules
 ) -> dict[str, Any]:
-    """Return the columns of a table as plain values; `rules` say what they would become."""
     columns = [_describe_survey(survey, rules) for survey in surveys]
     return {"path": name_of(path), "rows": n_rows, "columns": columns}
 
@@ -379,7 +375,6 @@ def _show_network(console: Console, network: Any, eps: float) -> None:
 
 
 def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]]) -> None:
-    """Print which columns are nodes, and a line a problem."""
     n = len(columns["matched"])
     print_facts(
         console,
@@ -402,7 +397,6 @@ def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]
 
 
 def _show_columns(console: Console, table: Any) -> None:
-    """Print a line a column."""
     columns = table["columns"]
     size = f"{count(table['rows'], 'row')}, {count(len(columns), 'column')}"
     print_facts(console, {"table": f"{table['path']}: {size}"})

@@ -120,8 +120,6 @@ def edge(value: str) -> tuple[str, str]:
 
 
 def with_options(*options: Decorator) -> Decorator:
-    """Return what gives a command several options, in this order."""
-
     def give(function: Any) -> Any:
         for option in reversed(options):
             function = option(function)

@@ -156,7 +156,6 @@ class Steps:
 
     @contextmanager
     def step(self, name: str, text: str) -> Iterator[None]:
-        """Do one step."""
         start = time.perf_counter()
         if self._progress is not None:
             self._task = self._progress.add_task(plain(text), total=None)

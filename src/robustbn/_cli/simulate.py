@@ -159,7 +159,6 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
 
 
 def _count(network: Any, codes: Any, screen: Screen) -> Any:
-    """Return the network with the tables of the rows."""
     from robustbn.estimator import MaximumLikelihoodEstimator
 
     screen.note("The network has no tables; those of the rows are taken for the truth.")

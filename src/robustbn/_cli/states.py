@@ -126,12 +126,10 @@ def draft_network(nodes: str | Iterable[str]) -> BayesianNetwork:
 
 
 def describe_columns(found: FoundStates) -> list[dict[str, Any]]:
-    """Return what was decided for each column, as plain values."""
     return [describe_column(column) for column in found.columns]
 
 
 def describe_column(column: ColumnStates) -> dict[str, Any]:
-    """Return what was decided for a column, as plain values."""
     reading = column.reading
     return {
         "name": column.name,
@@ -148,7 +146,6 @@ def describe_column(column: ColumnStates) -> dict[str, Any]:
 
 
 def say_column(column: Mapping[str, Any]) -> str:
-    """Return what a column becomes, on one line."""
     states = column["states"]
     shown = ", ".join(map(str, states[:MOST_STATES_SHOWN]))
     dots = ", ..." if len(states) > MOST_STATES_SHOWN else ""

@@ -79,7 +79,6 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
 
 
 def _moved(result: FitResult) -> list[dict[str, Any]]:
-    """Return the tables that moved most, each with its cell that moved most."""
     return [
         {
             **{k: v for k, v in vars(table).items() if k != "n_only_distrusted"},
@@ -109,7 +108,6 @@ def _describe_kind(kind: BadKind) -> dict[str, Any]:
 
 
 def _inferred(result: FitResult) -> dict[str, Any] | None:
-    """Return what was inferred of missing values."""
     found = result.inferred
     if found is None:
         return None
@@ -184,7 +182,6 @@ def _say_kind(kind: dict[str, Any]) -> str:
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
-    """Print the tables that moved most, if any did."""
     if moved:
         print_moved(console, moved, counting="counting", trusted="robust")
 

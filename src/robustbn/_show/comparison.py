@@ -246,7 +246,6 @@ class ComparedCells:
 
 
 def compare_cells(a: FitResult, b: FitResult, node: str) -> ComparedCells:
-    """Return the cells of a node in both fits."""
     card = len(a.network.states[node])
     q, rows, variances = [], [], []
     for side in (a, b):

@@ -191,7 +191,6 @@ def _head(network: BayesianNetwork, picture: Picture, name: str) -> str:
 
 
 def _draw_edge(edge: Edge, route: Route) -> str:
-    """Return one path: the route, and a tip at its end."""
     path = "".join(f"{letter}{' '.join(f'{v:.0f}' for v in at)}" for letter, at in route)
     return f'<path data-edge="{edge[0]} {edge[1]}" d="{path}m-3.5 -6 3.5 6 3.5 -6"/>'
 

@@ -165,7 +165,6 @@ def _eigenvalue_grid(scale: LogScale) -> list[str]:
 
 
 def _line(kind: str, x0: float, x1: float, y0: float, y1: float | None = None) -> str:
-    """Return a line, level unless it is said where it ends."""
     end = y0 if y1 is None else y1
     return f'<line class="{kind}" x1="{x0:.1f}" x2="{x1:.1f}" y1="{y0:.1f}" y2="{end:.1f}"/>'
 
@@ -346,7 +345,6 @@ class Plots:
 
 
 def _draw_panels(result: FitResult, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
-    """Draw a panel a state, configurations below each other."""
     plain, q = values[:2]
     _, n_configurations, card = values.shape
     shown = np.argsort(-n * np.abs(q - plain).sum(axis=1), kind="stable")[:MAX_BARS]

@@ -97,7 +97,6 @@ def comparison_html(facts: Mapping[str, Any]) -> str:
 
 
 def _moved_tables(result: FitResult) -> str:
-    """Return the tables that moved, each with the cell that moved most in it."""
     names = ("table of", "moved by", "its cell that moved most", "counted", "robust")
     lines = [
         (shorten(table.node, 40), percent(table.moved), shorten(say_state(parents, state), 60),

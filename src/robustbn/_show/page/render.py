@@ -146,7 +146,6 @@ def shorten_names(page: str, network: BayesianNetwork) -> str:
 
 
 def _say_names(result: FitResult, row: int) -> list[tuple[str, str]]:
-    """Return the columns that a typical row keeps, and what it holds in each."""
     held = result.kept_names.get(row, ())
     return [pair for pair in zip(result.row_names, held, strict=False) if pair[1]]
 
