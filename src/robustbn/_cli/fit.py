@@ -33,7 +33,16 @@ from robustbn._cli.files import (
     try_to_write,
     write_columns,
 )
-from robustbn._cli.options import at_least, edge, force_option, pct, prior, setting_options
+from robustbn._cli.options import (
+    at_least,
+    edge,
+    fail_over_option,
+    file_option,
+    force_option,
+    no_rows_option,
+    prior,
+    setting_options,
+)
 from robustbn._cli.screen import (
     STATISTICS,
     Screen,
@@ -62,28 +71,22 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.command("fit", context_settings={"show_default": False})
 @click.argument("network", type=click.Path())
 @click.argument("table", type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="FITTED", help="The network with its new tables."
-)
-@click.option("--report", type=click.Path(), metavar="PAGE.html", help="The report, one page.")
-@click.option(
+@file_option("-o", "--output", metavar="FITTED", help="The network with its new tables.")
+@file_option("--report", metavar="PAGE.html", help="The report, one page.")
+@file_option(
     "--weights",
-    type=click.Path(),
     metavar="ROWS.parquet",
     help="Trust in each row, and why (.parquet, .csv, .arrow).",
 )
-@click.option(
-    "--model", type=click.Path(), metavar="MODEL.json", help="All that judges new rows, for score."
-)
+@file_option("--model", metavar="MODEL.json", help="All that judges new rows, for score.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="All of it: network, cpts.csv, rows.parquet, report.html, run.json.",
 )
-@click.option(
+@file_option(
     "--clean",
-    type=click.Path(),
     metavar="FILE",
     help="The table itself, in its own format, with the trust in each row: robustbn_trust.",
 )
@@ -126,13 +129,8 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="Hold the rows, or read the table in stretches, as large ones always are.",
 )
 @setting_options(Streaming)
-@click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
-@click.option(
-    "--fail-over",
-    type=pct,
-    metavar="PCT",
-    help="Exit with 1 when more than PCT % of the rows are distrusted.",
-)
+@no_rows_option
+@fail_over_option
 @click.option(
     "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
 )

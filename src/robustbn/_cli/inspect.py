@@ -20,6 +20,7 @@ from robustbn._cli.arguments import (
     kind_of,
     load_model,
     load_network,
+    open_source,
     read_rows,
     rules_of,
     some,
@@ -132,7 +133,8 @@ def _look(
         config = build_config(options, network or draft_network(network_path))
     source, surveys, n_rows = _survey(table_path, config, steps)
     rules = _rules_for(config, [survey.name for survey in surveys], options)
-    facts["table"] = _describe_table(table_path, surveys, n_rows, rules)
+    columns = [_describe_survey(survey, rules) for survey in surveys]
+    facts["table"] = {"path": name_of(table_path), "rows": n_rows, "columns": columns}
     if network_path is None:
         return facts
     given = read_states(states) if is_open and states is not None else {}
@@ -160,13 +162,12 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
 def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[ColumnSurvey], int]:
     """Return a table's source, what its columns hold, and its rows; shows how far that is."""
     from robustbn._tables.encode.labels import split_labels
-    from robustbn._tables.sources import open_table
     from robustbn._tables.survey import survey_columns
 
     n_rows = 0
     surveys: list[ColumnSurvey] = []
     with steps.step("read", f"reading {name_of(path)}"):
-        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        source = open_source(path, config)
         steps.expect(source.n_rows)
         nodes = [config.rename.get(name, name) for name in source.names or ()]
         labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
@@ -196,13 +197,6 @@ def _rules_for(
         ignore_case=config.ignore_case,
         **rules_of(options),
     )
-
-
-def _describe_table(
-    path: str, surveys: Sequence[ColumnSurvey], n_rows: int, rules: StateRules
-) -> dict[str, Any]:
-    columns = [_describe_survey(survey, rules) for survey in surveys]
-    return {"path": name_of(path), "rows": n_rows, "columns": columns}
 
 
 def _describe_survey(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
@@ -240,11 +234,8 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
 
 def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
-    from robustbn._tables.sources import open_table
-
     plain = {**options, "rename": (), "labels": (), "bins": ()}
-    as_it_is = build_config(plain, draft_network(["x"]))
-    names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
+    names = open_source(path, build_config(plain, draft_network(["x"]))).names or ()
     config = build_config({**options, "rename": ()}, draft_network(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:

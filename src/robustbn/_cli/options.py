@@ -168,6 +168,20 @@ def setting_options(
 seed_option = setting_options(RobustConfig, "seed")
 jobs_option = setting_options(RobustConfig, "n_threads")
 force_option = click.option("--force", is_flag=True, help="Replace files that are there.")
+no_rows_option = click.option(
+    "--no-rows", is_flag=True, help="Show no single row and no reasons anywhere: private data."
+)
+fail_over_option = click.option(
+    "--fail-over",
+    type=pct,
+    metavar="PCT",
+    help="Exit with 1 when more than PCT % of the rows are distrusted.",
+)
+
+
+def file_option(*flags: str, metavar: str, help: str) -> Decorator:
+    """Return what gives a command the option of a file."""
+    return click.option(*flags, type=click.Path(), metavar=metavar, help=help)
 
 
 # --- messages -------------------------------------------------------------------------------------

@@ -19,7 +19,13 @@ from robustbn._cli.arguments import (
     table_options,
 )
 from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
-from robustbn._cli.options import force_option, jobs_option, pct
+from robustbn._cli.options import (
+    fail_over_option,
+    file_option,
+    force_option,
+    jobs_option,
+    no_rows_option,
+)
 from robustbn._cli.screen import (
     Screen,
     Steps,
@@ -46,19 +52,12 @@ MOST_ROWS = 10
 @click.command("score")
 @click.argument("network", metavar="MODEL|NETWORK", type=click.Path())
 @click.argument("table", type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="ROWS.parquet", help="A line a row (also .csv)."
-)
+@file_option("-o", "--output", metavar="ROWS.parquet", help="A line a row (also .csv).")
 @raw_option
 @force_option
-@click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
+@no_rows_option
 @jobs_option
-@click.option(
-    "--fail-over",
-    type=pct,
-    metavar="PCT",
-    help="Exit with 1 when more than PCT % of the rows are distrusted (models only).",
-)
+@fail_over_option
 @table_options
 @screen_options
 @click.pass_context
