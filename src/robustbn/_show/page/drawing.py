@@ -291,19 +291,25 @@ def _layer_part(n_nodes: int, parents: Mapping[int, Sequence[int]]) -> Layered:
 
 
 def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the layer of each node: by longest paths, roots just above their first child.
+    """Return the layer of each node: as low as its children allow, or just below its parents.
 
-    The nodes of a very wide layer are spread over several, in turn.
+    Just below if it has at least as many parents as children: that shortens edges. The nodes of a
+    very wide layer are spread over several, in turn.
     """
+    order = list(TopologicalSorter(parents).static_order())
+    children: dict[int, list[int]] = {v: [] for v in order}
+    for v, own in parents.items():
+        for p in own:
+            children[p].append(v)
     depth: dict[int, int] = {}
-    for v in TopologicalSorter(parents).static_order():
-        depth[v] = max((depth[p] + 1 for p in parents[v]), default=0)
-    first: dict[int, int] = {}
-    for v, own in parents.items():
-        first.update({p: min(first.get(p, depth[v]), depth[v]) for p in own})
+    for v in reversed(order):
+        depth[v] = min((depth[c] for c in children[v]), default=0) - 1
+    for v in order:
+        if parents[v] and len(parents[v]) >= len(children[v]):
+            depth[v] = max(depth[p] for p in parents[v]) + 1
     layers: dict[int, list[int]] = {}
-    for v, own in parents.items():
-        layers.setdefault(depth[v] if own else first.get(v, 1) - 1, []).append(v)
+    for v in parents:
+        layers.setdefault(depth[v], []).append(v)
     most = max(8, ceil(1.6 * sqrt(len(parents))))
     spread, start = {}, 0
     for k in sorted(layers):
