@@ -227,7 +227,7 @@ def _row(row: ExplainedRow, number: Numbers, states: str, parts: dict[str, int])
         int(row.row),
         round(float(row.weight), 4),
         [parts.setdefault(part, len(parts)) for part in as_text(row.why).split("; ")],
-        [number[node] for node in row.blamed],
+        [number[node] for node in row.blamed if node in number],
         states,
         [as_text(name) for name in row.names],
         int(row.n_alike),
