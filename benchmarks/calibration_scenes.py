@@ -13,7 +13,7 @@ from benchmarks.scenes import build_network, draw_scene
 from robustbn import BayesianNetwork, RobustEstimator, sample
 from robustbn._core.protocols import Vector
 from robustbn._show.comparison import compare_cells
-from robustbn._show.moves import Z_95, interval
+from robustbn._show.measures import Z_95, interval
 
 SOURCES = ("src/robustbn/_show/**/*",)  # intervals and comparisons; see sources.py
 N_FRESH = 20_000

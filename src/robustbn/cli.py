@@ -30,7 +30,7 @@ COMMANDS = {
     "demo": "Poison rows of the ALARM network, learn its tables anyway, and report.",
     "completion": "Print what makes your shell complete these commands.",
 }
-MADE = ("sample", "corrupt", "demo")  # together in one module
+MODULES = {"convert": "states", **dict.fromkeys(("sample", "corrupt", "demo"), "simulate")}
 
 
 class Commands(click.Group):
@@ -53,11 +53,8 @@ class Commands(click.Group):
             return None
         if cmd_name == "completion":
             return completion
-        if cmd_name in MADE:
-            name, module = f"{cmd_name}_command", "simulate"
-        else:
-            name, module = "command", cmd_name
-        command: click.Command = getattr(import_module(f"robustbn._cli.{module}"), name)
+        module = import_module(f"robustbn._cli.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def resolve_command(

@@ -252,6 +252,11 @@ def test_messy_files_are_read_with_the_options_of_read_table(small):
     said = call(*args, "--missing", "drop", "--unknown", "drop").stdout
     assert "400; 2 left out, a value is missing or unknown" in said
     assert "1 column that is no node: note" in said
+    for asked in ("--id", "--keep", "--context"):
+        assert (
+            "ignored"
+            not in call(*args, "--missing", "drop", "--unknown", "drop", asked, "note").stdout
+        )
 
 
 def test_settings_can_come_from_files(small):

@@ -10,7 +10,7 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, compare
-from robustbn._show.moves import expect_moves
+from robustbn._show.measures import expect_moves
 from robustbn._show.words import percent
 from robustbn.exceptions import NetworkError
 from tests.browser import open_browser

@@ -14,8 +14,7 @@ import pytest
 import robustbn
 from robustbn import BayesianNetwork, write_network
 from robustbn._show.advice import next_actions
-from robustbn._show.page.markdown import render_markdown
-from robustbn._show.page.render import render_page
+from robustbn._show.page.render import render_markdown, render_page
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
 from tests.commands import as_json, call
 from tests.reports import changed, quick_report

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import RobustEstimator
-from robustbn._cli.clean import split_records
+from robustbn._cli.fit_files import split_records
 from robustbn._show.page.payload import page_data
 from robustbn.cli import main
 from robustbn.exceptions import DataError

@@ -14,7 +14,7 @@ import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, sample
 from robustbn._learn.places import Watch
 from robustbn._show.advice import strongest_cell
-from robustbn._show.moves import measure_moves
+from robustbn._show.measures import measure_moves
 from robustbn._show.page.drawing import draw_network
 from robustbn.estimator.learning import fit_to
 from robustbn.exceptions import NetworkError, NotFittedError

@@ -26,9 +26,8 @@ from robustbn._show.advice import (
     verdict,
 )
 from robustbn._show.explain import gather_rows
-from robustbn._show.page.markdown import render_markdown
-from robustbn._show.page.render import render_page
-from robustbn._show.pairs import MissingEdge, show_pair
+from robustbn._show.measures import MissingEdge, show_pair
+from robustbn._show.page.render import render_markdown, render_page
 from robustbn._show.words import percent
 from robustbn.cli import main
 from robustbn.simulate import corrupt
@@ -197,6 +196,17 @@ def test_a_command_is_built_on_without_what_it_writes():
     )
     assert base_command("robustbn fit 'open") == "robustbn fit NETWORK TABLE"
     assert base_command("robustbn.RobustEstimator(network)") == "robustbn fit NETWORK TABLE"
+
+
+def test_what_was_written_is_not_advised_again(sprinkler):
+    clean = quick_report(sprinkler, eps=0.0)
+    typed = "robustbn fit net.bif rows.csv"
+    assert [a.say[:14] for a in next_actions(clean)] == ["Use the tables", "Keep what was "]
+    for output in ("-o fitted.bif", "--output=fitted.bif", "--output-dir out"):
+        (only,) = next_actions(changed(clean, command=f"{typed} {output}"))
+        assert only.command.startswith(f"{typed} --model model.json && ")
+    both = next_actions(changed(clean, command=f"{typed} -o f.bif --model 'my model.json'"))
+    assert [a.command for a in both] == ["robustbn score 'my model.json' NEW"]
 
 
 def test_every_line_of_python_runs(fit, misfitting, alarm):

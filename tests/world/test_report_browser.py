@@ -11,7 +11,7 @@ import pytest
 from robustbn import random_network
 from robustbn._core.origins import Origin
 from robustbn._show.advice import verdict
-from robustbn._show.moves import interval
+from robustbn._show.measures import interval
 from robustbn._show.page.render import render_page
 from robustbn._show.words import as_text, percent
 from tests.reports import (

@@ -15,10 +15,9 @@ from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Vanishing
 from robustbn._show.advice import next_actions
-from robustbn._show.page.figures import MAX_BARS, plot_table
-from robustbn._show.page.markdown import render_markdown
+from robustbn._show.page.figures import MAX_BARS, Plots
 from robustbn._show.page.payload import bits_of, pack_rows
-from robustbn._show.page.render import render_page
+from robustbn._show.page.render import render_markdown, render_page
 from robustbn.exceptions import InsufficientMemoryError
 from robustbn.simulate import corrupt
 from tests.reports import changed, fit_corrupted, quick_report
@@ -291,15 +290,15 @@ def test_heads_stay_and_the_moved_cell_is_in_view(clean, wide_report, tmp_path, 
 
 
 def test_a_wide_figure_has_one_panel_and_few_lines(wide_report, report, tmp_path):
-    figure = plot_table(wide_report, "many")
+    figure = Plots(wide_report).tables("many")
     assert len(figure.axes) == 1
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert len(names) == MAX_BARS
     assert names[0].startswith("code ")
     assert "of 735 cells, the others moved by at most" in figure.get_supxlabel()
-    first = plot_table(wide_report, "alone").axes[0].get_yticklabels()[0].get_text()
+    first = Plots(wide_report).tables("alone").axes[0].get_yticklabels()[0].get_text()
     assert first == "code 062"
-    assert len(plot_table(report, "VENTLUNG").axes) == 4
+    assert len(Plots(report).tables("VENTLUNG").axes) == 4
     figure.savefig(tmp_path / "wide.png")
 
 
@@ -315,7 +314,7 @@ def test_what_no_row_shows_is_not_known(clean, tmp_path):
     assert all("not known" in cell for cell in shown["never"])
     assert not any("not known" in cell for cell in shown["often"])
     assert "0.0–100.0" not in clean.text("#table-scroll")
-    texts = [text.get_text() for axes in plot_table(report, "b").axes for text in axes.texts]
+    texts = [text.get_text() for axes in Plots(report).tables("b").axes for text in axes.texts]
     assert texts == ["not known", "not known"]
 
 

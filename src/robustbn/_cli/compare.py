@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.compare_fits import are_fits, compare_fits
+from robustbn._cli.arguments import (
+    bring_network,
+    is_model,
+    load_model,
+    load_network,
+    refuse_table,
+    require_tables,
+)
 from robustbn._cli.files import Outputs
-from robustbn._cli.networks import bring_network, load_network, refuse_table, require_tables
-from robustbn._cli.options import Count, force_option
-from robustbn._cli.screen import Screen, print_facts, screen_options
+from robustbn._cli.options import at_least, force_option
+from robustbn._cli.screen import Screen, plain, print_facts, print_moved, screen_options
 from robustbn._core.file_names import name_of
+from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-@click.command
+@click.command("compare")
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
-@click.option("--top", type=Count(0), default=10, show_default=True, metavar="N",
+@click.option("--top", type=at_least(0), default=10, show_default=True, metavar="N",
               help="Nodes to show; --json has them all.")  # fmt: skip
 @click.option("--common", is_flag=True, help="Of two models, compare the nodes that are alike.")
 @click.option("--report", type=click.Path(), metavar="PAGE.html",
               help="Of two models, a page with both side by side.")  # fmt: skip
 @force_option
 @screen_options
-def command(
+def compare_command(
     first: str,
     second: str,
     screen: Screen,
@@ -53,20 +61,56 @@ def command(
       robustbn compare truth.bif fitted.bif
       robustbn compare fitted.bif model.json --json
     """  # noqa: D301
-    from robustbn.distance import node_distances, total_variation
-    from robustbn.exceptions import NetworkError
-
     for text in (first, second):
         refuse_table(text)
     first, second = bring_network(first), bring_network(second)
     outputs = Outputs(force, [first, second])
     outputs.plan("report", report, (".html", ".htm"))
-    if are_fits(first, second):
-        compare_fits(first, second, screen, outputs, common=common, top=top)
+    if _is_fit(first) and _is_fit(second):
+        facts = _compare_fits(first, second, screen, outputs, common=common, top=top)
+        screen.show(facts, partial(_show_fits, top=top))
         return
     if common or report is not None:
         raise click.UsageError("--common and --report are for two models (fit --model).")
-    with screen.catching_warnings(), screen.steps() as steps:
+    screen.show(_compare_networks(first, second, screen), partial(_show_networks, top=top))
+
+
+def _is_fit(text: str) -> bool:
+    """Whether it is a robust fit, as `fit --model` writes it."""
+    from robustbn.estimator import RobustEstimator
+    from robustbn.estimator.model_file import read_model
+
+    return is_model(text) and read_model(text).estimator == RobustEstimator.__name__
+
+
+def _compare_fits(
+    first: str, second: str, screen: Screen, outputs: Outputs, *, common: bool, top: int
+) -> dict[str, Any]:
+    from robustbn.estimator import compare
+
+    names = name_of(first), name_of(second)
+    with screen.working() as steps:
+        with steps.step("read", "reading"):
+            fits = [load_model(text) for text in (first, second)]
+        with steps.step("compare", "comparing"):
+            found = compare(*fits, common=common, names=names)
+            shown = ("state", "parents", "before", "after", "z")
+            cells = {
+                table.node: [{k: getattr(c, k) for k in shown} for c in found.cells(table.node, 5)]
+                for table in found.tables[:top]
+            }
+        with outputs.writing():
+            outputs.write("report", found.report)
+    facts = {**found.facts(), "cells": cells, "files": outputs.names}
+    for kind, each in zip(facts["kinds"], found.kinds, strict=True):
+        kind["says"] = str(each)
+    return facts
+
+
+def _compare_networks(first: str, second: str, screen: Screen) -> dict[str, Any]:
+    from robustbn.distance import node_distances, total_variation
+
+    with screen.working() as steps:
         with steps.step("read", "reading"):
             a, b = (load_network(text) for text in (first, second))
             for text, network in ((first, a), (second, b)):
@@ -74,12 +118,9 @@ def command(
         with steps.step("compare", "comparing"):
             distance = total_variation(a, b, random_state=0)
             only_a, only_b = set(a.edges) - set(b.edges), set(b.edges) - set(a.edges)
-            try:
-                apart = {} if only_a or only_b else node_distances(a, b, random_state=0)
-            except NetworkError:  # pragma: no cover - same edges are the same parents
-                apart = {}
+            apart = {} if only_a or only_b else node_distances(a, b, random_state=0)
     order = sorted(apart, key=lambda node: -apart[node])
-    facts = {
+    return {
         "first": name_of(first),
         "second": name_of(second),
         "total_variation": float(distance),
@@ -89,16 +130,32 @@ def command(
         "nodes": [{"node": node, "distance": apart[node]} for node in order],
         "edges_only_in_first": sorted(only_a),
         "edges_only_in_second": sorted(only_b),
-        "warnings": screen.warned,
     }
 
-    def show(console: Console, facts: Any) -> None:
-        _show(console, facts, top)
 
-    screen.show(facts, show)
+def _show_fits(console: Console, facts: Any, top: int) -> None:
+    from rich.text import Text
+
+    from robustbn._show.words import percent
+
+    console.print(Text(plain(facts["verdict"]), "bold"))
+    console.print()
+    for side in (facts["first"], facts["second"]):
+        left_out = f", {side['rows_left_out']:,} left out" if side["rows_left_out"] else ""
+        settled = "" if side["converged"] else "; not settled"
+        text = (
+            f"{count(side['rows'], 'row')}{left_out}; {percent(side['contamination'])} distrusted; "
+            f"{count(side['kinds'], 'kind')}; misfit {side['misfit_in_words']}{settled}"
+        )
+        print_facts(console, {side["name"]: text})
+    console.print()
+    print_moved(console, facts["tables"][:top], before="before", after="after", z="z")
+    for kind in facts["kinds"]:
+        print_facts(console, {"kind": kind["says"]})
+    print_facts(console, facts["files"])
 
 
-def _show(console: Console, facts: Any, top: int) -> None:
+def _show_networks(console: Console, facts: Any, top: int) -> None:
     how = "exact" if facts["is_exact"] else f"{facts['low']:.6f} to {facts['high']:.6f}"
     print_facts(console, {"total variation": f"{facts['total_variation']:.6f} ({how})"})
     for name in ("edges_only_in_first", "edges_only_in_second"):

@@ -43,9 +43,9 @@ class Outputs:
     inputs : files that are read, which no output may replace.
     """
 
-    def __init__(self, force: bool = False, inputs: Iterable[str] = ()) -> None:
+    def __init__(self, force: bool, inputs: Iterable[str | None] = ()) -> None:
         self._force = force
-        self._inputs = {Path(path).resolve(): path for path in inputs}
+        self._inputs = {Path(path).resolve() for path in inputs if path is not None}
         self._paths: dict[str, Path] = {}
         self._staged: list[tuple[Path, Path]] = []
         self._made: list[Path] = []
@@ -86,15 +86,15 @@ class Outputs:
             raise click.UsageError(f"{path}: nothing can be written to {folder}.")
         self._paths[name] = path
 
-    def leave_out(self, name: str) -> None:
-        """Do not write a planned output after all."""
-        del self._paths[name]
+    def paths(self, name: str) -> list[Path]:
+        """Return where an output is written: as a file of its own, and among all in a folder."""
+        return [self._paths[n] for n in (name, f"folder {name}") if n in self._paths]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._paths
-
-    def __getitem__(self, name: str) -> Path:
-        return self._paths[name]
+    def leave_out(self, name: str) -> list[Path]:
+        """Do not write a planned output after all; return where it would have been."""
+        left = self.paths(name)
+        self._paths = {n: path for n, path in self._paths.items() if path not in left}
+        return left
 
     @property
     def names(self) -> dict[str, str]:
@@ -122,19 +122,19 @@ class Outputs:
                     folder.rmdir()
 
     def write(self, name: str, write: Callable[[Path], object]) -> None:
-        """Let `write` fill a file with the suffix of the output, if that was planned."""
-        if name not in self._paths:
-            return
-        target = self._paths[name].resolve()
-        self._made = [p for p in target.parents if not p.exists()] + self._made  # inner ones first
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.parent / f".robustbn-{os.urandom(6).hex()}-{target.name}"
-        self._staged.append((temporary, target))
-        try:
-            write(temporary)
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-            raise CannotWriteError(f"{self._paths[name]} cannot be written: {why}.") from error
+        """Let `write` fill a file with the suffix of the output, wherever that was planned."""
+        for path in self.paths(name):
+            target = path.resolve()
+            new = [folder for folder in target.parents if not folder.exists()]
+            self._made = new + self._made  # inner ones first
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.parent / f".robustbn-{os.urandom(6).hex()}-{target.name}"
+            self._staged.append((temporary, target))
+            try:
+                write(temporary)
+            except OSError as error:
+                why = os.strerror(error.errno) if error.errno else str(error)
+                raise CannotWriteError(f"{path} cannot be written: {why}.") from error
 
 
 def _text_suffix(path: Path) -> str:
@@ -315,6 +315,5 @@ def raw_option(function: Any) -> Any:
 
 
 def wants_raw() -> bool:
-    """Whether the command was asked to write cells as they are."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(RAW))

@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli import COMMAND_LINE
-from robustbn._cli.clean import plan_clean, write_clean
+from robustbn._cli import COMMAND_LINE, fit_files
+from robustbn._cli.arguments import (
+    EXAMPLE,
+    LIMITS,
+    aside_options,
+    bring_both,
+    build_config,
+    load_network,
+    read_known,
+    read_rows,
+    size_option,
+    state_options,
+    states_option,
+    table_options,
+    with_edges,
+)
 from robustbn._cli.files import (
     TABLES,
     Outputs,
@@ -19,16 +33,16 @@ from robustbn._cli.files import (
     try_to_write,
     write_columns,
 )
-from robustbn._cli.networks import (
-    EXAMPLE,
-    bring_network,
-    load_network,
-    refuse_swapped,
-    size_option,
-    states_option,
-    with_edges,
+from robustbn._cli.options import (
+    at_least,
+    edge,
+    fail_over_option,
+    file_option,
+    force_option,
+    no_rows_option,
+    prior,
+    setting_options,
 )
-from robustbn._cli.options import Count, Edge, Percent, Prior, force_option, setting_options
 from robustbn._cli.screen import (
     STATISTICS,
     Screen,
@@ -38,22 +52,13 @@ from robustbn._cli.screen import (
     screen_options,
 )
 from robustbn._cli.states import describe_columns, find_states, lacks_states
-from robustbn._cli.tables import (
-    LIMITS,
-    aside_options,
-    bring_table,
-    build_config,
-    read_known,
-    read_rows,
-    state_options,
-    table_options,
-)
 from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.file_names import name_of, plain_path
 from robustbn._core.numbers import count
 from robustbn._means import ORACLES
 
 if TYPE_CHECKING:
+    from robustbn._core.config import TableConfig
     from robustbn._core.result import Round
     from robustbn._show.result import FitResult
     from robustbn.estimator import RobustEstimator
@@ -63,31 +68,25 @@ if TYPE_CHECKING:
 METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 
 
-@click.command(context_settings={"show_default": False})
+@click.command("fit", context_settings={"show_default": False})
 @click.argument("network", type=click.Path())
 @click.argument("table", type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="FITTED", help="The network with its new tables."
-)
-@click.option("--report", type=click.Path(), metavar="PAGE.html", help="The report, one page.")
-@click.option(
+@file_option("-o", "--output", metavar="FITTED", help="The network with its new tables.")
+@file_option("--report", metavar="PAGE.html", help="The report, one page.")
+@file_option(
     "--weights",
-    type=click.Path(),
     metavar="ROWS.parquet",
     help="Trust in each row, and why (.parquet, .csv, .arrow).",
 )
-@click.option(
-    "--model", type=click.Path(), metavar="MODEL.json", help="All that judges new rows, for score."
-)
+@file_option("--model", metavar="MODEL.json", help="All that judges new rows, for score.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="All of it: network, cpts.csv, rows.parquet, report.html, run.json.",
 )
-@click.option(
+@file_option(
     "--clean",
-    type=click.Path(),
     metavar="FILE",
     help="The table itself, in its own format, with the trust in each row: robustbn_trust.",
 )
@@ -96,7 +95,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @force_option
 @setting_options(RobustConfig, choices={"method": METHOD_NAMES})
 @click.option(
-    "--prior", type=Prior(), default="none", show_default=True, metavar="N|laplace|bdeu:N|none",
+    "--prior", type=prior, default="none", show_default=True, metavar="N|laplace|bdeu:N|none",
     help="What tables are smoothed with: N is added to every cell, as by laplace; bdeu spreads N "
     "rows over each table.",
 )  # fmt: skip
@@ -120,7 +119,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option(
     "--ask",
-    type=Count(1),
+    type=at_least(1),
     metavar="N",
     help="Show the N rows whose check would change the tables most.",
 )
@@ -130,18 +129,13 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="Hold the rows, or read the table in stretches, as large ones always are.",
 )
 @setting_options(Streaming)
-@click.option("--no-rows", is_flag=True, help="Show no single row anywhere: private data.")
-@click.option(
-    "--fail-over",
-    type=Percent(),
-    metavar="PCT",
-    help="Exit with 1 when more than PCT % of the rows are distrusted.",
-)
+@no_rows_option
+@fail_over_option
 @click.option(
     "--strict", is_flag=True, help="Exit with 5 when the rows do not permit a conclusion."
 )
 @click.option(
-    "--edge", "edges", type=Edge(), multiple=True, metavar="PARENT,CHILD",
+    "--edge", "edges", type=edge, multiple=True, metavar="PARENT,CHILD",
     help="One edge more than NETWORK has. Repeat it for more.",
 )  # fmt: skip
 @aside_options
@@ -151,7 +145,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @table_options
 @screen_options
 @click.pass_context
-def command(
+def fit_command(
     ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
 ) -> None:
     """Learn the tables of NETWORK from the rows of TABLE, not all of which can be trusted.
@@ -179,11 +173,10 @@ def command(
     Files are written even when --fail-over or --strict fails: they say why.
     """  # noqa: D301
     job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         facts = run_job(job, steps)
-    from robustbn._cli.summary import show_fit
+    from robustbn._cli.summary import show_fit  # slow to import
 
-    facts["warnings"] = screen.warned
     screen.show(facts, show_fit)
     ctx.exit(_exit_code(facts, options))
 
@@ -195,7 +188,7 @@ class Job:
     network_path: str
     table_path: str
     network: BayesianNetwork
-    config: Any
+    config: TableConfig
     options: dict[str, Any]
     outputs: Outputs
     command_line: str
@@ -206,22 +199,20 @@ def plan_job(
     network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
     """Read the network and check all outputs, before anything that takes long."""
-    refuse_swapped(network_path, table_path)
-    network_path, table_path = bring_network(network_path), bring_table(table_path, options)
-    outputs = Outputs(options["force"], _inputs(network_path, table_path, options["states"]))
+    network_path, table_path = bring_both(network_path, table_path, options)
+    outputs = Outputs(options["force"], [network_path, table_path, options["states"]])
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
     outputs.plan("rows", options["weights"], TABLES)
     outputs.plan("model", options["model"], (".json", ".gz"))
-    plan_clean(outputs, table_path, options)
+    fit_files.plan_clean(outputs, table_path, options)
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
     network, found = _load(network_path, table_path, options, screen)
     network = with_edges(network, options["edges"])
-    for name in ("network", "folder network"):
-        if name in outputs:
-            try_to_write(network, outputs[name])
+    for path in outputs.paths("network"):
+        try_to_write(network, path)
     if found is not None:
         options = {**options, "bins": ()}  # the network holds them now
     config = build_config(options, network)
@@ -232,36 +223,28 @@ def _load(
     path: str, table: str, options: dict[str, Any], screen: Screen
 ) -> tuple[BayesianNetwork, FoundStates | None]:
     """Return the network, with states from the table where an edge list has none."""
-    states = options["states"]
-    with screen.catching_warnings():
-        if not lacks_states(path, states):
-            network = load_network(
-                path, states=states, max_cells=options["max_cells"], tables=False
-            )
-            for name in ("dates", *LIMITS):
-                if options[name]:
-                    option = f"--{name.replace('_', '-')}"
-                    raise click.UsageError(f"{option} is for states that are found in the table.")
-            return network.with_cpts(None), None
-        with screen.steps() as steps:
+    with screen.working() as steps:
+        if lacks_states(path, options["states"]):
             found = find_states(path, table, options, steps)
-    return found.network, found
-
-
-def _inputs(*paths: str | None) -> list[str]:
-    return [p for p in paths if p is not None and not p.startswith(EXAMPLE)]
+            return found.network, found
+        network = load_network(
+            path, states=options["states"], max_cells=options["max_cells"], tables=False
+        )
+    for name in ("dates", *LIMITS):
+        if options[name]:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is for states that are found in the table.")
+    return network.with_cpts(None), None
 
 
 def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking: bool) -> None:
     """Plan a whole folder; what has a name of its own already is written there too."""
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is a file; --output-dir wants a folder.")
-    source = Path(network_path)
-    suffixes = [s for s in source.suffixes if s.lower() in network_suffixes()][-2:]
+    suffixes = [s for s in Path(network_path).suffixes if s.lower() in network_suffixes()][-2:]
     is_plain = network_path.startswith(EXAMPLE) or not suffixes
-    name = "fitted" + (".json" if is_plain else "".join(suffixes))
     for what, file in {
-        "folder network": name,
+        "folder network": "fitted" + (".json" if is_plain else "".join(suffixes)),
         "cpts": "cpts.csv",
         "folder rows": "rows.parquet",
         **({"ask": "ask.csv"} if is_asking else {}),
@@ -275,52 +258,46 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
     """Read, fit, write; return what there is to say."""
     from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
 
-    fit = _fit(job, steps)
-    _leave_out_rows(job.outputs, fit)
+    fit, options, outputs = _fit(job, steps), job.options, job.outputs
+    if not hasattr(fit, "row_weights_"):
+        for path in [*outputs.leave_out("rows"), *outputs.leave_out("clean")]:
+            warnings.warn(
+                f"{path} is not written: there are too many rows to hold a number for each. Write "
+                "a model (--model), and judge the table part by part: robustbn score.",
+                stacklevel=2,
+            )
     with steps.step("report", "writing"):
         result = fit.result_.shown(
-            title=_title(job, fit),
-            command=job.command_line or None,
-            rows=not job.options["no_rows"],
+            title=_title(job, fit), command=job.command_line or None, rows=not options["no_rows"]
         )
         facts = fit_facts(result, name_of(job.network_path), name_of(job.table_path))
         facts["states"] = [] if job.found is None else describe_columns(job.found)
-        facts["ask"] = rows_to_ask(result, job.options)
-        is_idle = job.options["ask"] is not None and not facts["ask"]
+        facts["ask"] = rows_to_ask(result, options["ask"])
+        is_idle = options["ask"] is not None and not facts["ask"]
         facts["nothing_to_ask"] = NOTHING_TO_ASK if is_idle else ""
-        facts["files"] = job.outputs.names
-        with job.outputs.writing():
+        facts["files"] = outputs.names
+        with outputs.writing():
             _write(job, fit, result, facts, steps)
     facts["seconds"] = dict(steps.seconds)
-    if job.options["no_rows"] and "model" in job.outputs and fit.repeats_:
+    for path in outputs.paths("model") if options["no_rows"] and fit.repeats_ else ():
         warnings.warn(
-            f"{job.outputs['model']} holds the rows that are repeated too often, since it needs "
-            "them to judge others: keep it as private as the table.",
+            f"{path} holds the rows that are repeated too often, since it needs them to judge "
+            "others: keep it as private as the table.",
             stacklevel=2,
         )
     return facts
 
 
-def _leave_out_rows(outputs: Outputs, fit: RobustEstimator) -> None:
-    """Warn of a table with too many rows to hold a number for each; all else is written."""
-    for name in ("rows", "folder rows", "clean"):
-        if name in outputs and not hasattr(fit, "row_weights_"):
-            warnings.warn(
-                f"{outputs[name]} is not written: there are too many rows to hold a number for "
-                "each. Write a model (--model), and judge the table part by part: robustbn score.",
-                stacklevel=2,
-            )
-            outputs.leave_out(name)
-
-
-def _make_estimator(job: Job) -> RobustEstimator:
-    """Return the estimator, with the settings of the command line."""
+def _fit(job: Job, steps: Steps) -> RobustEstimator:
+    """Fit to the table: read at once, or in stretches if it is large."""
+    from robustbn._learn.places import Watch
     from robustbn.estimator import RobustEstimator
+    from robustbn.estimator.learning import choose_place, fit_to
 
-    options = job.options
+    options, table = job.options, job.table_path
     names = ("contamination", "method", "schedule", "misfit", "copies", "n_threads",
              "missing_is_evidence", "place")  # fmt: skip
-    return RobustEstimator(
+    estimator = RobustEstimator(
         job.network,
         **{name: options[name] for name in names},
         **options["prior"],
@@ -328,32 +305,24 @@ def _make_estimator(job: Job) -> RobustEstimator:
         streaming=Streaming(on_error=options["on_error"], cache=options["cache"]),
     )
 
-
-def _fit(job: Job, steps: Steps) -> RobustEstimator:
-    """Fit to the table: read at once, or in stretches if it is large."""
-    from robustbn._learn.places import Watch
-    from robustbn.estimator.learning import choose_place, fit_to
-
-    options, estimator = job.options, _make_estimator(job)
-
     def tell(done: Round) -> None:
         steps.tell(f"fitting: round {done.number}, {done.removed:.1%} distrusted")
 
     def tell_part(what: str, done: int, of: int) -> None:
         steps.tell(f"{what}: {done} of {of} parts")
 
-    table: Any = job.table_path
-    doing = f"fitting {name_of(table)}, read in stretches"
+    rows, doing = None, f"fitting {name_of(table)}, read in stretches"
     known = read_known(table, options["known"], job.config)
     if choose_place(estimator, table) == "memory":
-        table = read_rows(
+        rows = read_rows(
             table, job.network, job.config, steps, has_context=True, known=options["known"]
         )
-        doing = f"fitting {count(len(table), 'row')}"
+        doing = f"fitting {count(len(rows), 'row')}"
     with steps.step("fit", doing):
         watch = Watch(tell, tell_part)
-        fit_to(estimator, table, known=known, reading=job.config, watch=watch)
-        kinds, rows = options["trust_kinds"], None if table is job.table_path else table
+        source = table if rows is None else rows
+        fit_to(estimator, source, known=known, reading=job.config, watch=watch)
+        kinds = options["trust_kinds"]
         return estimator.trust(kinds, rows) if kinds else estimator
 
 
@@ -364,32 +333,29 @@ def _title(job: Job, fit: RobustEstimator) -> str:
 
 
 def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps: Steps) -> None:
-    """Write all outputs that were planned."""
-    from robustbn._cli.fit_files import describe_run, write_cpts
     from robustbn._networks import write_network
     from robustbn._show.frames import question_columns, row_columns
     from robustbn._show.page.render import render_page
 
     outputs = job.outputs
-    for name in ("network", "folder network"):
-        outputs.write(name, lambda path: write_network(fit.network_, path))
-    if "report" in outputs or "folder report" in outputs:
+    outputs.write("network", lambda path: write_network(fit.network_, path))
+    if outputs.paths("report"):
         page = render_page(result).encode("utf-8")
-        for name in ("report", "folder report"):
-            outputs.write(name, lambda path: path.write_bytes(page))
-    if "rows" in outputs or "folder rows" in outputs:
+        outputs.write("report", lambda path: path.write_bytes(page))
+    if outputs.paths("rows"):
         columns = row_columns(result)
         if job.options["no_rows"]:
             del columns["why"]
-        for name in ("rows", "folder rows"):
-            outputs.write(name, lambda path: write_columns(columns, path))
-    if "ask" in outputs:
-        asked = question_columns(result, job.options["ask"])
-        outputs.write("ask", lambda path: write_columns(asked, path))
-    outputs.write("clean", lambda path: write_clean(job, fit.row_weights_, path))
+        outputs.write("rows", lambda path: write_columns(columns, path))
+    outputs.write(
+        "ask", lambda path: write_columns(question_columns(result, job.options["ask"]), path)
+    )
+    outputs.write("clean", lambda path: fit_files.write_clean(job, fit.row_weights_, path))
     outputs.write("model", fit.save)
-    outputs.write("cpts", lambda path: write_cpts(result, path))
-    outputs.write("run", lambda path: describe_run(path, job, facts, steps.seconds))
+    outputs.write("cpts", lambda path: fit_files.write_cpts(result, path))
+    outputs.write(
+        "run", lambda path: fit_files.describe_run(path, job, result, facts, steps.seconds)
+    )
 
 
 def _exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:

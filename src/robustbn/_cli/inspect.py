@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.networks import (
+from robustbn._cli.arguments import (
     bring_network,
+    bring_table,
+    build_config,
     describe,
     is_model,
     is_swapped,
@@ -18,25 +20,21 @@ from robustbn._cli.networks import (
     kind_of,
     load_model,
     load_network,
+    open_source,
+    read_rows,
+    rules_of,
     some,
+    state_options,
     states_option,
+    table_options,
 )
-from robustbn._cli.options import Share, say
+from robustbn._cli.options import say, share_of_rows
 from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
 from robustbn._cli.states import (
     describe_column,
     draft_network,
-    draft_of,
     find_states,
     lacks_states,
-)
-from robustbn._cli.tables import (
-    bring_table,
-    build_config,
-    read_rows,
-    rules_of,
-    state_options,
-    table_options,
 )
 from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count, count_are
@@ -55,11 +53,11 @@ MOST_NAMED = 8
 MOST_SHOWN = 3
 
 
-@click.command
+@click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="TABLE|NETWORK...", type=click.Path())
 @click.option(
     "--eps",
-    type=Share(1e-6, 0.5),
+    type=share_of_rows(1e-6, 0.5),
     default=0.1,
     show_default=True,
     help="Share of bad rows to plan for.",
@@ -69,7 +67,7 @@ MOST_SHOWN = 3
 @table_options
 @screen_options
 @click.pass_context
-def command(
+def inspect_command(
     ctx: click.Context, /, paths: tuple[str, ...], screen: Screen, eps: float, **options: Any
 ) -> None:
     """Say what a TABLE, a NETWORK or a model is; with both, all that keeps them apart.
@@ -91,10 +89,9 @@ def command(
     network, table = _tell_apart(paths, options["states"])
     network = None if network is None else bring_network(network)
     table = None if table is None else bring_table(table, options)
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         facts = _look(network, table, options, eps, steps)
     facts["eps"] = eps
-    facts["warnings"] = screen.warned
     screen.show(facts, _show)
     if facts.get("problems"):
         names = [name_of(str(path)) for path in (table, network)]
@@ -103,7 +100,6 @@ def command(
 
 
 def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
-    """Return which argument is the network, and which the table."""
     if len(paths) == 1:
         return (None, paths[0]) if is_table(paths[0], states) else (paths[0], None)
     first, second = paths
@@ -118,7 +114,6 @@ def _look(
     eps: float,
     steps: Steps,
 ) -> dict[str, Any]:
-    """Return all there is to say."""
     from robustbn._networks.edges import read_states
 
     facts: dict[str, Any] = {}
@@ -138,7 +133,8 @@ def _look(
         config = build_config(options, network or draft_network(network_path))
     source, surveys, n_rows = _survey(table_path, config, steps)
     rules = _rules_for(config, [survey.name for survey in surveys], options)
-    facts["table"] = _describe_table(table_path, surveys, n_rows, rules)
+    columns = [_describe_survey(survey, rules) for survey in surveys]
+    facts["table"] = {"path": name_of(table_path), "rows": n_rows, "columns": columns}
     if network_path is None:
         return facts
     given = read_states(states) if is_open and states is not None else {}
@@ -166,13 +162,12 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
 def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[ColumnSurvey], int]:
     """Return a table's source, what its columns hold, and its rows; shows how far that is."""
     from robustbn._tables.encode.labels import split_labels
-    from robustbn._tables.sources import open_table
     from robustbn._tables.survey import survey_columns
 
     n_rows = 0
     surveys: list[ColumnSurvey] = []
     with steps.step("read", f"reading {name_of(path)}"):
-        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        source = open_source(path, config)
         steps.expect(source.n_rows)
         nodes = [config.rename.get(name, name) for name in source.names or ()]
         labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
@@ -189,7 +184,6 @@ def _rules_for(
     names: Sequence[str],
     options: Mapping[str, Any],
 ) -> StateRules:
-    """Return by which rules columns of these names would become nodes."""
     from robustbn._tables.states import StateRules
 
     nodes = {name: config.rename.get(name, name) for name in names}
@@ -203,14 +197,6 @@ def _rules_for(
         ignore_case=config.ignore_case,
         **rules_of(options),
     )
-
-
-def _describe_table(
-    path: str, surveys: Sequence[ColumnSurvey], n_rows: int, rules: StateRules
-) -> dict[str, Any]:
-    """Return the columns of a table as plain values; `rules` say what they would become."""
-    columns = [_describe_survey(survey, rules) for survey in surveys]
-    return {"path": name_of(path), "rows": n_rows, "columns": columns}
 
 
 def _describe_survey(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
@@ -248,11 +234,9 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
 
 def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
-    from robustbn._tables.sources import open_table
-
-    as_it_is = build_config({**options, "rename": (), "labels": (), "bins": ()}, draft_of("x"))
-    names = open_table(path, sep=as_it_is.sep, encoding=as_it_is.encoding).names or ()
-    config = build_config({**options, "rename": ()}, draft_of(dict.fromkeys(names)))
+    plain = {**options, "rename": (), "labels": (), "bins": ()}
+    names = open_source(path, build_config(plain, draft_network(["x"]))).names or ()
+    config = build_config({**options, "rename": ()}, draft_network(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:
             near = nearest_name(node, names)
@@ -304,7 +288,7 @@ def _check(
 ) -> dict[str, Any]:
     """Return how a table fits a network, and what the paper asks of both."""
     from robustbn._rows.memory import load_rows
-    from robustbn._show.diagnosis import diagnose
+    from robustbn._show.measures import diagnose
     from robustbn._show.words import find_constants, find_unseen
 
     table = read_rows(path, network, config, steps)
@@ -382,7 +366,6 @@ def _show_network(console: Console, network: Any, eps: float) -> None:
 
 
 def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]]) -> None:
-    """Print which columns are nodes, and a line a problem."""
     n = len(columns["matched"])
     print_facts(
         console,
@@ -405,7 +388,6 @@ def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]
 
 
 def _show_columns(console: Console, table: Any) -> None:
-    """Print a line a column."""
     columns = table["columns"]
     size = f"{count(table['rows'], 'row')}, {count(len(columns), 'column')}"
     print_facts(console, {"table": f"{table['path']}: {size}"})

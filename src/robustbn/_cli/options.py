@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,150 +16,110 @@ from robustbn._core.config import Option, RobustConfig, TableConfig, check_conta
 from robustbn._networks.edges import read_edge
 from robustbn.exceptions import shorten_names
 
-if TYPE_CHECKING:
-    Kind = click.ParamType[Any]
-else:
-    Kind = click.ParamType
-
 Decorator = Callable[[Any], Any]
 
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 _NUMBER = re.compile(r"\+?(\d[\d_,]*(?:\.\d*)?(?:e\+?\d+)?)\s*([km]?)", re.IGNORECASE)
-PRIOR_NAMES = ("none", "laplace", "bdeu")
 
 
-class Count(Kind):
-    """A whole number of things: 1000000, 1_000_000, 1,000,000, 1e6 or 1M.
+# --- values, each read by a function whose name stands for it in the help -------------------------
 
-    Parameters
-    ----------
-    least : that it may be.
-    """
 
-    name = "N"
+def at_least(least: int) -> Callable[[Any], int]:
+    """Return what reads a whole number of things: 1000000, 1_000_000, 1,000,000, 1e6 or 1M."""
 
-    def __init__(self, least: int = 0) -> None:
-        self._least = least
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return a whole number."""
+    def n(value: Any) -> int:
         found = _NUMBER.fullmatch(str(value).strip())
-        number = float("nan")
+        number = math.nan
         if found is not None:
             number = float(re.sub("[_,]", "", found[1])) * _UNITS[found[2].lower()]
         if not (math.isfinite(number) and number == int(number)):
-            self.fail(f"{value!r} is not a whole number, such as 1000, 1e6 or 200k.", param, ctx)
-        if number < self._least:
-            self.fail(f"{value} is below {self._least}, the least there can be.", param, ctx)
+            raise click.BadParameter(f"{value!r} is not a whole number, such as 1000, 1e6 or 200k.")
+        if number < least:
+            raise click.BadParameter(f"{value} is below {least}, the least there can be.")
         return int(number)
 
-
-class Share(Kind):
-    """A share of rows, 0.1 or 10%: at least `least`, below `below`."""
-
-    name = "SHARE"
-
-    def __init__(self, least: float = 0.0, below: float = 1.0) -> None:
-        self._least, self._below = least, below
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return a number."""
-        share = _parse_share(value)
-        if not self._least <= share < self._below:
-            limits = f"from {self._least:g} to below {self._below:g}"
-            self.fail(f"{value!r} is not a share of rows {limits}, such as 10%.", param, ctx)
-        return share
+    return n
 
 
-class Contamination(Kind):
-    """The share of bad rows that a fit expects at most, or "auto"."""
+def share_of_rows(least: float = 0.0, below: float = 1.0) -> Callable[[Any], float]:
+    """Return what reads a share of rows, 0.1 or 10%."""
 
-    name = "SHARE"
+    def share(value: Any) -> float:
+        found = _parse_share(value)
+        if not least <= found < below:
+            limits = f"from {least:g} to below {below:g}"
+            raise click.BadParameter(f"{value!r} is not a share of rows {limits}, such as 10%.")
+        return found
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        """Return a number, or "auto"."""
-        if value == "auto":
-            return "auto"
-        share = _parse_share(value)
-        if math.isnan(share):
-            self.fail(f"{value!r} is not a share of rows, such as 0.1 or 10% or auto.", param, ctx)
-        try:
-            check_contamination(share)
-        except ValueError as error:
-            self.fail(say(error), param, ctx)
-        return share
+    return share
 
 
-def _parse_share(value: Any) -> float:
-    """Return a share of rows that may be written in percent; nan if it is no number."""
-    text = str(value).strip()
+def share(value: Any) -> float | str:
+    """Return the share of bad rows that a fit expects at most, or "auto"."""
+    if value == "auto":
+        return "auto"
+    found = _parse_share(value)
+    if math.isnan(found):
+        raise click.BadParameter(f"{value!r} is not a share of rows, such as 0.1 or 10% or auto.")
     try:
-        return float(text.rstrip("% ")) / (100 if text.endswith("%") else 1)
+        check_contamination(found)
+    except ValueError as error:
+        raise click.BadParameter(say(error)) from None
+    return found
+
+
+def _parse_number(value: Any) -> float:
+    """Return a number that may have a percent sign; nan if it is none."""
+    try:
+        return float(str(value).strip().rstrip("% "))
     except ValueError:
         return math.nan
 
 
-class Percent(Kind):
-    """A share of rows in percent: 5 or 5%."""
-
-    name = "PCT"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return a number from 0 to 100."""
-        try:
-            percent = float(str(value).strip().rstrip("% "))
-        except ValueError:
-            percent = -1.0
-        if not 0 <= percent <= 100:
-            self.fail(f"{value!r} is not a share in percent, from 0 to 100: 5 or 5%.", param, ctx)
-        return percent
+def _parse_share(value: Any) -> float:
+    return _parse_number(value) / (100 if str(value).strip().endswith("%") else 1)
 
 
-class Prior(Kind):
-    """What tables are smoothed with: rows added to every cell, or a name and how many rows."""
-
-    name = "PRIOR"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> dict[str, Any]:
-        """Return the settings of the estimator."""
-        name, _, rest = str(value).strip().lower().partition(":")
-        if name not in PRIOR_NAMES:
-            name, rest = "laplace", str(value)
-        try:
-            number = float(rest) if rest else None
-        except ValueError:
-            number = -1.0
-        if number is not None and not (math.isfinite(number) and number >= 0 and name != "none"):
-            self.fail(
-                f"{value!r} is no prior: give a number such as 1, none, laplace or bdeu:10.",
-                param,
-                ctx,
-            )
-        if name == "none":
-            return {"prior": None}
-        size = "pseudo_count" if name == "laplace" else "equivalent_sample_size"
-        return {"prior": name} if number is None else {"prior": name, size: number}
+def pct(value: Any) -> float:
+    """Return a share of rows in percent, from 0 to 100: 5 or 5%."""
+    percent = _parse_number(value)
+    if not 0 <= percent <= 100:
+        raise click.BadParameter(f"{value!r} is not a share in percent, from 0 to 100: 5 or 5%.")
+    return percent
 
 
-class Edge(Kind):
-    """An edge as a line of an edge list: `parent,child`."""
+def prior(value: Any) -> dict[str, Any]:
+    """Return the settings of a prior: rows added to every cell, or a name and how many rows."""
+    name, _, rest = str(value).strip().lower().partition(":")
+    if name not in ("none", "laplace", "bdeu"):
+        name, rest = "laplace", str(value)
+    try:
+        number = float(rest) if rest else None
+    except ValueError:
+        number = -1.0
+    if number is not None and not (math.isfinite(number) and number >= 0 and name != "none"):
+        raise click.BadParameter(
+            f"{value!r} is no prior: give a number such as 1, none, laplace or bdeu:10."
+        )
+    if name == "none":
+        return {"prior": None}
+    size = "pseudo_count" if name == "laplace" else "equivalent_sample_size"
+    return {"prior": name} if number is None else {"prior": name, size: number}
 
-    name = "edge"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
-        """Return the parent and the child."""
-        edge = read_edge(value) if isinstance(value, str) else value
-        if edge is None:
-            self.fail(f"{value!r} is no edge: write PARENT,CHILD.", param, ctx)
-        return edge
+def edge(value: str) -> tuple[str, str]:
+    """Return the parent and the child of a line of an edge list: `parent,child`."""
+    found = read_edge(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no edge: write PARENT,CHILD.")
+    return found
 
 
 # --- options of settings --------------------------------------------------------------------------
 
 
 def with_options(*options: Decorator) -> Decorator:
-    """Return what gives a command several options, in this order."""
-
     def give(function: Any) -> Any:
         for option in reversed(options):
             function = option(function)
@@ -181,38 +141,47 @@ def setting_options(
     """
     found = {each.name: each for each in fields(config) if "option" in each.metadata}
     has_defaults = config is not TableConfig  # what is not said of a table, its model may say
-    return with_options(
-        *(
-            _make_option(
-                name,
-                found[name].metadata["option"],
-                found[name].default if has_defaults else None,
-                (choices or {}).get(name),
-            )
-            for name in names or found
-        )
-    )
-
-
-def _make_option(
-    name: str, about: Option, default: Any, choices: Sequence[str] | None
-) -> Decorator:
-    if about.kind == "flag":
-        return click.option(about.flag, name, is_flag=True, help=about.help)
     kinds: dict[str, Any] = {
-        "share": Contamination(), "count": Count(1), "whole": int, "path": click.Path(),
+        "share": share, "count": at_least(1), "whole": int, "path": click.Path(),
     }  # fmt: skip
-    known = choices or about.choices
-    kind = click.Choice(known) if known else kinds.get(about.kind, str)
-    return click.option(
-        about.flag, name, type=kind, default=default, multiple=about.is_list,
-        metavar=about.metavar, help=about.help,
-    )  # fmt: skip
+    options = []
+    for name in names or found:
+        about: Option = found[name].metadata["option"]
+        if about.kind == "flag":
+            options.append(click.option(about.flag, name, is_flag=True, help=about.help))
+            continue
+        known = (choices or {}).get(name) or about.choices
+        options.append(
+            click.option(
+                about.flag,
+                name,
+                type=click.Choice(known) if known else kinds.get(about.kind, str),
+                default=found[name].default if has_defaults else None,
+                multiple=about.is_list,
+                metavar=about.metavar,
+                help=about.help,
+            )
+        )
+    return with_options(*options)
 
 
 seed_option = setting_options(RobustConfig, "seed")
 jobs_option = setting_options(RobustConfig, "n_threads")
 force_option = click.option("--force", is_flag=True, help="Replace files that are there.")
+no_rows_option = click.option(
+    "--no-rows", is_flag=True, help="Show no single row and no reasons anywhere: private data."
+)
+fail_over_option = click.option(
+    "--fail-over",
+    type=pct,
+    metavar="PCT",
+    help="Exit with 1 when more than PCT % of the rows are distrusted.",
+)
+
+
+def file_option(*flags: str, metavar: str, help: str) -> Decorator:
+    """Return what gives a command the option of a file."""
+    return click.option(*flags, type=click.Path(), metavar=metavar, help=help)
 
 
 # --- messages -------------------------------------------------------------------------------------

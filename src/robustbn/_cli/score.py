@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
-from robustbn._cli.networks import (
-    bring_network,
+from robustbn._cli.arguments import (
+    bring_both,
+    build_config,
     is_model,
     load_model,
     load_network,
-    refuse_swapped,
+    read_rows,
     require_tables,
+    table_options,
 )
-from robustbn._cli.options import Percent, force_option, jobs_option
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
+from robustbn._cli.options import (
+    fail_over_option,
+    file_option,
+    force_option,
+    jobs_option,
+    no_rows_option,
+)
 from robustbn._cli.screen import (
     Screen,
     Steps,
@@ -26,12 +34,6 @@ from robustbn._cli.screen import (
     print_facts,
     say_kept,
     screen_options,
-)
-from robustbn._cli.tables import (
-    bring_table,
-    build_config,
-    read_rows,
-    table_options,
 )
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
@@ -47,26 +49,19 @@ if TYPE_CHECKING:
 MOST_ROWS = 10
 
 
-@click.command
+@click.command("score")
 @click.argument("network", metavar="MODEL|NETWORK", type=click.Path())
 @click.argument("table", type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="ROWS.parquet", help="A line a row (also .csv)."
-)
+@file_option("-o", "--output", metavar="ROWS.parquet", help="A line a row (also .csv).")
 @raw_option
 @force_option
-@click.option("--no-rows", is_flag=True, help="Show no single row, and no reasons: private data.")
+@no_rows_option
 @jobs_option
-@click.option(
-    "--fail-over",
-    type=Percent(),
-    metavar="PCT",
-    help="Exit with 1 when more than PCT % of the rows are distrusted (models only).",
-)
+@fail_over_option
 @table_options
 @screen_options
 @click.pass_context
-def command(
+def score_command(
     ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
 ) -> None:
     """Judge the rows of TABLE.
@@ -81,35 +76,38 @@ def command(
       robustbn score model.json tomorrow.csv -o judged.parquet --fail-over 5
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
-    refuse_swapped(network, table)
-    network, table = bring_network(network), bring_table(table, options)
+    network, table = bring_both(network, table, options)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
-    estimator = load_model(network) if is_model(network) else None
-    is_robust = estimator is not None and hasattr(estimator, "weights")
+    by: Any = load_model(network) if is_model(network) else None
+    is_robust = hasattr(by, "weights")
     if options["fail_over"] is not None and not is_robust:
         raise click.UsageError(
             "--fail-over counts distrusted rows, and a network alone distrusts none: give a model "
             "(robustbn fit ... --model model.json)."
         )
-    with screen.catching_warnings(), screen.steps() as steps:
-        judge = _judge_by_model if is_robust else _judge_by_likelihood
-        by: Any = estimator
-        if not is_robust:
-            by = load_network(network) if estimator is None else estimator.network_
-            require_tables(by, network, "a likelihood")
-        facts, columns = judge(by, table, options, steps)
+    with screen.working() as steps:
+        if is_robust:
+            facts, columns = _judge_by_model(by, table, options, steps)
+        else:
+            alone = load_network(network) if by is None else by.network_
+            require_tables(alone, network, "a likelihood")
+            facts, columns = _judge_by_likelihood(alone, table, options, steps)
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
+    if options["no_rows"]:
+        facts["worst"] = []
     facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
-    facts["warnings"] = screen.warned
     screen.show(facts, _show)
     ctx.exit(fails_over(facts.get("share_distrusted", 0.0), options["fail_over"]))
 
 
+Judged = tuple[dict[str, Any], dict[str, Any]]  # what there is to say, and a line a row
+
+
 def _judge_by_model(
     fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> Judged:
     from robustbn.estimator.robust import judge_rows
 
     fit.n_threads = options["n_threads"]
@@ -117,8 +115,6 @@ def _judge_by_model(
     table = read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns = judge_rows(fit, table)
-    if options["no_rows"]:
-        del columns["why"]
     weights, is_bad = columns["weight"], columns["is_suspicious"]
     worst = np.flatnonzero(is_bad)
     worst = worst[np.argsort(weights[worst], kind="stable")][:MOST_ROWS]
@@ -129,27 +125,26 @@ def _judge_by_model(
         "rows_distrusted": int(is_bad.sum()),
         "share_distrusted": float(is_bad.sum() / len(table)),
         "share_in_fit": fit.contamination_,
-        "worst": []
-        if options["no_rows"]
-        else [
+        "worst": [
             {name: columns[name][i] for name in kept}
             | {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]}
             for i in worst
         ],
     }
+    if options["no_rows"]:
+        del columns["why"]
     return facts, columns
 
 
 def _judge_by_likelihood(
     network: BayesianNetwork, path: str, options: dict[str, Any], steps: Steps
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> Judged:
     from robustbn._learn.counting import log_likelihood_of_table
 
     table = read_rows(path, network, build_config(options, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
-        values = table.spread(
-            log_likelihood_of_table(network, table, n_threads=options["n_threads"])
-        )
+        found = log_likelihood_of_table(network, table, n_threads=options["n_threads"])
+        values = table.spread(found)
     found = values[~np.isnan(values)]  # of all rows but those left out, or with too many holes
     lowest = np.argsort(values, kind="stable")[: min(MOST_ROWS, len(found))]
     is_possible = np.isfinite(found)
@@ -160,9 +155,7 @@ def _judge_by_likelihood(
         "mean_of_possible_rows": _mean(found[is_possible]),
         "rows_impossible": int((~is_possible).sum()),
         "rows_sampled": len(table) - len(found),
-        "worst": []
-        if options["no_rows"]
-        else [{"row": int(i), "log_likelihood": float(values[i])} for i in lowest],
+        "worst": [{"row": int(i), "log_likelihood": float(values[i])} for i in lowest],
     }
     return facts, {"row": np.arange(len(values)), "log_likelihood": values}
 
@@ -175,43 +168,43 @@ def _rows_of(table: Table) -> dict[str, int]:
     return {"rows": len(table), "rows_left_out": table.reading.n_dropped}
 
 
-def _say_names(row: Mapping[str, Any]) -> str:
-    said = [f"{name} {say_kept(row[name])}" for name in names_before_row(row)]
-    return f"{', '.join(said)}: " if said else ""
-
-
 def _show(console: Console, facts: Any) -> None:
     from robustbn._show.words import percent
 
     left_out = f"; {facts['rows_left_out']:,} left out" if facts["rows_left_out"] else ""
-    lines: dict[str, str | None] = {"rows": f"{facts['rows']:,}{left_out}"}
+    lines = {"rows": f"{facts['rows']:,}{left_out}"}
     if facts["judged"] == "trust":
-        share = percent(facts["share_distrusted"])
-        lines["distrusted"] = (
-            f"{count(facts['rows_distrusted'], 'row')} ({share}); "
-            f"{percent(facts['share_in_fit'])} when the model was fitted"
-        )
-        texts = [f"{w['weight']:.3f}  {_say_names(w)}{w['why']}" for w in facts["worst"]]
-        title = "trust  least trusted rows, and why"
+        n, share = count(facts["rows_distrusted"], "row"), percent(facts["share_distrusted"])
+        before = percent(facts["share_in_fit"])
+        lines["distrusted"] = f"{n} ({share}); {before} when the model was fitted"
+        worst = {"row": "trust  least trusted rows, and why"}
+        for row in facts["worst"]:
+            named = ", ".join(f"{name} {value}" for name, value in say_kept(row))
+            why = f"{named}: {row['why']}" if named else row["why"]
+            worst[f"{row['row']:,}"] = f"{row['weight']:.3f}  {why}"
     else:
         lines["judged by"] = "log-likelihood; a model (fit --model) would say which to distrust"
-        mean = facts["mean_log_likelihood"]
-        lines["mean"] = None if mean is None else f"{mean:.4f}"
-        if facts["rows_impossible"]:
-            rest = facts["mean_of_possible_rows"]
-            others = "" if rest is None else f"; the mean of the others is {rest:.4f}"
-            lines["impossible"] = f"{count(facts['rows_impossible'], 'row')}, by the tables{others}"
-        if facts["rows_sampled"]:
-            n = facts["rows_sampled"]
-            few = "1 row misses" if n == 1 else f"{n:,} rows miss"
-            lines["no answer"] = f"{few} too many values that depend on each other to sum over"
-        texts = [f"{w['log_likelihood']:.2f}" for w in facts["worst"]]
-        title = "log-likelihood, lowest first"
+        lines |= _say_likelihood(facts)
+        worst = {"row": "log-likelihood, lowest first"}
+        worst |= {f"{row['row']:,}": f"{row['log_likelihood']:.2f}" for row in facts["worst"]}
     print_facts(console, lines)
-    if facts["worst"]:
-        console.print()
-        names = [f"{w['row']:,}" for w in facts["worst"]]
-        print_facts(console, {"row": title} | dict(zip(names, texts, strict=True)))
-    if facts["files"]:
-        console.print()
-        print_facts(console, facts["files"])
+    for rest in (worst if facts["worst"] else {}, facts["files"]):
+        if rest:
+            console.print()
+            print_facts(console, rest)
+
+
+def _say_likelihood(facts: Mapping[str, Any]) -> dict[str, str]:
+    said = {}
+    mean, rest, n = (
+        facts[k] for k in ("mean_log_likelihood", "mean_of_possible_rows", "rows_sampled")
+    )
+    if mean is not None:
+        said["mean"] = f"{mean:.4f}"
+    if facts["rows_impossible"]:
+        others = "" if rest is None else f"; the mean of the others is {rest:.4f}"
+        said["impossible"] = f"{count(facts['rows_impossible'], 'row')}, by the tables{others}"
+    if n:
+        few = "1 row misses" if n == 1 else f"{n:,} rows miss"
+        said["no answer"] = f"{few} too many values that depend on each other to sum over"
+    return said

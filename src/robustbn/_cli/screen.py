@@ -13,8 +13,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -76,25 +76,19 @@ class Screen:
     warned: list[str] = field(default_factory=list)
 
     def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
-        """Print a result: as JSON, or in the words of `show`."""
+        """Print a result: as JSON, with what there was to warn of, or in the words of `show`."""
         if self.is_json:
-            click.echo(json.dumps(as_json(facts), indent=2, ensure_ascii=True, allow_nan=False))
+            held = as_json({**facts, "warnings": self.warned})
+            click.echo(json.dumps(held, indent=2, ensure_ascii=True, allow_nan=False))
         elif not self.is_quiet:
             show(self.console(sys.stdout), facts)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, title: str = "") -> None:
         """Say something on standard error that is not a result."""
-        if not self.is_quiet:
-            self.console(sys.stderr).print(plain(text), soft_wrap=True)
-
-    def warn(self, text: str) -> None:
-        """Warn on standard error, and keep it for the result."""
-        text = plain(text)
-        self.warned.append(text)
         if not self.is_quiet:
             from rich.text import Text
 
-            line = Text.assemble(("Warning: ", "yellow"), text)
+            line = Text.assemble((title, "yellow"), plain(text))
             self.console(sys.stderr).print(line, soft_wrap=True)
 
     def console(self, stream: Any) -> Console:
@@ -117,34 +111,30 @@ class Screen:
         )
 
     @contextmanager
-    def catching_warnings(self) -> Iterator[None]:
-        """Show the warnings that arise in here as messages."""
-        with warnings.catch_warnings(record=True) as caught:
+    def working(self) -> Iterator[Steps]:
+        """Show what is being done while it is done, on a terminal only; then what it warned of."""
+        with warnings.catch_warnings(record=True) as caught, self._progress() as progress:
             warnings.simplefilter("always")
-            yield
-        for text in dict.fromkeys(
-            say(w.message) for w in caught if issubclass(w.category, UserWarning)
-        ):
+            yield Steps(progress)
+        said = [say(each.message) for each in caught if issubclass(each.category, UserWarning)]
+        for text in map(plain, dict.fromkeys(said)):
             if text not in self.warned:
-                self.warn(text)
+                self.warned.append(text)
+                self.note(text, "Warning: ")
 
-    @contextmanager
-    def steps(self) -> Iterator[Steps]:
-        """Show what is being done, and for how long, while it is done; on a terminal only."""
+    def _progress(self) -> Any:
         if self.is_quiet or not sys.stderr.isatty():
-            yield Steps(None)
-            return
+            return nullcontext()
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        with Progress(
+        return Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
             console=self.console(sys.stderr),
             transient=True,
-        ) as progress:
-            yield Steps(progress)
+        )
 
 
 class Steps:
@@ -166,7 +156,6 @@ class Steps:
 
     @contextmanager
     def step(self, name: str, text: str) -> Iterator[None]:
-        """Do one step."""
         start = time.perf_counter()
         if self._progress is not None:
             self._task = self._progress.add_task(plain(text), total=None)
@@ -218,25 +207,70 @@ def screen_options(function: Any) -> Any:
     )(run)
 
 
-def print_facts(console: Console, facts: Mapping[str, str | None], least_width: int = 10) -> None:
-    """Print lines `name  text`, the texts one below the other; None is left out."""
+def print_facts(console: Console, facts: Mapping[str, str | None]) -> None:
+    """Print lines `name  text`, the texts one below the other; no text, no line."""
     from rich.text import Text
 
-    width = max(least_width, *(len(name) for name in facts)) + 2 if facts else 0
+    width = max([10, *map(len, facts)]) + 2
     for name, text in facts.items():
-        for k, line in enumerate([] if text is None else str(text).split("\n")):
+        for k, line in enumerate(str(text).split("\n") if text else []):
             head = f"{'' if k else plain(name):<{width}}"
             console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
 
 
-def say_kept(value: Any) -> str:
-    """Return what a row holds in a column that it keeps; nothing where it is missing."""
-    return "" if value is None else str(value)
+def print_table(
+    console: Console, columns: Mapping[str, str], lines: Iterable[tuple[Sequence[str], bool]]
+) -> None:
+    """Print a table.
+
+    Parameters
+    ----------
+    columns : "left" or "right" for each, or "wide" for the one that takes the room that is left.
+    lines : the cells of each, and whether it is pale.
+    """
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name, kind in columns.items():
+        if kind == "wide":
+            table.add_column(name, ratio=1)
+        else:
+            table.add_column(name, justify=kind, no_wrap=True)  # type: ignore[arg-type]
+    for cells, is_pale in lines:
+        table.add_row(*cells, style="dim" if is_pale else "")
+    console.print(table)
+    console.print()
+
+
+def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: str) -> None:
+    """Print tables that moved, each with its cell that moved most.
+
+    Parameters
+    ----------
+    ends : the last columns, and what of a line is in each.
+    """
+    from robustbn._show.advice import say_state
+    from robustbn._show.words import percent, shorten
+
+    columns = {"table of": "left", "moved": "right", "error": "right"}
+    columns |= {"its cell that moved most": "wide", **dict.fromkeys(ends, "right")}
+    lines = []
+    for line in moved:
+        cells = [shorten(plain(line["node"]), 24), percent(line["moved"]), percent(line["error"])]
+        cells.append(shorten(plain(say_state(line["parents"], line["state"])), 60))
+        cells += [f"{line[k]:.1f}" if k == "z" else percent(line[k]) for k in ends.values()]
+        lines.append((cells, not line["is_significant"]))
+    print_table(console, columns, lines)
 
 
 def names_before_row(columns: Iterable[str]) -> list[str]:
     """Return the columns that rows keep, which stand before their number."""
     return list(takewhile(lambda name: name != "row", columns))
+
+
+def say_kept(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a row holds in the columns that it keeps; nothing where it is missing."""
+    return [(n, "" if row[n] is None else str(row[n])) for n in names_before_row(row)]
 
 
 # --- how a command ends ---------------------------------------------------------------------------

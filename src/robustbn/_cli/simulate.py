@@ -11,17 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
-from robustbn._cli.networks import (
-    bring_network,
+from robustbn._cli.arguments import (
+    bring_both,
+    build_config,
     load_network,
-    refuse_swapped,
+    read_rows,
     require_tables,
     some,
 )
-from robustbn._cli.options import Count, Share, force_option, seed_option, setting_options
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
+from robustbn._cli.options import (
+    at_least,
+    force_option,
+    seed_option,
+    setting_options,
+    share_of_rows,
+)
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import bring_table, build_config, read_rows
 from robustbn._core.config import TableConfig
 
 if TYPE_CHECKING:
@@ -33,13 +39,13 @@ ADVERSARIES = (
     "tail", "subtract", "starve",
 )  # fmt: skip
 eps_option = click.option(
-    "--eps", type=Share(), default=0.1, show_default=True, help="Share of bad rows."
+    "--eps", type=share_of_rows(), default=0.1, show_default=True, help="Share of bad rows."
 )
 
 
 @click.command("sample")
 @click.argument("network", type=click.Path())
-@click.option("-n", "--rows", type=Count(1), default=1000, show_default=True,
+@click.option("-n", "--rows", type=at_least(1), default=1000, show_default=True,
               help="How many rows to draw.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(), metavar="TABLE",
               help="A .csv, .parquet or .arrow file; else CSV on standard output.")  # fmt: skip
@@ -71,7 +77,7 @@ def sample_command(
         )
     outputs = Outputs(force, [network])
     outputs.plan("rows", output, TABLES)
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         source = load_network(network)
         require_tables(source, network, "drawing rows")
         with steps.step("draw", f"drawing {rows:,} rows"):
@@ -115,14 +121,13 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
     """  # noqa: D301
     from robustbn.simulate import corrupt
 
-    refuse_swapped(network, table)
     eps, output = options["eps"], Path(options["output"])
     bad_path = output.with_suffix(".bad.csv")
-    network, table = bring_network(network), bring_table(table, options)
+    network, table = bring_both(network, table, options)
     outputs = Outputs(options["force"], [network, table])
     outputs.plan("rows", output, TABLES)
     outputs.plan("bad rows", bad_path, TABLES)
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         source = load_network(network)
         good = read_rows(table, source, build_config(options, source), steps)
         known = source if source.has_cpts else _count(source, good.codes, screen)
@@ -143,7 +148,6 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
         "rows_taken_away": max(0, len(good) - len(rows)),
         "seed": options["seed"],
         "files": outputs.names,
-        "warnings": screen.warned,
     }
     taken = f", {facts['rows_taken_away']:,} taken away" if facts["rows_taken_away"] else ""
     text = f"{len(rows):,}, {facts['rows_bad']:,} of them bad ({options['kind']}){taken}"
@@ -155,7 +159,6 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
 
 
 def _count(network: Any, codes: Any, screen: Screen) -> Any:
-    """Return the network with the tables of the rows."""
     from robustbn.estimator import MaximumLikelihoodEstimator
 
     screen.note("The network has no tables; those of the rows are taken for the truth.")
@@ -165,7 +168,7 @@ def _count(network: Any, codes: Any, screen: Screen) -> Any:
 
 
 @click.command("demo")
-@click.option("--rows", type=Count(100), default=200_000, show_default=True,
+@click.option("--rows", type=at_least(100), default=200_000, show_default=True,
               help="How many rows to draw.")  # fmt: skip
 @eps_option
 @click.option("--adversary", type=click.Choice(sorted(ADVERSARIES)), default="mixture",
@@ -187,7 +190,7 @@ def demo_command(
     outputs = Outputs(force=True)
     outputs.plan("network", output / "alarm-fitted.json", in_new=True)
     outputs.plan("report", output / "report.html", in_new=True)
-    with screen.steps() as steps:
+    with screen.working() as steps:
         facts = _run_demo(rows, eps, adversary, seed, outputs, steps)
     screen.show(facts, _show_demo)
 
@@ -271,5 +274,6 @@ def _show_demo(console: Console, facts: Any) -> None:
     )
     for kind in facts["kinds_in_words"]:
         print_facts(console, {"a kind": kind})
+    console.print()
     show_moved(console, facts["moved"][:5])
     print_facts(console, {"result": facts["files"]["network"], "report": facts["files"]["report"]})

@@ -1,4 +1,4 @@
-"""`robustbn states`: from an edge list and a raw table to a network with the states it needs."""
+"""`robustbn states` and `convert`: a network of an edge list and a table, or in another format."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.networks import (
-    bring_network,
-    kind_of,
-    refuse_swapped,
-    say_ignored,
-    states_option,
-)
-from robustbn._cli.options import force_option
-from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._cli.tables import (
-    bring_table,
+from robustbn._cli.arguments import (
+    bring_both,
     build_config,
+    describe,
+    kind_of,
+    load_network,
     rules_of,
+    say_ignored,
+    size_option,
     source_options,
     state_options,
+    states_option,
 )
+from robustbn._cli.files import Outputs, network_suffixes
+from robustbn._cli.options import force_option
+from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
 
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
     from robustbn.states import FoundStates
 
 MOST_STATES_SHOWN = 8
+FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 
 
-@click.command
+@click.command("states")
 @click.argument("edges", type=click.Path())
 @click.argument("table", type=click.Path())
 @click.option(
@@ -49,7 +49,7 @@ MOST_STATES_SHOWN = 8
 @state_options
 @source_options
 @screen_options
-def command(
+def states_command(
     edges: str,
     table: str,
     screen: Screen,
@@ -68,12 +68,10 @@ def command(
       robustbn states edges.csv rows.csv -o network.json --bins age:18,65 --most-states 20
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
-    refuse_swapped(edges, table)
-    edges, table = bring_network(edges), bring_table(table, options)
-    inputs = (edges, table, options["states"])
-    outputs = Outputs(force, [path for path in inputs if path is not None])
+    edges, table = bring_both(edges, table, options)
+    outputs = Outputs(force, [edges, table, options["states"]])
     outputs.plan("network", output, network_suffixes())
-    with screen.catching_warnings(), screen.steps() as steps:
+    with screen.working() as steps:
         found = find_states(edges, table, options, steps)
         with outputs.writing():
             outputs.write("network", found.network.write)
@@ -84,7 +82,6 @@ def command(
         "columns": describe_columns(found),
         "columns_ignored": list(found.ignored),
         "files": outputs.names,
-        "warnings": screen.warned,
     }
     screen.show(facts, _show)
 
@@ -119,28 +116,20 @@ def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps
         )
 
 
-def draft_network(edges: str) -> BayesianNetwork:
-    """Return a network of which only the nodes count, those of an edge list."""
+def draft_network(nodes: str | Iterable[str]) -> BayesianNetwork:
+    """Return a network of which only the nodes count, or those of an edge list."""
     from robustbn._networks.edges import read_parents
-
-    return draft_of(read_parents(edges))
-
-
-def draft_of(nodes: Iterable[str]) -> BayesianNetwork:
-    """Return a network of which only the nodes count."""
     from robustbn.network import BayesianNetwork
 
-    nodes = list(nodes)
-    return BayesianNetwork(dict.fromkeys(nodes, ()), dict.fromkeys(nodes, ("?",)))
+    names = list(read_parents(nodes) if isinstance(nodes, str) else nodes)
+    return BayesianNetwork(dict.fromkeys(names, ()), dict.fromkeys(names, ("?",)))
 
 
 def describe_columns(found: FoundStates) -> list[dict[str, Any]]:
-    """Return what was decided for each column, as plain values."""
     return [describe_column(column) for column in found.columns]
 
 
 def describe_column(column: ColumnStates) -> dict[str, Any]:
-    """Return what was decided for a column, as plain values."""
     reading = column.reading
     return {
         "name": column.name,
@@ -157,7 +146,6 @@ def describe_column(column: ColumnStates) -> dict[str, Any]:
 
 
 def say_column(column: Mapping[str, Any]) -> str:
-    """Return what a column becomes, on one line."""
     states = column["states"]
     shown = ", ".join(map(str, states[:MOST_STATES_SHOWN]))
     dots = ", ..." if len(states) > MOST_STATES_SHOWN else ""
@@ -183,9 +171,61 @@ def _show(console: Console, facts: Any) -> None:
     print_facts(console, {"table": f"{facts['table']}: {count(facts['rows'], 'row')}"})
     console.print()
     print_facts(console, {column["name"]: say_column(column) for column in facts["columns"]})
-    if facts["columns_ignored"]:
-        console.print()
-        print_facts(console, {"ignored": say_ignored(facts["columns_ignored"])})
-    if facts["files"]:
-        console.print()
-        print_facts(console, facts["files"])
+    for rest in ({"ignored": say_ignored(facts["columns_ignored"])}, facts["files"]):
+        if any(rest.values()):
+            console.print()
+            print_facts(console, rest)
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN", type=click.Path())
+@click.argument("target", metavar="OUT", type=click.Path())
+@click.option("--from", "from_format", type=click.Choice([*FORMAT_NAMES, "edges"]),
+              help="Format of IN, whatever its name.")  # fmt: skip
+@click.option("--to", "to_format", type=click.Choice(FORMAT_NAMES),
+              help="Format of OUT, whatever its name.")  # fmt: skip
+@click.option("--no-tables", is_flag=True, help="Write the structure alone.")
+@click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")
+@click.option("--numbered", is_flag=True, help="For UAI: drop the names, write numbers.")
+@force_option
+@states_option
+@size_option
+@screen_options
+def convert_command(
+    source: str,
+    target: str,
+    screen: Screen,
+    from_format: str | None,
+    to_format: str | None,
+    no_tables: bool,
+    normalize: bool,
+    numbered: bool,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Write the network IN to OUT; the ends of the names say the formats.
+
+    Every number and, where the format can hold it, every name is kept. Formats: .json, .bif,
+    .xmlbif, .net, .xdsl, .uai, each also .gz; a list of edges (.csv with --states) can be read.
+
+    \b
+      robustbn convert net.xdsl net.bif
+      robustbn convert example:alarm alarm.bif
+      robustbn convert edges.csv net.json --states states.json
+    """  # noqa: D301
+    from robustbn._networks import write_network
+
+    outputs = Outputs(force, [source])
+    outputs.plan("network", target, () if to_format else network_suffixes())
+    with screen.working():
+        network = load_network(
+            source, tables=not no_tables, normalize=normalize, format=from_format, **options
+        )
+        network = network.with_cpts(None) if no_tables else network
+        with outputs.writing():
+            outputs.write(
+                "network",
+                lambda path: write_network(network, path, to_format, numbered=numbered),
+            )
+    facts = {**describe(network), "files": outputs.names}
+    screen.show(facts, lambda console, _: print_facts(console, {"written": target}))

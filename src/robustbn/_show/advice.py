@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,30 +14,18 @@ from robustbn._core.kinds import BadKind, MovedCell
 from robustbn._core.numbers import count, rounded
 from robustbn._core.origins import Origin
 from robustbn._networks.edges import write_edge
+from robustbn._show.measures import MovedTable
 from robustbn._show.result import FitResult
-from robustbn._show.words import as_text, percent, say_unseen, shorten
+from robustbn._show.words import as_text, percent, shorten
 
 MOST_ACTIONS = 3
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be named
 ANY_FIT = "robustbn fit NETWORK TABLE"
 OUTPUTS = frozenset(
     {"-o", "--output", "--report", "--weights", "--model", "--output-dir"}
-    | {"--clean", "--ask", "--fail-over", "--title"}
+    | {"--clean", "--ask", "--fail-over"}
 )
-SWITCHES = frozenset(
-    ("--drop-distrusted", "--force", "--json", "--quiet", "-q", "--strict", "--no-color")
-)
-
-
-class Headline(StrEnum):
-    """What a fit can find."""
-
-    CLEAN = "the rows fit"
-    TOO_FEW = "no row stands out, and there are too few to tell"
-    MISFIT = "the network does not fit"
-    BAD_ROWS = "some rows are bad"
-    BAD_ROWS_AND_MISFIT = "some rows are bad, and the network does not fit"
-    NOT_SETTLED = "not settled"
+SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 
 
 @dataclass(frozen=True)
@@ -57,38 +45,40 @@ class Action:
     kind: int = 0
 
 
-def find_headline(result: FitResult) -> Headline:
-    """Return which of the verdicts it is."""
-    if not result.converged:
-        return Headline.NOT_SETTLED
-    is_exact = result.misfit is None or result.misfit.is_exact
-    if result.n_distrusted == 0 and result.contamination < 1e-6:
-        clean = Headline.TOO_FEW if result.few_rows else Headline.CLEAN
-        return clean if is_exact else Headline.MISFIT
-    return Headline.BAD_ROWS if is_exact else Headline.BAD_ROWS_AND_MISFIT
+def _is_clean(result: FitResult) -> bool:
+    return result.n_distrusted == 0 and result.contamination < 1e-6
+
+
+def _is_exact(result: FitResult) -> bool:
+    return result.misfit is None or result.misfit.is_exact
 
 
 def verdict(result: FitResult) -> str:
     """Return what the fit found, in a few plain sentences."""
-    headline = find_headline(result)
-    if headline is Headline.TOO_FEW:
+    n, misfit = f"{result.n_rows:,}", "" if _is_exact(result) else _say_misfit(result)
+    if not result.converged:
+        care = "Read with care: the rows that are kept still do not look like rows of this network."
+        said = [_say_rows(result), _say_tables(result), care]
+    elif not _is_clean(result):
+        said = [_say_rows(result), misfit, _say_tables(result)]
+    elif misfit:
+        trusted = f"No row stands out: all {n} are trusted"
+        said = [f"{trusted}, and the tables are what counting them gives.", misfit]
+    elif result.few_rows:
         return (
             f"{result.few_rows} Only gross corruption would show, and none does; the tables are "
             "what counting all rows gives."
         )
-    return f"{_say_found(result, headline)} {result.few_rows}".rstrip()
+    else:
+        said = [f"Every one of the {n} rows fits this network."]
+        said.append("The tables are what counting all rows gives.")
+    return " ".join(filter(None, [*said, result.few_rows]))
 
 
 def say_from_file(result: FitResult) -> str:
     """Return what is known of the rows of a model from a file."""
     share = f"{result.contamination:.1%} of their weight distrusted"
     return f"From a file: fitted to {count(result.n_rows, 'row')}, {share}."
-
-
-def say_unseen_of(result: FitResult) -> str:
-    """Return how many configurations nobody shows, and what their tables got."""
-    unseen = result.unseen_configurations
-    return say_unseen(unseen, result.network, has_prior=result.has_prior)
 
 
 def say_fit(result: FitResult) -> str:
@@ -98,53 +88,26 @@ def say_fit(result: FitResult) -> str:
         rows = f"{result.n_distrusted:,} of {count(result.n_rows, 'row')}"
         are = "is" if result.n_distrusted == 1 else "are"
         lines = [verdict(result), f"{rows} {are} distrusted."]
-    lines += [result.status, say_unseen_of(result), result.missing]
-    return "\n".join(line for line in lines if line)
-
-
-def _say_found(result: FitResult, headline: Headline) -> str:
-    n = f"{result.n_rows:,}"
-    if headline is Headline.CLEAN:
-        return (
-            f"Every one of the {n} rows fits this network. The tables are what counting all rows "
-            "gives."
-        )
-    if headline is Headline.MISFIT:
-        return (
-            f"No row stands out: all {n} are trusted, and the tables are what counting them gives. "
-            f"{_say_misfit(result)}"
-        )
-    rows = _say_rows(result)
-    if headline is Headline.NOT_SETTLED:
-        return (
-            f"{rows} {_say_tables(result)} Read with care: the rows that are kept still do not "
-            "look like rows of this network."
-        )
-    if headline is Headline.BAD_ROWS_AND_MISFIT:
-        return f"{rows} {_say_misfit(result)} {_say_tables(result)}"
-    return f"{rows} {_say_tables(result)}"
+    return "\n".join(filter(None, [*lines, result.status, result.unseen, result.missing]))
 
 
 def _say_rows(result: FitResult) -> str:
     n, bad = result.n_rows, result.n_distrusted
-    if not bad and result.contamination < 1e-6:
+    if _is_clean(result):
         return f"No row is distrusted: all {n:,} have their say."
     if not bad:
-        lost = result.contamination * n
         return (
-            f"No row is distrusted outright; some of the {n:,} count for less, {lost:,.1f} rows' "
-            "worth in all."
+            f"No row is distrusted outright; some of the {n:,} count for less, "
+            f"{result.contamination * n:,.1f} rows' worth in all."
         )
     share = percent(bad / n).replace(".0 %", " %")
-    is_misfit = result.misfit is not None and not result.misfit.is_exact
-    does = "stand out from the others" if is_misfit else "do not fit this network"
-    if bad == 1:
-        does = does.replace("stand", "stands").replace("do not", "does not")
+    does, are = ("does", "is") if bad == 1 else ("do", "are")
+    apart = f"{does} not fit this network"
+    if not _is_exact(result):
+        apart = f"{'stands' if bad == 1 else 'stand'} out from the others"
     causes = list(dict.fromkeys(kind.cause.name for kind in result.kinds if kind.cause))[:2]
     what = f": {' and '.join(causes)}" if causes else ""
-    return (
-        f"{bad:,} of {n:,} rows ({share}) {does} and {'is' if bad == 1 else 'are'} left out{what}."
-    )
+    return f"{bad:,} of {n:,} rows ({share}) {apart} and {are} left out{what}."
 
 
 def _say_misfit(result: FitResult) -> str:
@@ -179,23 +142,45 @@ def strongest_cell(result: FitResult, node: str) -> int:
     return cells.start + int(np.argmax(rows * apart))
 
 
+class CellMove(NamedTuple):
+    """A table, and the cell that adds most to its move: as counted, and from trusted rows."""
+
+    table: MovedTable
+    parents: dict[str, Hashable]
+    state: Hashable
+    counted: float
+    robust: float
+
+
+def cell_moves(result: FitResult, most: int, is_any: bool = False) -> list[CellMove]:
+    """Return the tables that moved most, each with its cell; by more than their error, or any."""
+    found = []
+    for table in [t for t in result.moved_tables if is_any or t.is_significant][:most]:
+        cell = strongest_cell(result, table.node)
+        _, parents, state = result.network.describe_cell(cell)
+        counted, robust = result.plain_network.probabilities, result.network.probabilities
+        found.append(CellMove(table, parents, state, float(counted[cell]), float(robust[cell])))
+    return found
+
+
+def say_state(parents: Mapping[str, Hashable], state: Hashable) -> str:
+    """Return a cell of a known node in words: `LOW when CO = HIGH`."""
+    given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
+    return as_text(state) + (f" when {given}" if given else "")
+
+
 def say_cell(node: str, parents: Mapping[str, Hashable], state: Hashable) -> str:
     """Return a cell in words: `HR = LOW when CO = HIGH`."""
-    given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
-    return f"{as_text(node)} = {as_text(state)}" + (f" when {given}" if given else "")
+    return f"{as_text(node)} = {say_state(parents, state)}"
 
 
 def say_moved_cells(result: FitResult, most: int = 2) -> list[str]:
     """Return the cells that moved most, one of each of the tables that moved most, in words."""
-    said = []
-    for table in result.moved_tables[:most]:
-        if table.is_significant:
-            cell = strongest_cell(result, table.node)
-            counted = percent(float(result.plain_network.probabilities[cell]))
-            robust = percent(float(result.network.probabilities[cell]))
-            what = say_cell(*result.network.describe_cell(cell))
-            said.append(f"{what}: {counted} counted, {robust} robust")
-    return said
+    return [
+        f"{say_cell(table.node, parents, state)}: {percent(counted)} counted, "
+        f"{percent(robust)} robust"
+        for table, parents, state, counted, robust in cell_moves(result, most)
+    ]
 
 
 def say_kind_move(cell: MovedCell) -> str:
@@ -234,40 +219,49 @@ def say_origin(origin: Origin) -> str:
 
 
 def next_actions(result: FitResult) -> list[Action]:
-    """Return two or three things to do, the most useful first."""
-    headline, fit = find_headline(result), base_command(result.command)
-    look, draw = _look_at_rows(result, fit), _draw_edge(result, fit)
-    if headline is Headline.CLEAN:
-        actions = [*_look_at_holes(result, fit), *_use(fit)]
-    elif headline is Headline.TOO_FEW:
-        actions = [*_smooth(result, fit), *_look_at_holes(result, fit), *_use(fit)]
-    elif headline is Headline.MISFIT:
-        actions = [*draw, *_look_at_holes(result, fit), *_use(fit)]
-    elif headline is Headline.NOT_SETTLED:
-        actions = [*look, *draw, _bound_the_share(result, fit)]
-    elif headline is Headline.BAD_ROWS_AND_MISFIT:
-        actions = [*look[:1], _leave_out(result, fit), *draw]
+    """Return two or three things to do, the most useful first; what was done is left out."""
+    fit, written = read_command(result.command)
+    is_exact = _is_exact(result)
+    if not result.converged:
+        actions = [*_look_at_rows(result, fit), *_draw_edge(result, fit)]
+        actions.append(_bound_the_share(result, fit))
+    elif not _is_clean(result):
+        look, leave = _look_at_rows(result, fit), _leave_out(result, fit)
+        actions = [*look, leave] if is_exact else [look[0], leave, *_draw_edge(result, fit)]
     else:
-        actions = [*look, _leave_out(result, fit)]
+        actions = [] if is_exact else _draw_edge(result, fit)
+        if is_exact and result.few_rows:
+            actions = _smooth(result, fit)
+        actions += [*_look_at_holes(result, fit), *_use(fit, written)]
     return actions[:MOST_ACTIONS]
 
 
 def base_command(command: str | None) -> str:
     """Return the command of a fit without what it writes, for others to build on."""
-    if command is None or not command.startswith("robustbn fit "):
-        return ANY_FIT
+    return read_command(command)[0]
+
+
+def read_command(command: str | None) -> tuple[str, dict[str, str]]:
+    """Return the command of a fit without what it writes, and what that is, by option."""
     try:
-        words = shlex.split(command)
+        words = shlex.split(command or "")
     except ValueError:
-        return ANY_FIT
+        words = []
+    if words[:2] != ["robustbn", "fit"]:
+        return ANY_FIT, {}
     kept: list[str] = []
-    is_value = False
+    written: dict[str, str] = {}
+    asked = ""  # the option whose value comes next
     for word in words:
-        name = word.split("=")[0]
-        if not is_value and name not in OUTPUTS and word not in SWITCHES:
+        name, has_value, value = word.partition("=")
+        if asked:
+            written[asked], asked = word, ""
+        elif name in OUTPUTS:
+            written[name] = value
+            asked = "" if has_value else name
+        elif word not in SWITCHES:
             kept.append(word)
-        is_value = not is_value and word in OUTPUTS
-    return shlex.join(kept)
+    return shlex.join(kept), written
 
 
 def _look_at_rows(result: FitResult, fit: str) -> list[Action]:
@@ -296,14 +290,12 @@ def _look_at_rows(result: FitResult, fit: str) -> list[Action]:
 
 def _draw_edge(result: FitResult, fit: str) -> list[Action]:
     if not result.edges:
-        return [
-            Action(
-                "Look for a hidden group: a source, a region or a period with its own way in some "
-                "of the tables, and make it a node.",
-                f"robustbn inspect {shlex.quote(result.table or 'TABLE')}",
-                "fit.misfit_",
-            )
-        ]
+        said = (
+            "Look for a hidden group: a source, a region or a period with its own way in some of "
+            "the tables, and make it a node."
+        )
+        inspect = f"robustbn inspect {shlex.quote(result.table or 'TABLE')}"
+        return [Action(said, inspect, "fit.misfit_")]
     edge = result.edges[0]
     drawn = f"[({edge.parent!r}, {edge.child!r})]"
     first = "Once the bad rows are settled: if" if result.n_distrusted else "If"
@@ -311,20 +303,14 @@ def _draw_edge(result: FitResult, fit: str) -> list[Action]:
         f"{first} {as_text(edge.parent)} and {as_text(edge.child)} may depend on each other, draw "
         "the edge and fit again; one missing edge makes other pairs depend on each other, too."
     )
-    line = write_edge(str(edge.parent), str(edge.child))
-    return [
-        Action(
-            said,
-            f"{fit} --edge {shlex.quote(line)}",
-            f"robustbn.fit(fit.network_.with_edges({drawn}), table)",
-        )
-    ]
+    line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
+    again = f"robustbn.fit(fit.network_.with_edges({drawn}), table)"
+    return [Action(said, f"{fit} --edge {line}", again)]
 
 
 def _look_at_holes(result: FitResult, fit: str) -> list[Action]:
     node, n = max(result.n_missing.items(), key=lambda each: each[1], default=("", 0))
-    is_evidence = bool(result.settings.get("missing_is_evidence"))
-    if is_evidence or n < MANY_MISSING * result.n_rows:
+    if result.settings.get("missing_is_evidence") or n < MANY_MISSING * result.n_rows:
         return []
     said = (
         f"{as_text(node)} is missing from {percent(n / result.n_rows)} of the rows. If it is "
@@ -337,14 +323,11 @@ def _look_at_holes(result: FitResult, fit: str) -> list[Action]:
 def _smooth(result: FitResult, fit: str) -> list[Action]:
     if result.settings.get("prior") not in (None, "none"):
         return []
-    return [
-        Action(
-            "Smooth the tables, most of which rest on a handful of rows: add one row to every "
-            "cell. A network with fewer edges or states needs fewer rows.",
-            f"{fit} --prior 1",
-            "robustbn.fit(network, table, prior=1)",
-        )
-    ]
+    said = (
+        "Smooth the tables, most of which rest on a handful of rows: add one row to every cell. A "
+        "network with fewer edges or states needs fewer rows."
+    )
+    return [Action(said, f"{fit} --prior 1", "robustbn.fit(network, table, prior=1)")]
 
 
 def _leave_out(result: FitResult, fit: str) -> Action:
@@ -360,29 +343,23 @@ def _leave_out(result: FitResult, fit: str) -> Action:
 
 
 def _bound_the_share(result: FitResult, fit: str) -> Action:
+    share, said = "0.2", "If you know the largest share of rows that can be bad, say so."
     if result.settings.get("contamination", "auto") != "auto":
-        return Action(
-            "Let the share of bad rows be found: more may be bad than was said.",
-            f"{fit} --contamination auto",
-            "robustbn.fit(network, table, contamination='auto')",
-        )
-    return Action(
-        "If you know the largest share of rows that can be bad, say so.",
-        f"{fit} --contamination 0.2",
-        "robustbn.fit(network, table, contamination=0.2)",
-    )
+        share, said = "auto", "Let the share of bad rows be found: more may be bad than was said."
+    value = repr(share) if share == "auto" else share
+    again = f"robustbn.fit(network, table, contamination={value})"
+    return Action(said, f"{fit} --contamination {share}", again)
 
 
-def _use(fit: str) -> list[Action]:
-    return [
-        Action(
-            "Use the tables: write the network.",
-            f"{fit} -o fitted.json",
-            "fit.network_.write('fitted.json')",
-        ),
-        Action(
-            "Keep what was learned, and judge the next table by it.",
-            f"{fit} --model model.json && robustbn score model.json NEW",
-            "fit.rows(new_table)",
-        ),
-    ]
+def _use(fit: str, written: Mapping[str, str]) -> list[Action]:
+    """Return how to write the tables, unless they are, and how to judge the next rows by them."""
+    model = written.get("--model")
+    keep = f"{fit} --model model.json && robustbn score model.json NEW"
+    if model is not None:
+        keep = f"robustbn score {shlex.quote(model)} NEW"
+    said = "Keep what was learned, and judge the next table by it."
+    actions = [Action(said, keep, "fit.rows(new_table)")]
+    if not {"-o", "--output", "--output-dir"} & set(written):
+        said, write = "Use the tables: write the network.", "fit.network_.write('fitted.json')"
+        actions.insert(0, Action(said, f"{fit} -o fitted.json", write))
+    return actions

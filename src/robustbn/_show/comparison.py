@@ -15,10 +15,10 @@ from robustbn._core.kinds import BadKind
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
 from robustbn._networks.files import encode, write_bytes
-from robustbn._show.advice import verdict
-from robustbn._show.moves import expect_moves
+from robustbn._show.advice import say_state, verdict
+from robustbn._show.measures import expect_moves
 from robustbn._show.result import FitResult
-from robustbn._show.words import percent
+from robustbn._show.words import percent, say_misfit
 from robustbn._tables.frames import build_frame
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
@@ -54,8 +54,7 @@ class ChangedCell:
     @property
     def says(self) -> str:
         """The cell in words."""
-        given = ", ".join(f"{name} = {state}" for name, state in self.parents.items())
-        return f"{self.state}" + (f" given {given}" if given else "")
+        return say_state(self.parents, self.state)
 
 
 @dataclass(frozen=True)
@@ -143,18 +142,16 @@ def refuse_differences(a: FitResult, b: FitResult) -> None:
     """Refuse fits of different networks, and say what differs."""
     found: list[str] = []
     for one, two in ((a, b), (b, a)):
-        for what, own, others in (
-            ("the node", one.network.nodes, set(two.network.nodes)),
-            ("the edge", [f"{p} -> {c}" for p, c in one.network.edges],
-             {f"{p} -> {c}" for p, c in two.network.edges}),
-        ):  # fmt: skip
-            found += [f"{what} {x} is in {one.title} only" for x in own if x not in others]
-    for node in a.network.nodes:
-        if node in b.network.states:
-            states = [list(map(str, s.network.states[node])) for s in (a, b)]
-            if set(a.network.states[node]) != set(b.network.states[node]):
-                each = " and ".join(", ".join(s) for s in states)
-                found.append(f"the states of {node} are {each}")
+        own, other = one.network, two.network
+        nodes = [node for node in own.nodes if node not in other.states]
+        edges = [f"{p} -> {c}" for p, c in own.edges if (p, c) not in set(other.edges)]
+        found += [f"the node {node} is in {one.title} only" for node in nodes]
+        found += [f"the edge {edge} is in {one.title} only" for edge in edges]
+    for node, states in a.network.states.items():
+        others = b.network.states.get(node, states)
+        if set(states) != set(others):
+            each = " and ".join(", ".join(map(str, s)) for s in (states, others))
+            found.append(f"the states of {node} are {each}")
     if found:
         more = len(found) - MOST_DIFFERENCES
         rest = f"; and {more} more differences" if more > 0 else ""
@@ -192,36 +189,19 @@ def _family(
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def compare_tables(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[ChangedTable]:
-    """Return how far each table moved, most first, each with the cell that adds most.
-
-    Notation: k a configuration, P(k) its share among the trusted rows of both fits, se[k, v] the
-    standard error of the difference of the two probabilities of state v.
-
-        moved = sum over k of P(k) * 1/2 sum over v of |qb[k, v] - qa[k, v]|
-
-    O(M).
-    """
-    tables = []
-    for node in nodes:
-        cells = compare_cells(a, b, node)
-        change, se, share = cells.after - cells.before, cells.error, cells.share
-        moved = float((share * 0.5 * np.abs(change).sum(axis=1)).sum())
-        top = int(np.argmax(share[:, None] * np.abs(change)))
-        error = expect_moves(0.5 * se.sum(axis=1) * share, np.zeros(1, np.int64))
-        tables.append(ChangedTable(node, moved, float(error[0]), cells.cell(top)))
-    return sorted(tables, key=lambda table: -table.moved)
-
-
 @dataclass(frozen=True, eq=False)
 class ComparedCells:
     """The cells of a node in two fits, by configuration and state; shape (K, card).
+
+    Notation: k a configuration, P(k) its share among the trusted rows of both fits.
+
+        moved = sum over k of P(k) * 1/2 sum over v of |after[k, v] - before[k, v]|
 
     Parameters
     ----------
     before, after, error : probabilities, and the standard error of their difference.
     rows : weight of the rows that show each configuration, in both fits; shape (2, K).
-    share : of the rows of both that show it; shape (K,).
+    share : P, of the rows of both that show it; shape (K,).
     """
 
     node: str
@@ -231,6 +211,15 @@ class ComparedCells:
     error: NDArray[np.float64]
     rows: NDArray[np.float64]
     share: NDArray[np.float64]
+
+    def table(self) -> ChangedTable:
+        """Return how far the table moved, with the cell that adds most."""
+        change = np.abs(self.after - self.before)
+        moved = float((self.share * 0.5 * change.sum(axis=1)).sum())
+        spread = 0.5 * self.error.sum(axis=1) * self.share
+        error = float(expect_moves(spread, np.zeros(1, np.int64))[0])
+        top = int(np.argmax(self.share[:, None] * change))
+        return ChangedTable(self.node, moved, error, self.cell(top))
 
     def cell(self, place: int) -> ChangedCell:
         """Return one cell, by its place among all."""
@@ -257,7 +246,6 @@ class ComparedCells:
 
 
 def compare_cells(a: FitResult, b: FitResult, node: str) -> ComparedCells:
-    """Return the cells of a node in both fits."""
     card = len(a.network.states[node])
     q, rows, variances = [], [], []
     for side in (a, b):
@@ -284,18 +272,13 @@ def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[Chan
     """
     alike = measure_similarity(a, b, nodes)
     found: list[ChangedKind] = []
-    left = alike.copy()
+    left, gone, new = alike.copy(), dict(enumerate(a.kinds)), dict(enumerate(b.kinds))
     while left.size and left.max() >= ALIKE_KINDS:
         i, j = (int(k) for k in np.unravel_index(np.argmax(left), left.shape))
-        found.append(ChangedKind(a.kinds[i], b.kinds[j], float(left[i, j])))
+        found.append(ChangedKind(gone.pop(i), new.pop(j), float(left[i, j])))
         left[i, :] = left[:, j] = -1.0
-    stayed = [(kind.before, kind.after) for kind in found]
-    for i, kind in enumerate(a.kinds):
-        if not any(kind is before for before, _ in stayed):
-            found.append(ChangedKind(kind, None, float(alike[i].max(initial=0.0))))
-    for j, kind in enumerate(b.kinds):
-        if not any(kind is after for _, after in stayed):
-            found.append(ChangedKind(None, kind, float(alike[:, j].max(initial=0.0))))
+    found += [ChangedKind(k, None, float(alike[i].max(initial=0.0))) for i, k in gone.items()]
+    found += [ChangedKind(None, k, float(alike[:, j].max(initial=0.0))) for j, k in new.items()]
     return sorted(found, key=lambda kind: -kind.shown.share)
 
 
@@ -327,83 +310,6 @@ def measure_similarity(a: FitResult, b: FitResult, nodes: Sequence[str]) -> NDAr
     return np.clip(1 - apart / np.maximum(weight, 1e-12), 0.0, 1.0)
 
 
-# --- in words -------------------------------------------------------------------------------------
-
-
-def say_verdict(
-    a: FitResult, b: FitResult, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
-) -> str:
-    """Return what differs between two fits, in two or three sentences."""
-    moved = [table for table in tables if table.is_significant]
-    first = "No table moved by more than its error."
-    if moved:
-        most = f"{moved[0].node} most, in {percent(moved[0].moved)} of the rows"
-        whose = "its" if len(moved) == 1 else "their"
-        first = (
-            f"{len(moved):,} of {len(tables):,} tables moved by more than {whose} error: {most}."
-        )
-    shares = f"{percent(a.contamination)} of the rows' weight was distrusted, "
-    shares += f"{percent(b.contamination)} now is."
-    whats = [kind.what for kind in kinds]
-    told = ", ".join(f"{whats.count(w)} {w}" for w in ("stayed", "came", "went") if w in whats)
-    return f"{first} {shares}" + (f" Kinds of bad rows: {told}." if told else "")
-
-
-def comparison_facts(
-    a: FitResult, b: FitResult, tables: Sequence[ChangedTable], kinds: Sequence[ChangedKind]
-) -> dict[str, Any]:
-    """Return what there is to say of two fits, as plain values."""
-    return {
-        "verdict": say_verdict(a, b, tables, kinds),
-        "first": _side_facts(a),
-        "second": _side_facts(b),
-        "tables_compared": len(tables),
-        "tables_moved": sum(table.is_significant for table in tables),
-        "tables": [
-            {
-                "node": table.node,
-                "moved": table.moved,
-                "error": table.error,
-                "is_significant": table.is_significant,
-                **{k: v for k, v in asdict(table.cell).items() if k not in ("node", "weight")},
-            }
-            for table in tables
-        ],
-        "kinds": [
-            {
-                "what": kind.what,
-                "similarity": kind.similarity,
-                "share_before": None if kind.before is None else kind.before.share,
-                "share_after": None if kind.after is None else kind.after.share,
-                "cause": None if kind.shown.cause is None else asdict(kind.shown.cause),
-                "unusual": [str(cell) for cell in kind.shown.unusual],
-            }
-            for kind in kinds
-        ],
-    }
-
-
-def _side_facts(side: FitResult) -> dict[str, Any]:
-    return {
-        "name": side.title,
-        "verdict": verdict(side),
-        "rows": side.n_rows,
-        "rows_left_out": side.reading.n_dropped,
-        "contamination": side.contamination,
-        "kinds": len(side.kinds),
-        "misfit": None if side.misfit is None else asdict(side.misfit),
-        "converged": side.converged,
-        "status": side.status,
-    }
-
-
-def say_misfit_of(misfit: Any) -> str:
-    """Return in a few words how well a network fits, from the plain values of a `Misfit`."""
-    if misfit is None:
-        return "not asked"
-    return "none" if misfit["is_exact"] else f"{misfit['nats']:.2f} nats a row at least"
-
-
 # --- both together ----------------------------------------------------------------------------
 
 
@@ -420,9 +326,23 @@ class Comparison:
 
     def __init__(self, first: FitResult, second: FitResult, nodes: Sequence[str]) -> None:
         self.first, self.second = first, second
-        self.tables: list[ChangedTable] = compare_tables(first, second, nodes)
+        tables = [compare_cells(first, second, node).table() for node in nodes]
+        self.tables: list[ChangedTable] = sorted(tables, key=lambda table: -table.moved)
         self.kinds: list[ChangedKind] = compare_kinds(first, second, nodes)
-        self.verdict: str = self.facts()["verdict"]
+        self.verdict: str = self._say_verdict()
+
+    def _say_verdict(self) -> str:
+        moved = [table for table in self.tables if table.is_significant]
+        first = "No table moved by more than its error."
+        if moved:
+            most = f"{moved[0].node} most, in {percent(moved[0].moved)} of the rows"
+            n, whose = len(self.tables), "its" if len(moved) == 1 else "their"
+            first = f"{len(moved):,} of {n:,} tables moved by more than {whose} error: {most}."
+        shares = f"{percent(self.first.contamination)} of the rows' weight was distrusted, "
+        shares += f"{percent(self.second.contamination)} now is."
+        whats = [kind.what for kind in self.kinds]
+        told = ", ".join(f"{whats.count(w)} {w}" for w in ("stayed", "came", "went") if w in whats)
+        return f"{first} {shares}" + (f" Kinds of bad rows: {told}." if told else "")
 
     def moved(self) -> Any:
         """Return a frame with a line a node: how far its table moved, most first.
@@ -452,11 +372,38 @@ class Comparison:
 
     def facts(self) -> dict[str, Any]:
         """Return all of it as plain values, as `robustbn compare --json` prints them."""
-        return comparison_facts(self.first, self.second, self.tables, self.kinds)
+        return {
+            "verdict": self.verdict,
+            "first": _side_facts(self.first),
+            "second": _side_facts(self.second),
+            "tables_compared": len(self.tables),
+            "tables_moved": sum(table.is_significant for table in self.tables),
+            "tables": [
+                {
+                    "node": table.node,
+                    "moved": table.moved,
+                    "error": table.error,
+                    "is_significant": table.is_significant,
+                    **{k: v for k, v in vars(table.cell).items() if k not in ("node", "weight")},
+                }
+                for table in self.tables
+            ],
+            "kinds": [
+                {
+                    "what": kind.what,
+                    "similarity": kind.similarity,
+                    "share_before": None if kind.before is None else kind.before.share,
+                    "share_after": None if kind.after is None else kind.after.share,
+                    "cause": None if kind.shown.cause is None else asdict(kind.shown.cause),
+                    "unusual": [str(cell) for cell in kind.shown.unusual],
+                }
+                for kind in self.kinds
+            ],
+        }
 
     def report(self, path: str | Path | None = None) -> str | None:
         """Write one HTML page that needs nothing else; without a path, return it."""
-        from robustbn._show.page.compare import render_comparison
+        from robustbn._show.page.render import render_comparison
 
         page = render_comparison(self.facts(), self.kinds, self.largest_cells())
         if path is None:
@@ -473,12 +420,11 @@ class Comparison:
         return sorted(found, key=lambda cell: -cell.weight)[:most]
 
     def __str__(self) -> str:
-        facts = self.facts()
         lines = [self.verdict]
-        for side in (facts["first"], facts["second"]):
+        for side in (self.first, self.second):
             lines.append(
-                f"{side['name']}: {count(side['rows'], 'row')}, {percent(side['contamination'])} "
-                f"distrusted, misfit {say_misfit_of(side['misfit'])}. {side['verdict']}"
+                f"{side.title}: {count(side.n_rows, 'row')}, {percent(side.contamination)} "
+                f"distrusted, misfit {say_misfit(side.misfit)}. {verdict(side)}"
             )
         for table in self.tables[:MOST_LINES]:
             cell = table.cell
@@ -495,6 +441,21 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
-        from robustbn._show.page.compare import comparison_html
+        from robustbn._show.page.inline import comparison_html
 
         return comparison_html(self.facts())
+
+
+def _side_facts(side: FitResult) -> dict[str, Any]:
+    return {
+        "name": side.title,
+        "verdict": verdict(side),
+        "rows": side.n_rows,
+        "rows_left_out": side.reading.n_dropped,
+        "contamination": side.contamination,
+        "kinds": len(side.kinds),
+        "misfit": None if side.misfit is None else asdict(side.misfit),
+        "misfit_in_words": say_misfit(side.misfit),
+        "converged": side.converged,
+        "status": side.status,
+    }

@@ -94,68 +94,40 @@ class Explainer:
 
     def explain(self, codes: Codes, n_cells: int = 3) -> list[Reason]:
         """Return why each row is distrusted. O(n d) time."""
-        reasons: list[Reason] = []
+        network, reasons = self.network, []
         for start in range(0, len(codes), ROWS_AT_ONCE):
             part = codes[start : start + ROWS_AT_ONCE]
-            cells = touched_cells(self.network.layout, part)
+            cells = touched_cells(network.layout, part)
             against = self.model.speak_against(cells)
             order = np.argsort(-against, axis=1)[:, :n_cells]
             picked = np.take_along_axis(cells, order, axis=1)
-            tells = np.take_along_axis(against, order, axis=1) > 0
+            picked[np.take_along_axis(against, order, axis=1) <= 0] = -1
+            said = {j: _say_cell(network, j) for j in np.unique(picked).tolist() if j >= 0}
             kinds = self.name_kinds(part) if self.name_kinds else [""] * len(part)
-            lines = zip(part, picked.tolist(), tells.tolist(), kinds, strict=True)
-            for row, top, telling, kind in lines:
-                chosen = tuple(j for j, speaks in zip(top, telling, strict=True) if speaks)
-                reasons.append(self._reason(chosen, row, kind))
+            for row, kind, line in zip(part.tolist(), kinds, picked.tolist(), strict=True):
+                chosen = tuple(j for j in line if j >= 0)
+                copies = self._copies.get(tuple(row))
+                texts = ([copies] if copies else []) + [said[j][1] for j in chosen]
+                nodes = tuple(said[j][0] for j in chosen)
+                reasons.append(Reason(chosen, nodes, kind + "; ".join(texts)))
         return reasons
-
-    def _reason(self, cells: tuple[int, ...], row: Codes, kind: str) -> Reason:
-        texts = [self._texts[j] for j in cells]
-        copies = self._copies.get(tuple(row.tolist()))
-        if copies is not None:
-            texts.insert(0, copies)
-        nodes = tuple(self.network.nodes[self._node_of_cell[j]] for j in cells)
-        return Reason(cells, nodes, kind + "; ".join(texts))
-
-    @cached_property
-    def _node_of_cell(self) -> NDArray[np.int64]:
-        layout = self.network.layout
-        return np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
-
-    @cached_property
-    def _texts(self) -> _CellTexts:
-        return _CellTexts(self.network)
 
     @cached_property
     def _copies(self) -> dict[tuple[int, ...], str]:
         repeats = self.model.repeats
+        each = zip(repeats.codes.tolist(), repeats.seen, repeats.expected.tolist(), strict=True)
         return {
             tuple(row): f"appears {seen:,} times, {_rounded(expected)} expected"
-            for row, seen, expected in zip(
-                repeats.codes.tolist(),
-                repeats.seen.tolist(),
-                repeats.expected.tolist(),
-                strict=True,
-            )
+            for row, seen, expected in each
         }
 
 
-class _CellTexts(dict[int, str]):
-    """Words for a cell, made when first asked for."""
-
-    def __init__(self, network: BayesianNetwork) -> None:
-        super().__init__()
-        self._network = network
-
-    def __missing__(self, cell: int) -> str:
-        node, parents, state = self._network.describe_cell(cell)
-        text = f"{node}={state}{_given(parents)} ({self._network.probabilities[cell]:.1%} expected)"
-        self[cell] = text
-        return text
-
-
-def _given(parents: dict[str, Hashable]) -> str:
-    return " given " + ", ".join(f"{p}={v}" for p, v in parents.items()) if parents else ""
+def _say_cell(network: BayesianNetwork, cell: int) -> tuple[str, str]:
+    """Return the node of a cell, and the cell in words."""
+    node, parents, state = network.describe_cell(cell)
+    given = ", ".join(f"{p}={v}" for p, v in parents.items())
+    what = f"{node}={state}" + (f" given {given}" if given else "")
+    return node, f"{what} ({network.probabilities[cell]:.1%} expected)"
 
 
 def _rounded(value: float) -> str:

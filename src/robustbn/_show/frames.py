@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,50 +62,36 @@ def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]
     return beside(names, columns)
 
 
+def _columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
+    """Return columns of what things have, by the names that it has in them."""
+    return {column: [getattr(each, name) for each in found] for column, name in names.items()}
+
+
 def move_columns(result: FitResult) -> dict[str, Any]:
     """Return a line a node: how far its table moved, most first."""
-    tables = result.moved_tables
-    return {
-        "node": [table.node for table in tables],
-        "moved": np.array([table.moved for table in tables]),
-        "error": np.array([table.error for table in tables]),
-        "is_significant": np.array([table.is_significant for table in tables]),
-        "n_eff": np.array([table.n_eff for table in tables]),
-    }
+    names = ("node", "moved", "error", "is_significant", "n_eff")
+    return _columns_of(result.moved_tables, **{name: name for name in names})
 
 
 def edge_columns(result: FitResult, edges: list[Any]) -> dict[str, Any]:
     """Return a line a pair of nodes that depend on each other without an edge."""
     nodes = result.network.nodes
-    return {
-        "parent": [nodes[edge.parent] for edge in edges],
-        "child": [nodes[edge.child] for edge in edges],
-        "gain": [edge.gain for edge in edges],
-        "p_value": [edge.p_value for edge in edges],
-        "cells": [edge.n_cells for edge in edges],
-    }
+    ends = {name: [nodes[getattr(edge, name)] for edge in edges] for name in ("parent", "child")}
+    return ends | _columns_of(edges, gain="gain", p_value="p_value", cells="n_cells")
 
 
 def origin_columns(origins: list[Origin]) -> dict[str, Any]:
     """Return a line a group of rows that holds more distrusted ones than chance."""
-    return {
-        "column": [origin.column for origin in origins],
-        "value": [origin.value for origin in origins],
-        "rows": [origin.n_rows for origin in origins],
-        "distrusted": [origin.n_distrusted for origin in origins],
-        "rate": [origin.rate for origin in origins],
-        "ratio": [origin.ratio for origin in origins],
-        "p_value": [origin.p_value for origin in origins],
-    }
+    return _columns_of(
+        origins, column="column", value="value", rows="n_rows", distrusted="n_distrusted",
+        rate="rate", ratio="ratio", p_value="p_value",
+    )  # fmt: skip
 
 
 def question_columns(result: FitResult, n: int) -> dict[str, Any]:
     """Return a line a row that a person should look at, the most telling first."""
-    judged, deeper, network = (
-        require_judged(result, "fit again, and ask"),
-        result.deeper,
-        result.network,
-    )
+    judged = require_judged(result, "fit again, and ask")
+    deeper, network = result.deeper, result.network
     numbers, codes, trust = judged.candidates()
     drawn = (deeper.load(judged.drawn_codes), judged.drawn_trust)
     questions = deeper.find_questions(drawn, (deeper.load(codes), trust), n)
@@ -132,39 +119,28 @@ def summary_columns(result: FitResult) -> dict[str, Any]:
 
     A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
     """
-    moves, n_distrusted = result.moves, result.n_distrusted
-    top = int(np.argmax(moves.moved))
+    top = result.moved_tables[0]
     got = "the prior alone" if result.has_prior else "uniform tables (prior=1 smooths)"
+    n_distrusted = math.nan if result.judged is None else result.n_distrusted
+    unseen = len(result.unseen_configurations)
     lines = [
         ("rows", result.n_rows, "rows that were read and judged"),
         ("rows_left_out", result.reading.n_dropped, "rows that were read and not judged"),
-        (
-            "rows_distrusted",
-            math.nan if result.judged is None else n_distrusted,
-            "rows whose weight is below one half",
-        ),
+        ("rows_distrusted", n_distrusted, "rows whose weight is below one half"),
         ("contamination", result.contamination, "share of the rows' weight that is distrusted"),
         ("effective_rows", result.effective_rows, "rows' worth of information that is left"),
-        (
-            "largest_move",
-            moves.moved[top],
-            f"share of rows in which {result.network.nodes[top]} would have another state",
-        ),
+        ("largest_move", top.moved, f"share of rows in which {top.node} would have another state"),
         ("tables_moved", result.n_moved, "tables that moved by more than their error"),
         (
             "unseen_configurations",
-            len(result.unseen_configurations),
+            unseen,
             f"parent configurations that no trusted row shows: {got}",
         ),
         ("kinds", len(result.kinds), "kinds of bad rows that were found"),
         ("repeated_rows", len(result.repeats), "rows that appear more often than they may"),
         ("rounds", len(result.rounds), "rounds of the fit"),
         ("converged", result.converged, result.status),
-        (
-            "seconds",
-            result.seconds,
-            "time of the fit, and of reading unless that was done before",
-        ),
+        ("seconds", result.seconds, "time of the fit, and of reading unless that was done before"),
     ]
     names, values, meanings = zip(*lines, strict=True)
     return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}

@@ -31,11 +31,24 @@ from robustbn._core.result import (
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
 from robustbn._core.tuning import TUNING
-from robustbn._show.diagnosis import Diagnosis, diagnose
 from robustbn._show.explain import ExplainedRow, Explainer, explain_rows, name_singled
-from robustbn._show.moves import MovedTable, Moves, measure_moves, moved_tables
-from robustbn._show.pairs import MissingEdge, show_pair
-from robustbn._show.words import describe_repeats, find_unseen, find_vanishing, say_few_rows
+from robustbn._show.measures import (
+    Diagnosis,
+    MissingEdge,
+    MovedTable,
+    Moves,
+    diagnose,
+    measure_moves,
+    moved_tables,
+    show_pair,
+)
+from robustbn._show.words import (
+    describe_repeats,
+    find_unseen,
+    find_vanishing,
+    say_few_rows,
+    say_unseen,
+)
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
 from robustbn.exceptions import NotFittedError, SettingError
@@ -280,6 +293,11 @@ class FitResult:
         """(node, states of its parents) of the configurations that no trusted row shows."""
         return find_unseen(self.network, self.learned.counts)
 
+    @property
+    def unseen(self) -> str:
+        """How many of them there are, and what their tables got; empty if there are none."""
+        return say_unseen(self.unseen_configurations, self.network, has_prior=self.has_prior)
+
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the paper asks of network and rows, and whether it holds."""
@@ -382,6 +400,13 @@ class FitResult:
         """The file that the rows came from, if it is one."""
         return self.reading.where if self.reading.kind == "file" else ""
 
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that are no nodes and that nobody asked for."""
+        config = self.reading.config
+        asked = {*config.named, *(config.context or ())}
+        return [name for name in self.reading.ignored if name not in asked]
+
     @cached_property
     def settings_in_words(self) -> dict[str, str]:
         """The settings of the estimator, and those of reading that are not as usual, as text."""
@@ -391,23 +416,18 @@ class FitResult:
             is_empty = isinstance(value, Mapping) and not value
             if not is_same(value, each.default) and not is_empty:
                 chosen[each.name] = dict(value) if isinstance(value, Mapping) else value
-        if self.reading.ignored:
-            chosen["columns ignored"] = ", ".join(self.reading.ignored)
+        if self.ignored:
+            chosen["columns ignored"] = ", ".join(self.ignored)
         return {name: str(value) for name, value in chosen.items()}
 
     @property
     def versions(self) -> dict[str, str]:
         """The versions that decide what a fit gives."""
-        return versions()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that decide what a fit gives."""
-    return {
-        "robustbn": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+        return {
+            "robustbn": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        }
 
 
 def title_of(reading: Reading) -> str:

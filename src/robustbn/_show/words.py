@@ -14,7 +14,7 @@ from robustbn._core.kinds import BadKind, Cause, UnusualCell
 from robustbn._core.layout import Layout
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Recorded, RepeatedRow, RobustFit, Vanishing
+from robustbn._core.result import Misfit, Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
 from robustbn.network import BayesianNetwork
 
@@ -48,6 +48,11 @@ def as_text(label: object) -> str:
     after them, and of what is not a character.
     """
     return _UNSHOWN.sub("\ufffd", str(label))
+
+
+def clean_text(text: str) -> str:
+    """Return text without halves of characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
@@ -102,6 +107,13 @@ def say_few_rows(n_rows: int, n_free: int, which: str = "row") -> str:
     )
 
 
+def say_misfit(misfit: Misfit | None) -> str:
+    """Return in a few words how well a network fits."""
+    if misfit is None:
+        return "not asked"
+    return "none" if misfit.is_exact else f"{misfit.nats:.2f} nats a row at least"
+
+
 def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:
     """Return (node, state) of every node with several states of which the rows show one only."""
     layout = network.layout
@@ -140,7 +152,6 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
 
 
 def _recorded_by_counts(layout: Layout, plain_counts: Vector, counts: Vector) -> Recorded:
-    """Return how many rows record each state, where every row records all."""
     both = np.column_stack([plain_counts, counts])
     states = [
         both[start:end].reshape(-1, card, 2).sum(axis=0)
@@ -226,7 +237,91 @@ def tell_cause(
     name, columns, explained, details : as it was found.
     """
     nodes = tuple(network.nodes[c] for c in columns)
-    return Cause(name, nodes, round(explained, 3), _WORDS[name](network, columns, details))
+    tell = _tell_columns if name in _OF_COLUMNS else _tell_rows
+    return Cause(name, nodes, round(explained, 3), tell(network, name, columns, details))
+
+
+_OF_COLUMNS = ("stuck columns", "defaults", "shifted columns", "swapped columns", "swapped labels")
+
+
+def _tell_columns(
+    network: BayesianNetwork, name: str, columns: Sequence[int], details: dict[str, Any]
+) -> str:
+    """Return what happened to columns, each by itself or with others."""
+    nodes = network.nodes
+
+    def state(column: int, code: int) -> str:
+        states = network.states[nodes[column]]
+        return f"{states[code]}" if code < len(states) else "missing"
+
+    if name == "stuck columns":
+        stuck = [f"{nodes[c]} at {state(c, details['states'][c])}" for c in columns]
+        return f"Stuck whatever the rest of the row says: {_list(stuck)}."
+    if name == "defaults":
+        filled = [
+            f"{nodes[c]} = {state(c, details['states'][c])} ({details['shares'][c]:.0%})"
+            for c in sorted(columns, key=lambda c: -details["shares"][c])
+        ]
+        said = "A value is filled in, in so many of the rows, instead of what was there"
+        return f"{said}: {_list(filled)}."
+    if name == "shifted columns":
+        way = "next" if details["step"] > 0 else "previous"
+        first, last = nodes[min(columns)], nodes[max(columns)]
+        return f"From {first} to {last} every value stands in the {way} column."
+    if name == "swapped columns":
+        sources = sorted(details["sources"].items())
+        pairs = [f"{nodes[c]} with {nodes[source]}" for c, source in sources if c < source]
+        return f"The values of columns are swapped: {_list(pairs)}."
+    renamed = []
+    for c in columns:
+        names = enumerate(details["names"][c])
+        changed = [f"{state(c, seen)} for {state(c, meant)}" for seen, meant in names
+                   if seen != meant]  # fmt: skip
+        renamed.append(f"{nodes[c]} ({_list(changed, 3)})")
+    return f"One label is written for another: {_list(renamed, 4)}."
+
+
+def _tell_rows(
+    network: BayesianNetwork, name: str, columns: Sequence[int], details: dict[str, Any]
+) -> str:
+    """Return what happened to rows as a whole: a wrong join, noise, copies, another population."""
+    names = [network.nodes[c] for c in columns]
+    if name == "wrong join" and details["is_all_apart"]:
+        return (
+            "Each column looks right by itself and none fits another, as if every column came "
+            "from another row: shuffled, or sorted alone."
+        )
+    if name == "wrong join" and details["n_parts"] == 2:
+        return (
+            f"{_list(names)} fit one another but not the rest of their row, as if they had been "
+            "joined from another row."
+        )
+    if name == "wrong join":
+        return (
+            f"The columns fall into {details['n_parts']} groups that fit in themselves but not one "
+            f"another, as if joined from different rows: {_list(names)} against the rest."
+        )
+    if name == "noise" and not details["is_uniform"]:
+        return (
+            "No column depends on another, and states have frequencies of their own: values "
+            "without a row behind them."
+        )
+    if name == "noise" and details["share"] < 1:
+        return f"About {details['share']:.0%} of all cells are random: any state, equally often."
+    if name == "noise" and len(columns) == network.n_nodes:
+        return "Every cell is random: any state, equally often, whatever the rest of the row says."
+    if name == "noise":
+        return f"Random values, any state equally often, in {_list(names)}."
+    if name == "copies" and details["templates"] is None:
+        return "Rows that appear again and again, far more often than they should."
+    if name == "copies":
+        n, noise = len(details["templates"]), details["noise"]
+        changed = f", with {noise:.1%} of the cells changed" if noise >= 0.0005 else ""
+        return f"Copies of {'one row' if n == 1 else f'{n} rows'}{changed}."
+    return (
+        f"Tables of their own in {len(columns)} of {network.n_nodes} columns, most in "
+        f"{_list(names[:MOST_TABLES_NAMED])}: another population, or another network."
+    )
 
 
 def _list(items: Sequence[str], most: int = MOST_IN_SENTENCE) -> str:
@@ -234,121 +329,3 @@ def _list(items: Sequence[str], most: int = MOST_IN_SENTENCE) -> str:
     if len(items) > most:
         return f"{', '.join(items[: most - 1])} and {len(items) - most + 1} more"
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
-
-
-def _names(network: BayesianNetwork, columns: Sequence[int]) -> str:
-    return _list([network.nodes[c] for c in columns])
-
-
-def _state(network: BayesianNetwork, column: int, state: int) -> str:
-    states = network.states[network.nodes[column]]
-    return f"{states[state]}" if state < len(states) else "missing"
-
-
-def _tell_join(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    if details["is_all_apart"]:
-        return (
-            "Each column looks right by itself and none fits another, as if every column came "
-            "from another row: shuffled, or sorted alone."
-        )
-    if details["n_parts"] == 2:
-        return (
-            f"{_names(network, columns)} fit one another but not the rest of their row, as if "
-            "they had been joined from another row."
-        )
-    return (
-        f"The columns fall into {details['n_parts']} groups that fit in themselves but not one "
-        f"another, as if joined from different rows: {_names(network, columns)} against the rest."
-    )
-
-
-def _tell_stuck(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    stuck = [f"{network.nodes[c]} at {_state(network, c, details['states'][c])}" for c in columns]
-    return f"Stuck whatever the rest of the row says: {_list(stuck)}."
-
-
-def _tell_defaults(
-    network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]
-) -> str:
-    order = sorted(columns, key=lambda c: -details["shares"][c])
-    filled = [
-        f"{network.nodes[c]} = {_state(network, c, details['states'][c])} "
-        f"({details['shares'][c]:.0%})"
-        for c in order
-    ]
-    return (
-        f"A value is filled in, in so many of the rows, instead of what was there: {_list(filled)}."
-    )
-
-
-def _tell_shift(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    first, last = network.nodes[min(columns)], network.nodes[max(columns)]
-    way = "next" if details["step"] > 0 else "previous"
-    return f"From {first} to {last} every value stands in the {way} column."
-
-
-def _tell_swap(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    pairs = [
-        f"{network.nodes[c]} with {network.nodes[source]}"
-        for c, source in sorted(details["sources"].items())
-        if c < source
-    ]
-    return f"The values of columns are swapped: {_list(pairs)}."
-
-
-def _tell_labels(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    renamed = []
-    for c in columns:
-        names = details["names"][c]
-        changed = [
-            f"{_state(network, c, seen)} for {_state(network, c, meant)}"
-            for seen, meant in enumerate(names)
-            if seen != meant
-        ]
-        renamed.append(f"{network.nodes[c]} ({_list(changed, 3)})")
-    return f"One label is written for another: {_list(renamed, 4)}."
-
-
-def _tell_noise(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    if not details["is_uniform"]:
-        return (
-            "No column depends on another, and states have frequencies of their own: values "
-            "without a row behind them."
-        )
-    if details["share"] < 1:
-        return f"About {details['share']:.0%} of all cells are random: any state, equally often."
-    if len(columns) == network.n_nodes:
-        return "Every cell is random: any state, equally often, whatever the rest of the row says."
-    return f"Random values, any state equally often, in {_names(network, columns)}."
-
-
-def _tell_copies(network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]) -> str:
-    if details["templates"] is None:
-        return "Rows that appear again and again, far more often than they should."
-    n, noise = len(details["templates"]), details["noise"]
-    what = "one row" if n == 1 else f"{n} rows"
-    text = f"Copies of {what}"
-    return f"{text}, with {noise:.1%} of the cells changed." if noise >= 0.0005 else f"{text}."
-
-
-def _tell_population(
-    network: BayesianNetwork, columns: Sequence[int], details: dict[str, Any]
-) -> str:
-    return (
-        f"Tables of their own in {len(columns)} of {network.n_nodes} columns, most in "
-        f"{_list([network.nodes[c] for c in columns[:MOST_TABLES_NAMED]])}: another population, or "
-        "another network."
-    )
-
-
-_WORDS = {
-    "wrong join": _tell_join,
-    "stuck columns": _tell_stuck,
-    "defaults": _tell_defaults,
-    "shifted columns": _tell_shift,
-    "swapped columns": _tell_swap,
-    "swapped labels": _tell_labels,
-    "noise": _tell_noise,
-    "copies": _tell_copies,
-    "another population": _tell_population,
-}

@@ -19,8 +19,8 @@ from robustbn._core.trust import DOUBT
 from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
-from robustbn._show.diagnosis import Diagnosis
 from robustbn._show.explain import Explainer
+from robustbn._show.measures import Diagnosis
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
 from robustbn._tables.coded import Reading
 from robustbn._tables.frames import build_frame
@@ -465,7 +465,7 @@ class RobustEstimator(TableEstimator):
         title : of the text; by default the name of the table and how many rows it has.
         command : what repeats the fit; by default the call in Python.
         """
-        from robustbn._show.page.markdown import render_markdown
+        from robustbn._show.page.render import render_markdown
 
         self._fitted()
         return render_markdown(self.result_.shown(title=title, command=command))

@@ -1,18 +1,25 @@
-"""Figures for a paper, by matplotlib: the network, a table, the rounds, the rows.
+"""Pictures of a fit: small ones of the page as SVG, figures for a paper by matplotlib.
 
-Each function, and each method of `Plots`, returns a `matplotlib.figure.Figure` of its own; nothing
-global is touched, no backend is chosen: `figure.savefig("rounds.pdf")`.
+The SVG takes its colours from the page's classes, and every label is escaped; of matplotlib nothing
+global is touched, no backend is chosen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.numbers import count, rounded
 from robustbn._core.protocols import Vector
-from robustbn._show.moves import FEW_ROWS, UNMOVED, interval
+from robustbn._core.result import Round
+from robustbn._show.measures import FEW_ROWS, UNMOVED, interval
 from robustbn._show.page.drawing import (
     EDGE_COLOUR,
     INK_ON_SCALE,
@@ -25,18 +32,176 @@ from robustbn._show.page.drawing import (
     nice_top,
 )
 from robustbn._show.result import FitResult
-from robustbn._show.words import as_text, shorten
+from robustbn._show.words import as_text, percent, shorten
 from robustbn.exceptions import MissingDependencyError, NetworkError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WIDTH, HEIGHT = 440.0, 230.0  # of a small picture
+LEFT, RIGHT, TOP, FLOOR = 52.0, 428.0, 18.0, 202.0  # of what is drawn in it
+FEW_ROUNDS = 5  # so many shares have room beside each other on a phone
 INK, ACCENT, QUIET = "#22262b", "#8f3d14", "#8e959d"
 MAX_BARS = 40  # configurations or cells of a table that one figure shows
 LEAST_BARS = 10  # cells that are shown though they hardly moved
 MAX_PANELS = 6  # states of a table that stand beside each other
 UNKNOWN = 0.05  # percent: an interval from less than this to the same below 100 says nothing
+
+
+# --- for the page --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LogScale:
+    """Heights of positive values."""
+
+    low: float
+    high: float
+    floor: float = FLOOR
+
+    def y(self, value: float) -> float:
+        share = log10(max(value, self.low) / self.low) / log10(self.high / self.low)
+        return self.floor - share * (self.floor - TOP)
+
+    def grid(self, ticks: Iterable[float], say: Callable[[float], str]) -> list[str]:
+        lines = [_line("grid", LEFT, RIGHT, self.y(t)) for t in ticks]
+        return lines + [_tick(LEFT - 6, self.y(t) + 4, say(t), "end") for t in ticks]
+
+
+def draw_weights(result: FitResult) -> str:
+    """Return the histogram of the weights; heights are logarithmic, so that few rows still show."""
+    counts: list[int] = result.weight_counts.tolist()
+    edges: list[float] = result.weight_edges.tolist()
+    tallest, first, last = max(10, *counts), edges[0], edges[-1]
+    scale = LogScale(10**-0.15, tallest * 10**0.15)
+
+    def x(weight: float) -> float:
+        return LEFT + (weight - first) / (last - first) * (RIGHT - LEFT)
+
+    parts = scale.grid([10**p for p in range(floor(log10(tallest)) + 1)], _compact)
+    n_below = 0
+    for (low, high), n in zip(pairwise(edges), counts, strict=True):
+        n_below += n if low + high < 1 else 0
+        if n:
+            kind = "bad" if low + high < 1 else "good"
+            note = f"{count(n, 'row')} with a trust of {low:.2f} to {high:.2f}"
+            parts.append(_bar(kind, x(low) + 1, x(high) - 1, scale.y(n), note))
+    for weight, anchor in ((first, "start"), ((first + last) / 2, "middle"), (last, "end")):
+        parts.append(_tick(x(weight), FLOOR + 19, f"{weight:g}", anchor))
+    parts.append(_line("axis", LEFT, RIGHT, FLOOR))
+    have = "has" if n_below == 1 else "have"
+    said = f"{n_below:,} of {count(sum(counts), 'row')} {have} a trust below one half."
+    return _frame("weights", "How many rows have which trust", said, parts)
+
+
+def draw_spectrum(rounds: Sequence[Round]) -> str:
+    """Return the largest eigenvalues before and after, against what good rows have; "" if none."""
+    tested = [r for r in rounds if r.eigenvalues]
+    if not tested:
+        return ""
+    before, after = tested[0], tested[-1]
+    scale = _scale_of([*before.eigenvalues, *after.eigenvalues, after.threshold])
+    n = max(len(before.eigenvalues), len(after.eigenvalues))
+    x = [LEFT + (rank + 0.5) / n * (RIGHT - LEFT) for rank in range(n)]
+    parts = _eigenvalue_grid(scale)
+    parts.append(_line("threshold", LEFT, RIGHT, scale.y(after.threshold)))
+    for at, start, end in zip(x, before.eigenvalues, after.eigenvalues, strict=False):
+        parts.append(_line("drop", at, at, scale.y(start), scale.y(end)))
+    for kind, shown in (("before", before), ("after", after)):
+        for at, value in zip(x, shown.eigenvalues, strict=False):
+            parts.append(_dot(kind, at, scale.y(value), f"{kind}: {value:.3f}"))
+    parts += [_tick(at, FLOOR + 19, str(rank)) for rank, at in enumerate(x, start=1)]
+    said = (
+        f"Before, the strongest pattern varied {rounded(before.eigenvalues[0])} times as much as "
+        f"in good rows; after, {rounded(after.eigenvalues[0])} times. Good rows stay below "
+        f"{rounded(after.threshold)}."
+    )
+    return _frame("spectrum", "Unusual variation before and after", said, parts)
+
+
+def draw_rounds(rounds: Sequence[Round]) -> str:
+    """Return the top eigenvalue and the share distrusted, round by round; "" if none was tested."""
+    tested = [r for r in rounds if r.eigenvalues]
+    if not tested:
+        return ""
+    scale = _scale_of([v for r in tested for v in (r.eigenvalues[0], r.threshold)], FLOOR - 56)
+    n, step = len(tested), (RIGHT - LEFT) / len(tested)
+    most = max(*(r.removed for r in tested), 1e-9)
+    at = [(LEFT + (k + 0.5) * step, scale.y(r.eigenvalues[0])) for k, r in enumerate(tested)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+    parts = [*_eigenvalue_grid(scale), f'<polyline class="drop" points="{line}"/>']
+    for k, (r, (x, y)) in enumerate(zip(tested, at, strict=True)):
+        top, share = r.eigenvalues[0], percent(r.removed)
+        limit = f"{top:.3f}, good rows up to {r.threshold:.3f}"
+        kind = "before" if top > r.threshold else "after"
+        half, height = min(step * 0.3, 22), FLOOR - 30 * r.removed / most
+        parts += [
+            _line("threshold", x - step * 0.45, x + step * 0.45, scale.y(r.threshold)),
+            _dot(kind, x, y, f"round {r.number}: {as_text(r.action)}; {limit}"),
+            _bar("bad", x - half, x + half, height, f"{share} distrusted"),
+        ]
+        if n <= FEW_ROUNDS or k in (0, n - 1):
+            parts.append(_tick(x, height - 5, share))
+        if n <= 12 or k % ceil(n / 8) == 0:
+            parts.append(_tick(x, FLOOR + 19, str(r.number)))
+    parts.append(_line("axis", LEFT, RIGHT, FLOOR))
+    last = percent(tested[-1].removed)
+    said = f"{count(n, 'round')}. The last one distrusts {last} of the rows."
+    return _frame("rounds", "What each round saw", said, parts)
+
+
+def _scale_of(values: Sequence[float], bottom: float = FLOOR) -> LogScale:
+    positive = [v for v in values if v > 0]
+    return LogScale(min(*positive, 0.9, 1.0) / 1.15, max(*positive, 1.0, 1.2) * 1.25, bottom)
+
+
+def _eigenvalue_grid(scale: LogScale) -> list[str]:
+    ticks = [f * 10.0**p for p in range(-3, 9) for f in (1, 2, 5)]
+    inside = [t for t in ticks if scale.low <= t <= scale.high]
+    if len(inside) > 6:
+        inside = [t for t in inside if f"{t:e}"[0] == "1"]
+    return scale.grid(inside, lambda t: f"{t:g}×")
+
+
+def _line(kind: str, x0: float, x1: float, y0: float, y1: float | None = None) -> str:
+    end = y0 if y1 is None else y1
+    return f'<line class="{kind}" x1="{x0:.1f}" x2="{x1:.1f}" y1="{y0:.1f}" y2="{end:.1f}"/>'
+
+
+def _tick(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text class="tick" text-anchor="{anchor}" x="{x:.1f}" y="{y:.1f}">{text}</text>'
+
+
+def _dot(kind: str, x: float, y: float, note: str) -> str:
+    title = f"<title>{escape(note)}</title>"
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="5">{title}</circle>'
+
+
+def _bar(kind: str, x0: float, x1: float, y: float, note: str) -> str:
+    return (
+        f'<rect class="{kind}" x="{x0:.1f}" width="{x1 - x0:.1f}" y="{y:.1f}" '
+        f'height="{FLOOR - y:.1f}"><title>{escape(note)}</title></rect>'
+    )
+
+
+def _compact(n: float) -> str:
+    """Return a power of ten in four characters: an axis has no room for more."""
+    for unit, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if n >= unit:
+            return f"{n // unit:.0f}{letter}"
+    return str(n)
+
+
+def _frame(name: str, title: str, description: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
+        f'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{escape(title)}'
+        f'</title><desc id="{name}-desc">{escape(description)}</desc>{"".join(parts)}</svg>'
+    )
+
+
+# --- for a paper ---------------------------------------------------------------------------------
 
 
 class Plots:
@@ -50,105 +215,136 @@ class Plots:
 
     def network(self) -> Figure:
         """Return the network, its nodes coloured by how far their tables moved."""
-        return plot_network(self._result)
+        result = self._result
+        figure, axes = _figure(6.4, 4.8)
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm, ListedColormap
+        from matplotlib.patches import FancyBboxPatch, PathPatch
+        from matplotlib.path import Path
+
+        picture = lay_out(result.network)
+        moved = result.moves.moved
+        top = nice_top(float(moved.max()))
+        width = float(np.clip(picture.width / 100, 4.5, 30))
+        figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
+        size = 12 * 0.86 * width / picture.width * 72
+        letters = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
+        for route in picture.routes.values():
+            points = [(at[k], at[k + 1]) for _, at in route for k in range(0, len(at), 2)]
+            codes = [code for letter, _ in route for code in letters[letter]]
+            x, y = points[-1]
+            points += [(x - 3.5, y - 6), (x, y), (x + 3.5, y - 6)]
+            codes += [Path.MOVETO, Path.LINETO, Path.LINETO]
+            axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
+        steps = colour_steps(moved)
+        for i, (x, y, w) in enumerate(picture.boxes):
+            is_strong = bool(result.moves.is_significant[i])
+            axes.add_patch(
+                FancyBboxPatch(
+                    (x - w / 2, y - NODE_HEIGHT / 2),
+                    w,
+                    NODE_HEIGHT,
+                    boxstyle="round,pad=0,rounding_size=7",
+                    fc=SCALE[steps[i]],
+                    ec=STRONG_OUTLINE if is_strong else OUTLINE,
+                    lw=size / (9 if is_strong else 14),
+                    zorder=2,
+                )
+            )
+            text = _plain(picture.labels[i])
+            colour = INK_ON_SCALE[steps[i]]
+            axes.text(x, y, text, ha="center", va="center", size=size, color=colour, zorder=3)
+        axes.set_xlim(0, picture.width)
+        axes.set_ylim(picture.height, 0)
+        axes.set_aspect("equal")
+        axes.axis("off")
+        norm = BoundaryNorm(np.linspace(0, 100 * top, len(SCALE) + 1), len(SCALE))
+        bar = figure.colorbar(
+            ScalarMappable(norm, ListedColormap(SCALE)), ax=axes, shrink=0.45, aspect=16, pad=0.01
+        )
+        bar.set_label("table moved by (%)")
+        bar.set_ticks([0, 100 * top], labels=["0", f"{100 * top:g}"])
+        return figure
 
     def tables(self, node: str | None = None) -> Figure:
-        """Return a node's table, all rows against trusted rows; by default the most moved."""
-        return plot_table(self._result, self._result.moved_tables[0].node if node is None else node)
+        """Return a node's table, all rows against trusted rows; by default the most moved.
+
+        Trusted rows have 95 % intervals. A panel a state while there are at most six; a table with
+        more states is shown cell by cell. At most 40 configurations or cells are shown, those that
+        add most to the table's move; the figure says so. Configurations with fewer than 10 trusted
+        rows are pale, and what no trusted row shows is marked as not known.
+        """
+        result = self._result
+        node = result.moved_tables[0].node if node is None else node
+        if node not in result.network.parents:
+            raise NetworkError(
+                f"Unknown node {node!r}: it has no table to plot. The network has "
+                f"{result.network.n_nodes} nodes, from {result.network.nodes[0]!r} to "
+                f"{result.network.nodes[-1]!r}."
+            )
+        layout, i = result.network.layout, result.network.nodes.index(node)
+        card = layout.cards[i]
+        cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
+        q = result.network.probabilities[cells].reshape(-1, card)
+        plain = result.plain_network.probabilities[cells].reshape(-1, card)
+        n = result.counts[cells].reshape(-1, card).sum(axis=1)
+        values = np.stack([plain, q, *interval(q, n[:, None])])
+        draw = _draw_panels if card <= MAX_PANELS else _draw_cells
+        figure, more = draw(result, node, 100 * values, n)
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
+        figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
+        return figure
 
     def rounds(self) -> Figure:
         """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
-        return plot_rounds(self._result)
+        figure, _ = _figure(6.4, 2.6, is_empty=True)
+        left, right = figure.subplots(1, 2)
+        tested = [r for r in self._result.rounds if r.eigenvalues]
+        for axes in (left, right):
+            _tidy(axes)
+        if not tested:
+            left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
+            right.axis("off")
+            return figure
+        for shown, style, label in (
+            (tested[0], {"mfc": "white", "mec": ACCENT, "mew": 1.4}, "all rows"),
+            (tested[-1], {"mfc": INK, "mec": INK}, "trusted rows"),
+        ):
+            ranks = np.arange(1, len(shown.eigenvalues) + 1)
+            left.plot(ranks, shown.eigenvalues, "o", ms=5, label=label, **style)
+        left.axhline(tested[-1].threshold, color=INK, lw=0.9, ls=(0, (5, 4)), label="limit")
+        left.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="variance / expected")
+        _count_in_plain_numbers(left)
+        left.legend(fontsize=7, frameon=False)
+        numbers = [r.number for r in tested]
+        right.plot(numbers, [r.eigenvalues[0] for r in tested], "o-", ms=4, lw=1, color=INK)
+        right.step(
+            numbers, [r.threshold for r in tested], where="mid", color=INK, lw=0.9, ls=(0, (5, 4))
+        )
+        right.set(yscale="log", xlabel="round", ylabel="largest eigenvalue")
+        _count_in_plain_numbers(right)
+        share = right.twinx()
+        share.bar(numbers, [100 * r.removed for r in tested], width=0.5, color=ACCENT, alpha=0.25)
+        share.set_ylabel("distrusted (%)", color=ACCENT)
+        share.spines["top"].set_visible(False)
+        return figure
 
     def rows(self) -> Figure:
-        """Return how many rows have which trust."""
-        return plot_rows(self._result)
-
-
-def plot_network(result: FitResult) -> Figure:
-    """Return the network, its nodes coloured by how far their tables moved."""
-    figure, axes = _figure(6.4, 4.8)
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-    from matplotlib.patches import FancyBboxPatch, PathPatch
-    from matplotlib.path import Path
-
-    picture = lay_out(result.network)
-    moved = result.moves.moved
-    top = nice_top(float(moved.max()))
-    width = float(np.clip(picture.width / 100, 4.5, 30))
-    figure.set_size_inches(width, width * picture.height / picture.width + 0.4)
-    size = 12 * 0.86 * width / picture.width * 72
-    letters = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
-    for route in picture.routes.values():
-        points = [(at[k], at[k + 1]) for _, at in route for k in range(0, len(at), 2)]
-        codes = [code for letter, _ in route for code in letters[letter]]
-        x, y = points[-1]
-        points += [(x - 3.5, y - 6), (x, y), (x + 3.5, y - 6)]
-        codes += [Path.MOVETO, Path.LINETO, Path.LINETO]
-        axes.add_patch(PathPatch(Path(points, codes), fill=False, ec=EDGE_COLOUR, lw=size / 12))
-    steps = colour_steps(moved, top)
-    for i, (x, y, w) in enumerate(picture.boxes):
-        is_strong = bool(result.moves.is_significant[i])
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - w / 2, y - NODE_HEIGHT / 2),
-                w,
-                NODE_HEIGHT,
-                boxstyle="round,pad=0,rounding_size=7",
-                fc=SCALE[steps[i]],
-                ec=STRONG_OUTLINE if is_strong else OUTLINE,
-                lw=size / (9 if is_strong else 14),
-                zorder=2,
-            )
-        )
-        text = _plain(picture.labels[i])
-        colour = INK_ON_SCALE[steps[i]]
-        axes.text(x, y, text, ha="center", va="center", size=size, color=colour, zorder=3)
-    axes.set_xlim(0, picture.width)
-    axes.set_ylim(picture.height, 0)
-    axes.set_aspect("equal")
-    axes.axis("off")
-    norm = BoundaryNorm(np.linspace(0, 100 * top, len(SCALE) + 1), len(SCALE))
-    bar = figure.colorbar(
-        ScalarMappable(norm, ListedColormap(SCALE)), ax=axes, shrink=0.45, aspect=16, pad=0.01
-    )
-    bar.set_label("table moved by (%)")
-    bar.set_ticks([0, 100 * top], labels=["0", f"{100 * top:g}"])
-    return figure
-
-
-def plot_table(result: FitResult, node: str) -> Figure:
-    """Return one node's table, plain against robust with 95 % intervals, what moved most first.
-
-    A panel a state while there are at most six; a table with more states is shown cell by cell. At
-    most 40 configurations or cells are shown, those that add most to the table's move; the figure
-    says so. Configurations with fewer than 10 trusted rows are pale, and what no trusted row shows
-    is marked as not known.
-    """
-    if node not in result.network.parents:
-        raise NetworkError(
-            f"Unknown node {node!r}: it has no table to plot. The network has "
-            f"{result.network.n_nodes} nodes, from {result.network.nodes[0]!r} to "
-            f"{result.network.nodes[-1]!r}."
-        )
-    layout, i = result.network.layout, result.network.nodes.index(node)
-    card = layout.cards[i]
-    cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-    q = result.network.probabilities[cells].reshape(-1, card)
-    plain = result.plain_network.probabilities[cells].reshape(-1, card)
-    n = result.counts[cells].reshape(-1, card).sum(axis=1)
-    values = np.stack([plain, q, *interval(q, n[:, None])])
-    draw = _draw_panels if card <= MAX_PANELS else _draw_cells
-    figure, more = draw(result, node, 100 * values, n)
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)
-    figure.supxlabel(f"{_plain(shorten(as_text(node), 40))} is ... (%){more}", fontsize=9)
-    return figure
+        """Return how many rows have which trust; the heights are logarithmic."""
+        figure, axes = _figure(4.2, 2.6)
+        _tidy(axes)
+        result = self._result
+        edges = np.asarray(result.weight_edges, dtype=float)
+        middles = (edges[:-1] + edges[1:]) / 2
+        colours = [ACCENT if m < 0.5 else QUIET for m in middles]
+        axes.bar(middles, result.weight_counts, width=0.9 * np.diff(edges), color=colours)
+        axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
+        axes.set_ylim(bottom=0.7)
+        return figure
 
 
 def _draw_panels(result: FitResult, node: str, values: Vector, n: Vector) -> tuple[Figure, str]:
-    """Draw a panel a state, configurations below each other."""
     plain, q = values[:2]
     _, n_configurations, card = values.shape
     shown = np.argsort(-n * np.abs(q - plain).sum(axis=1), kind="stable")[:MAX_BARS]
@@ -219,54 +415,6 @@ def _draw_state(axes: Axes, y: NDArray[np.int64], values: Vector, n: Vector) -> 
     axes.tick_params(axis="y", length=0)
 
 
-def plot_rounds(result: FitResult) -> Figure:
-    """Return what the rounds saw: the eigenvalues against their limit, the share distrusted."""
-    figure, _ = _figure(6.4, 2.6, is_empty=True)
-    left, right = figure.subplots(1, 2)
-    tested = [r for r in result.rounds if r.eigenvalues]
-    for axes in (left, right):
-        _tidy(axes)
-    if not tested:
-        left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
-        right.axis("off")
-        return figure
-    for shown, style, label in (
-        (tested[0], {"mfc": "white", "mec": ACCENT, "mew": 1.4}, "all rows"),
-        (tested[-1], {"mfc": INK, "mec": INK}, "trusted rows"),
-    ):
-        ranks = np.arange(1, len(shown.eigenvalues) + 1)
-        left.plot(ranks, shown.eigenvalues, "o", ms=5, label=label, **style)
-    left.axhline(tested[-1].threshold, color=INK, lw=0.9, ls=(0, (5, 4)), label="limit")
-    left.set(yscale="log", xlabel="eigenvalue, largest first", ylabel="variance / expected")
-    _count_in_plain_numbers(left)
-    left.legend(fontsize=7, frameon=False)
-    numbers = [r.number for r in tested]
-    right.plot(numbers, [r.eigenvalues[0] for r in tested], "o-", ms=4, lw=1, color=INK)
-    right.step(
-        numbers, [r.threshold for r in tested], where="mid", color=INK, lw=0.9, ls=(0, (5, 4))
-    )
-    right.set(yscale="log", xlabel="round", ylabel="largest eigenvalue")
-    _count_in_plain_numbers(right)
-    share = right.twinx()
-    share.bar(numbers, [100 * r.removed for r in tested], width=0.5, color=ACCENT, alpha=0.25)
-    share.set_ylabel("distrusted (%)", color=ACCENT)
-    share.spines["top"].set_visible(False)
-    return figure
-
-
-def plot_rows(result: FitResult) -> Figure:
-    """Return how many rows have which trust; the heights are logarithmic."""
-    figure, axes = _figure(4.2, 2.6)
-    _tidy(axes)
-    edges = np.asarray(result.weight_edges, dtype=float)
-    middles = (edges[:-1] + edges[1:]) / 2
-    colours = [ACCENT if m < 0.5 else QUIET for m in middles]
-    axes.bar(middles, result.weight_counts, width=0.9 * np.diff(edges), color=colours)
-    axes.set(yscale="log", xlabel="trust in a row", ylabel="rows", xlim=(edges[0], edges[-1]))
-    axes.set_ylim(bottom=0.7)
-    return figure
-
-
 def _figure(width: float, height: float, is_empty: bool = False) -> tuple[Figure, Axes]:
     try:
         from matplotlib.figure import Figure
@@ -300,13 +448,9 @@ def _plain(text: str) -> str:
 
 
 def _configuration(result: FitResult, node: str, k: int) -> str:
-    names = result.network.parents[node]
-    if not names:
-        return "always"
-    states = result.network.states
-    codes = np.unravel_index(k, [len(states[p]) for p in names])
-    parts = [
-        f"{shorten(as_text(p), 14)}={shorten(as_text(states[p][int(v)]), 12)}"
-        for p, v in zip(names, codes, strict=True)
-    ]
-    return _plain(", ".join(parts))
+    network = result.network
+    i = network.nodes.index(node)
+    cell = network.layout.cell_start[i] + k * network.layout.cards[i]
+    _, parents, _ = network.describe_cell(int(cell))
+    given = [f"{shorten(as_text(p), 14)}={shorten(as_text(v), 12)}" for p, v in parents.items()]
+    return _plain(", ".join(given)) or "always"

@@ -1,28 +1,31 @@
-"""Small pieces of HTML for notebooks: a network, a fitted estimator. Nothing outside is touched.
+"""Small pieces of HTML for notebooks: a network, a fitted estimator, two fits side by side.
 
 Styles are scoped by a class; colours are attributes of the drawing, so that a viewer which strips
-styles still shows it; every label is escaped.
+styles still shows it; every label is escaped, and nothing outside is touched.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from robustbn._core.numbers import count
 from robustbn._show.advice import (
+    cell_moves,
     next_actions,
     say_from_file,
     say_moved_cells,
-    strongest_cell,
+    say_state,
     verdict,
 )
 from robustbn._show.page.drawing import draw_network
 from robustbn._show.result import FitResult
-from robustbn._show.words import as_text, percent, shorten
+from robustbn._show.words import as_text, clean_text, percent, shorten
 from robustbn.network import BayesianNetwork
 
 MAX_DRAWN = 120  # nodes; a larger picture says little in a notebook
-MAX_LISTED = 8
+MAX_LISTED = 8  # tables, and kinds of bad rows
 
 _STYLE = """
 .rbn-inline{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;max-width:60em;
@@ -52,9 +55,8 @@ def network_html(network: BayesianNetwork) -> str:
 
 def settings_html(text: str, network: BayesianNetwork | None) -> str:
     """Return any estimator as a fragment: its settings, and its network if it has one."""
-    page = f'<p style="font-family:monospace;white-space:pre-wrap">{escape(as_text(text))}</p>'
-    page = page.encode("utf-8", "replace").decode("utf-8")
-    return page + ("" if network is None else network_html(network))
+    page = f'<p style="font-family:monospace;white-space:pre-wrap">{_shown(text)}</p>'
+    return clean_text(page) + ("" if network is None else network_html(network))
 
 
 def fit_html(result: FitResult) -> str:
@@ -65,74 +67,69 @@ def fit_html(result: FitResult) -> str:
         f"{result.n_distrusted:,} of {count(result.n_rows, 'row')} distrusted; effective sample "
         f"size {result.effective_rows:,.0f}"
     )
-    changed = "".join(f"<p>{escape(line)}</p>" for line in say_moved_cells(result))
+    changed = "".join(f"<p>{_shown(line)}</p>" for line in say_moved_cells(result))
     actions = "".join(
-        f"<li>{escape(as_text(action.say))} <code>{escape(as_text(action.python))}</code></li>"
+        f"<li>{_shown(action.say)} <code>{_shown(action.python)}</code></li>"
         for action in next_actions(result)
     )
     body = (
-        f"<p><strong>{escape(as_text(verdict(result)))}</strong></p>{changed}"
-        f'<p class="rbn-quiet">{facts}. {escape(as_text(result.status))}</p>'
+        f"<p><strong>{_shown(verdict(result))}</strong></p>{changed}"
+        f'<p class="rbn-quiet">{facts}. {_shown(result.status)}</p>'
         f"<ol>{actions}</ol>{_moved_tables(result)}"
     )
     return _fragment(body + _picture(result.network, result))
 
 
-def _moved_tables(result: FitResult) -> str:
-    """Return the tables that moved, each with the cell that moved most in it."""
-    moved = [table for table in result.moved_tables if table.is_significant]
-    if not moved:
-        return ""
-    lines = []
-    for table in moved[:MAX_LISTED]:
-        cell = strongest_cell(result, table.node)
-        _, parents, state = result.network.describe_cell(cell)
-        given = ", ".join(f"{as_text(p)} = {as_text(v)}" for p, v in parents.items())
-        what = as_text(state) + (f" when {given}" if given else "")
-        counted, robust = (
-            percent(float(network.probabilities[cell]))
-            for network in (result.plain_network, result.network)
-        )
-        values = [
-            shorten(as_text(table.node), 40),
-            percent(table.moved),
-            shorten(what, 60),
-            counted,
-            robust,
-        ]
-        lines.append("".join(f"<td>{escape(value)}</td>" for value in values))
-    names = ("table of", "moved by", "its cell that moved most", "counted", "robust")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    rows = "".join(f"<tr>{line}</tr>" for line in lines)
-    more = len(moved) - MAX_LISTED
-    rest = (
-        f'<p class="rbn-quiet">and {count(more, "more table")}, none moved by more than '
-        f"{percent(moved[MAX_LISTED].moved)}</p>"
-        if more > 0
-        else ""
+def comparison_html(facts: Mapping[str, Any]) -> str:
+    """Return two fits side by side as a fragment."""
+    moved = [table for table in facts["tables"] if table["is_significant"]]
+    lines = [
+        (shorten(t["node"], 40), *(percent(t[name]) for name in ("moved", "before", "after")),
+         f"{t['z']:.1f}")
+        for t in moved[:MAX_LISTED]
+    ]  # fmt: skip
+    kinds = "".join(
+        f"<li>{kind['what']}: {_shown(shorten('; '.join(kind['unusual'][:2]), 160))}</li>"
+        for kind in facts["kinds"][:MAX_LISTED]
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
+    table = _table(("table of", "moved", "before", "after", "z"), lines)
+    return _fragment(f"<p><strong>{_shown(facts['verdict'])}</strong></p>{table}<ul>{kinds}</ul>")
+
+
+def _moved_tables(result: FitResult) -> str:
+    names = ("table of", "moved by", "its cell that moved most", "counted", "robust")
+    lines = [
+        (shorten(table.node, 40), percent(table.moved), shorten(say_state(parents, state), 60),
+         percent(counted), percent(robust))
+        for table, parents, state, counted, robust in cell_moves(result, MAX_LISTED)
+    ]  # fmt: skip
+    rest = ""
+    if result.n_moved > MAX_LISTED:
+        first = [table for table in result.moved_tables if table.is_significant][MAX_LISTED]
+        more = count(result.n_moved - MAX_LISTED, "more table")
+        most = f"none moved by more than {percent(first.moved)}"
+        rest = f'<p class="rbn-quiet">and {more}, {most}</p>'
+    return _table(names, lines) + rest
+
+
+def _table(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{_shown(value)}</td>' for value in line)}</tr>" for line in lines
+    )
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
 def _picture(network: BayesianNetwork, result: FitResult | None = None) -> str:
     if network.n_nodes > MAX_DRAWN:
         return '<p class="rbn-quiet">Too many nodes to draw here; the report draws them.</p>'
-    if result is None:
-        svg = draw_network(network, name="rbn-inline")
-    else:
-        svg = draw_network(
-            network,
-            result.moves.moved,
-            is_strong=result.moves.is_significant.tolist(),
-            notes=[
-                f"{as_text(n)}: table moved by {percent(float(m))}"
-                for n, m in zip(network.nodes, result.moves.moved, strict=True)
-            ],
-            name="rbn-inline",
-        )
+    svg = draw_network(network, None if result is None else result.moves, name="rbn-inline")
     return f'<div class="rbn-figure">{svg}</div>'
 
 
+def _shown(text: object) -> str:
+    return escape(as_text(text))
+
+
 def _fragment(body: str) -> str:
-    page = f'<div class="rbn-inline"><style>{_STYLE}</style>{body}</div>'
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return clean_text(f'<div class="rbn-inline"><style>{_STYLE}</style>{body}</div>')

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import sum_over_rows
+from robustbn._core.result import RepeatedRow
 from robustbn._show.explain import ExplainedRow
-from robustbn._show.moves import FEW_ROWS, UNMOVED
-from robustbn._show.page.drawing import colour_steps, nice_top
-from robustbn._show.page.markdown import render_markdown
+from robustbn._show.measures import FEW_ROWS, UNMOVED, MissingEdge
+from robustbn._show.page.drawing import colour_steps
 from robustbn._show.result import FitResult
 from robustbn._show.words import LEAST_GROUP, MOST_KEPT, as_text
+from robustbn.network import BayesianNetwork
 
 UNIT = 100_000
 MAX_CONFIGURATIONS = 500  # of one table
@@ -29,6 +29,8 @@ WHOLE_STATES = 200  # of a node whose configurations are shown as a whole; of ot
 MAX_LABELS = 1_000  # of a node; of others, those alone that are on the page
 MAX_ROWS = 2_000
 MAX_ROW_BYTES = 450_000  # of all rows together
+
+Numbers = dict[str, int]  # of nodes
 
 
 def to_script_json(data: object) -> str:
@@ -39,19 +41,21 @@ def to_script_json(data: object) -> str:
 
 def page_data(result: FitResult) -> dict[str, Any]:
     """Return all that the page's script needs."""
-    network = result.network
+    network, cards = result.network, result.network.layout.cards
     number = {node: i for i, node in enumerate(network.nodes)}
     tables = [_table(result, i, kept) for i, kept in enumerate(choose_configurations(result))]
-    coded = code_rows(result)
     total, trusted = (
         float(sum_over_rows(network.layout, c)) for c in (result.plain_counts, result.counts)
     )
-    is_holed = bool((coded.codes == np.array(network.layout.cards)).any())
-    bits = bits_of(network.layout.cards, is_holed)
-    n_rows = min(MAX_ROWS, len(coded.rows), MAX_ROW_BYTES // max(1, sum(bits) // 6))
-    packed, repeated = (
-        pack_rows(codes, bits) for codes in (coded.codes[:n_rows], coded.codes[len(coded.rows) :])
-    )
+    rows, repeats = ((), ()) if result.rows_hidden else (result.rows, result.repeats)
+    lines = [row.states for row in rows]
+    lines += [tuple(each.states[node] for node in network.nodes) for each in repeats]
+    codes = _code_rows(network, lines)
+    is_holed = bool((codes == np.array(cards)).any())
+    bits = bits_of(cards, is_holed)
+    packed = pack_rows(codes, bits)
+    n_rows = min(MAX_ROWS, len(rows), MAX_ROW_BYTES // max(1, sum(bits) // 6))
+    parts: dict[str, int] = {}  # of reasons: many are the same, and stand once
     return {
         "unit": UNIT,
         "few": FEW_ROWS,
@@ -61,33 +65,36 @@ def page_data(result: FitResult) -> dict[str, Any]:
         "group": LEAST_GROUP,
         "kept": MOST_KEPT,
         "title": as_text(result.title),
-        "markdown": render_markdown(result),
-        "nodes": _nodes(result, tables, _used_states(result, tables, coded)),
-        "order": [number[m.node] for m in result.moved_tables],
+        "nodes": _nodes(result, number, tables, _used_states(result, number, tables, codes)),
+        "order": [number[moved.node] for moved in result.moved_tables],
         "names": [] if result.rows_hidden else [as_text(name) for name in result.row_names],
         "nKinds": len(result.kinds),
         "holes": int(is_holed),
-        **_rows(result, coded, packed),
-        "repeats": _repeats(result, repeated),
-        "pairs": [_pair(result, k) for k in range(len(result.edges))],
+        "rows": [
+            _row(row, number, states, parts)
+            for row, states in zip(rows[:n_rows], packed, strict=False)
+        ],
+        "parts": list(parts),
+        "repeats": [
+            _repeat(result, each, states)
+            for each, states in zip(repeats, packed[len(rows) :], strict=True)
+        ],
+        "pairs": [_pair(edge, number) for edge in result.edges],
     }
 
 
 def _nodes(
-    result: FitResult, tables: list[dict[str, Any]], used: list[Any]
+    result: FitResult, number: Numbers, tables: list[dict[str, Any]], used: dict[int, list[int]]
 ) -> list[dict[str, Any]]:
     network, moves = result.network, result.moves
-    number = {node: i for i, node in enumerate(network.nodes)}
-    steps = colour_steps(moves.moved, nice_top(float(moves.moved.max())))
+    steps = colour_steps(moves.moved)
     n_configurations = np.diff(network.layout.config_start)
     nodes: list[dict[str, Any]] = []
     for i, node in enumerate(network.nodes):
         states = network.states[node]
         shown: dict[str, Any] = {
             "name": as_text(node),
-            "states": [
-                as_text(states[v]) for v in (range(len(states)) if used[i] is None else used[i])
-            ],
+            "states": [as_text(states[v]) for v in used.get(i, range(len(states)))],
             "nStates": len(states),
             "parents": [number[p] for p in network.parents[node]],
             "step": int(steps[i]),
@@ -99,35 +106,32 @@ def _nodes(
             "missing": 0.0 if result.inferred is None else _short(result.inferred.missing[i]),
             "table": tables[i],
         }
-        if used[i] is not None:
-            shown["codes"] = used[i]
-        nodes.append(shown)
+        nodes.append(shown | ({"codes": used[i]} if i in used else {}))
     return nodes
 
 
-def _used_states(result: FitResult, tables: list[dict[str, Any]], coded: Coded) -> list[Any]:
-    """Return, for a node of very many states, those that the page shows; None for all."""
+def _used_states(
+    result: FitResult, number: Numbers, tables: list[dict[str, Any]], codes: NDArray[np.int64]
+) -> dict[int, list[int]]:
+    """Return, for each node of very many states, those that the page shows."""
     layout = result.network.layout
-    number = {node: i for i, node in enumerate(result.network.nodes)}
-    wide = {i for i, card in enumerate(layout.cards) if card > MAX_LABELS}
-    used: dict[int, set[int]] = {i: set(coded.codes[:, i].tolist()) for i in wide}
+    used = {
+        i: set(codes[:, i].tolist()) for i, card in enumerate(layout.cards) if card > MAX_LABELS
+    }
     for i, table in enumerate(tables):
-        if i in wide and "state" in table:
+        if i in used:
             used[i].update(table["state"])
         *parents, _ = layout.families[i]
-        if not wide.isdisjoint(parents):
+        if not used.keys().isdisjoint(parents):
             which = table.get("which", range(layout.config_start[i + 1] - layout.config_start[i]))
             cards = [layout.cards[p] for p in parents]
             given = np.unravel_index(np.array(list(which), np.int64), cards)
-            for p, codes in zip(parents, given, strict=True):
-                used.get(p, set()).update(codes.tolist())
+            for p, states in zip(parents, given, strict=True):
+                used.get(p, set()).update(states.tolist())
     for edge in result.edges:
-        for node, codes in ((edge.parent, edge.parent_codes), (edge.child, edge.child_codes)):
-            used.get(number[node], set()).update(codes.tolist())
-    return [
-        sorted(v for v in used[i] if v < layout.cards[i]) if i in wide else None
-        for i in range(layout.n_nodes)
-    ]
+        for node, states in ((edge.parent, edge.parent_codes), (edge.child, edge.child_codes)):
+            used.get(number[node], set()).update(states.tolist())
+    return {i: sorted(v for v in own if v < layout.cards[i]) for i, own in used.items()}
 
 
 def choose_configurations(result: FitResult) -> list[NDArray[np.int64]]:
@@ -205,11 +209,10 @@ def _cells(
     }
 
 
-def _pair(result: FitResult, k: int) -> dict[str, Any]:
-    edge, nodes = result.edges[k], result.network.nodes
+def _pair(edge: MissingEdge, number: Numbers) -> dict[str, Any]:
     return {
-        "parent": nodes.index(edge.parent),
-        "child": nodes.index(edge.child),
+        "parent": number[edge.parent],
+        "child": number[edge.child],
         "gain": _short(edge.gain),
         "given": edge.parent_codes.tolist(),
         "state": edge.child_codes.tolist(),
@@ -219,40 +222,24 @@ def _pair(result: FitResult, k: int) -> dict[str, Any]:
     }
 
 
-def _rows(result: FitResult, coded: Coded, packed: list[str]) -> dict[str, Any]:
-    """Return the rows; parts of their reasons, of which many are the same, stand once."""
-    number = {node: i for i, node in enumerate(result.network.nodes)}
-    parts: dict[str, int] = {}
-    rows = [
-        [
-            int(row.row),
-            round(float(row.weight), 4),
-            [parts.setdefault(part, len(parts)) for part in as_text(row.why).split("; ")],
-            [number[n] for n in row.blamed if n in number],
-            states,
-            [as_text(name) for name in row.names],
-            int(row.n_alike),
-            [[int(other), *(as_text(name) for name in names)] for other, names in row.alike],
-            int(row.kind),
-        ]
-        for row, states in zip(coded.rows, packed, strict=False)
-    ]
-    return {"parts": list(parts), "rows": rows}
-
-
-def _repeats(result: FitResult, packed: list[str]) -> list[list[Any]]:
-    shown = [] if result.rows_hidden else result.repeats
-    unnamed = [""] * len(result.row_names)
+def _row(row: ExplainedRow, number: Numbers, states: str, parts: dict[str, int]) -> list[Any]:
     return [
-        [
-            int(r.row),
-            int(r.seen),
-            float(f"{r.expected:.3g}"),
-            states,
-            [as_text(name) for name in result.kept_names.get(r.row, unnamed)],
-        ]
-        for r, states in zip(shown, packed, strict=False)
+        int(row.row),
+        round(float(row.weight), 4),
+        [parts.setdefault(part, len(parts)) for part in as_text(row.why).split("; ")],
+        [number[node] for node in row.blamed if node in number],
+        states,
+        [as_text(name) for name in row.names],
+        int(row.n_alike),
+        [[int(other), *(as_text(name) for name in names)] for other, names in row.alike],
+        int(row.kind),
     ]
+
+
+def _repeat(result: FitResult, row: RepeatedRow, states: str) -> list[Any]:
+    names = result.kept_names.get(row.row, [""] * len(result.row_names))
+    expected = float(f"{row.expected:.3g}")
+    return [int(row.row), int(row.seen), expected, states, [as_text(name) for name in names]]
 
 
 def _round_rows(weight: float) -> float:
@@ -273,36 +260,11 @@ def _whole(shares: NDArray[np.float64]) -> NDArray[np.int64]:
 # --- the states of rows in few bytes: each in as many bits as its node needs --------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """The single rows of a page.
-
-    Parameters
-    ----------
-    rows : that are distrusted.
-    codes : theirs, then those of the rows that are repeated; shape (n, d). One past the last state
-        stands for a missing value.
-    """
-
-    rows: Sequence[ExplainedRow]
-    codes: NDArray[np.int64]
-
-
-def code_rows(result: FitResult) -> Coded:
-    """Return the rows of a report by the codes of their states; none if they are hidden."""
-    network = result.network
-    rows = () if result.rows_hidden else result.rows
-    repeats = () if result.rows_hidden else result.repeats
-    code_of: list[Mapping[object, int]] = [
-        {state: v for v, state in enumerate(network.states[node])} for node in network.nodes
-    ]
-    lines = [row.states for row in rows]
-    lines += [tuple(r.states[node] for node in network.nodes) for r in repeats]
-    codes = np.array(
-        [[c.get(s, len(c)) for c, s in zip(code_of, line, strict=True)] for line in lines],
-        np.int64,
-    )
-    return Coded(rows, codes.reshape(len(lines), network.n_nodes))
+def _code_rows(network: BayesianNetwork, lines: Sequence[Sequence[Hashable]]) -> NDArray[np.int64]:
+    """Return rows by the codes of their states, one past the last for a missing value."""
+    code_of = [{s: v for v, s in enumerate(network.states[node])} for node in network.nodes]
+    codes = [[c.get(s, len(c)) for c, s in zip(code_of, line, strict=True)] for line in lines]
+    return np.array(codes, np.int64).reshape(len(lines), network.n_nodes)
 
 
 def bits_of(cards: Sequence[int], is_holed: bool) -> list[int]:

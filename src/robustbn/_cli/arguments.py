@@ -1,9 +1,10 @@
-"""Tables as arguments: the options of reading one, and reading it with a bar."""
+"""Networks and tables as arguments: told apart, brought here, read; and the options of reading."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,21 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.options import Count, say, setting_options, with_options
+from robustbn._cli.options import at_least, say, setting_options, with_options
 from robustbn._cli.screen import Steps
 from robustbn._core.config import DATE_ORDERS, TableConfig
-from robustbn._core.file_names import TABLE_FORMATS, name_of, nearest_name
+from robustbn._core.file_names import (
+    TABLE_FORMATS,
+    find_near,
+    inner_suffix,
+    name_of,
+    nearest_name,
+    plain_path,
+    url_of,
+)
 
 if TYPE_CHECKING:
     from robustbn._tables.coded import Table
+    from robustbn._tables.sources import Source
     from robustbn.network import BayesianNetwork
 
+EXAMPLE = "example:"
+HEAD_BYTES = 2**16  # of a text file, which tell whether it is a list of edges
 VALUES = ("on_unknown", "on_missing", "codes")  # what states are needed for
 COLUMNS = ("bins", "rename", "labels", "ignore_case")
 TEXT_FILES = ("sep", "encoding")
 ASIDE = ("context", "id", "keep")
 LIMITS = ("most_states", "most_numbers")
 
+states_option = click.option(
+    "--states",
+    type=click.Path(),
+    metavar="FILE",
+    help="States of nodes, for an edge list (.csv, .tsv) or UAI.",
+)
+size_option = click.option(
+    "--max-table",
+    "max_cells",
+    type=at_least(1),
+    metavar="N",
+    help="Table entries that a network may have.  [default: 67108864]",
+)
 source_options = with_options(
     setting_options(TableConfig, *COLUMNS, *TEXT_FILES),
     click.option(
@@ -49,14 +74,14 @@ state_options = with_options(
     ),
     click.option(
         "--most-states",
-        type=Count(2),
+        type=at_least(2),
         metavar="N",
         help="States that a node may have; rarer labels become 'other'; for the states of an "
         "edge list.  [default: 100]",
     ),
     click.option(
         "--most-numbers",
-        type=Count(1),
+        type=at_least(1),
         metavar="N",
         help="Different numbers that stay as they are; more are cut into intervals; for the "
         "states of an edge list.  [default: 12]",
@@ -64,12 +89,182 @@ state_options = with_options(
 )
 
 
+# --- networks -------------------------------------------------------------------------------------
+
+
+def with_edges(network: BayesianNetwork, edges: Sequence[tuple[str, str]]) -> BayesianNetwork:
+    """Return a network with more edges; a name that is no node is answered by the nearest."""
+    for parent, child in edges:
+        for name in (parent, child):
+            if name not in network.nodes:
+                near = nearest_name(name, network.nodes)
+                raise click.UsageError(f"--edge {parent},{child}: there is no node {name!r}.{near}")
+    return network.with_edges(edges) if edges else network
+
+
+def load_network(text: str, max_cells: int | None = None, **settings: Any) -> BayesianNetwork:
+    """Return the network that an argument names; settings are those of `read_network`."""
+    from robustbn._networks import MAX_CELLS, example_network, read_network
+    from robustbn.exceptions import NetworkError
+
+    if text.startswith(EXAMPLE):
+        try:
+            return example_network(text.removeprefix(EXAMPLE))
+        except ValueError as error:
+            raise NetworkError(str(error)) from None
+    if is_model(text):
+        network: BayesianNetwork = load_model(text).network_
+        return network
+    return read_network(text, max_cells=MAX_CELLS if max_cells is None else max_cells, **settings)
+
+
+def bring_network(text: str) -> str:
+    """Return the name of a network here; one that is elsewhere is fetched, once for a command."""
+    from robustbn._networks.files import find_file
+
+    return text if url_of(text) is None else str(find_file(text))
+
+
+def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
+    from robustbn.exceptions import NetworkError
+
+    if not network.has_cpts:
+        raise NetworkError(
+            f"{text} has a structure but no tables, and {why} needs them. Learn them: robustbn fit "
+            f"{text} TABLE -o fitted.json."
+        )
+
+
+def is_model(text: str) -> bool:
+    """Whether a file is a fitted estimator, as `fit --model` writes it."""
+    from robustbn._networks.files import find_file, read_bytes
+
+    names = [s.lower() for s in plain_path(text).suffixes[-2:]]
+    if text.startswith(EXAMPLE) or ".json" not in names:
+        return False
+    path = find_file(text)
+    return path.is_file() and b'"robustbn-model"' in read_bytes(path)[:400]
+
+
+def load_model(text: str) -> Any:
+    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator
+    from robustbn.estimator.model_file import read_model
+
+    is_plain = read_model(text).estimator == MaximumLikelihoodEstimator.__name__
+    return (MaximumLikelihoodEstimator if is_plain else RobustEstimator).load(text)
+
+
+def describe(network: BayesianNetwork) -> dict[str, Any]:
+    layout = network.layout
+    return {
+        "nodes": network.n_nodes,
+        "edges": len(network.edges),
+        "configurations": network.n_configurations,
+        "cells": network.n_cells,
+        "free_parameters": layout.n_free,
+        "states": {"fewest": min(layout.cards), "most": max(layout.cards)},
+        "most_parents": max(len(family) - 1 for family in layout.families),
+        "has_tables": network.has_cpts,
+    }
+
+
+def some(names: Sequence[object], limit: int = 8) -> str:
+    more = f", and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(map(str, names[:limit])) + more
+
+
+def say_ignored(columns: Sequence[str]) -> str:
+    """Return which columns are no nodes, in a few words; nothing if there are none."""
+    n = len(columns)
+    which = "1 column that is no node" if n == 1 else f"{n} columns that are no nodes"
+    return f"{which}: {some(columns)}" if columns else ""
+
+
+# --- which argument is the network ----------------------------------------------------------------
+
+
+def kind_of(text: str) -> str | None:
+    """Return what an argument is by its name; None if that does not tell.
+
+    "network", "table", or "text", which may be a table as well as a list of edges.
+    """
+    from robustbn._networks import FORMATS
+    from robustbn._tables.files import TABLE_SUFFIXES
+    from robustbn._tables.here import STANDARD_INPUT
+
+    suffix = inner_suffix(plain_path(text))
+    if text.startswith(EXAMPLE):
+        return "network"
+    if suffix in FORMATS:
+        return "text" if FORMATS[suffix] == "edges" else "network"
+    return "table" if suffix in TABLE_SUFFIXES or text == STANDARD_INPUT else None
+
+
+def is_swapped(first: str, second: str) -> bool:
+    """Whether a network and a table have each other's place; not in doubt."""
+    kinds = kind_of(first), kind_of(second)
+    if kinds == ("text", "text"):
+        return has_edges(first) is False and has_edges(second) is True
+    return kinds in (("table", "text"), ("table", "network"), ("text", "network"))
+
+
+def bring_both(network: str, table: str, options: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of a network and a table here; refuse those in each other's place."""
+    if is_swapped(network, table):
+        raise click.UsageError(
+            f"{network} is a table and {table} a network: they have each other's place. The "
+            "network comes first, then the table."
+        )
+    return bring_network(network), bring_table(table, options)
+
+
+def refuse_table(text: str) -> None:
+    """Refuse a table where a network or a model is wanted, with the way to a model."""
+    kind = kind_of(text)
+    if kind == "table" or (kind == "text" and has_edges(text) is False):
+        raise click.UsageError(
+            f"{text} is a table; two models (fit --model) or two networks with tables are wanted. "
+            f"Learn from it first: robustbn fit NETWORK {shlex.quote(text)} --model model.json"
+        )
+
+
+def has_edges(text: str) -> bool | None:
+    """Whether the lines at the beginning of a text file are those of edges; None if unreadable."""
+    from robustbn._networks.edges import looks_like_edges
+    from robustbn._tables.guards import open_unpacked
+    from robustbn._tables.here import find_here
+    from robustbn.exceptions import DataError
+
+    try:
+        file = find_here(text)
+        with open_unpacked(file) as stream:
+            head = stream.read(HEAD_BYTES)
+    except (DataError, OSError):
+        return None
+    lines = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+    return looks_like_edges(lines.decode("utf-8-sig", "replace"), file.name)
+
+
+def is_table(text: str, states: str | None) -> bool:
+    """Whether a single argument is a table, not a network; only edges have states in a file."""
+    from robustbn._networks import FORMATS
+    from robustbn._tables.files import TABLE_SUFFIXES
+
+    kind = kind_of(text)
+    if kind is None:  # mistyped: what is beside it?
+        near = find_near(Path(text), {*FORMATS, *TABLE_SUFFIXES})
+        return near is None or kind_of(str(near)) != "network"
+    return states is None if kind == "text" else kind == "table"
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
 def bring_table(text: str, options: Mapping[str, Any]) -> str:
     """Return the name of a table here: of standard input or a URL, that of a copy."""
     from robustbn._tables.here import localize
 
-    named: str = localize(text, format=options.get("format"), sheet=options.get("sheet"))
-    return named
+    return str(localize(text, format=options.get("format"), sheet=options.get("sheet")))
 
 
 def build_config(
@@ -117,11 +312,10 @@ def read_rows(
         context only if `config` names it.
     """
     from robustbn._tables.encode import require_rows
-    from robustbn._tables.sources import open_table
     from robustbn._tables.table import encode_source
 
     with steps.step("read", f"reading {name_of(path)}"):
-        source = open_table(path, sep=config.sep, encoding=config.encoding)
+        source = open_source(path, config)
         steps.expect(source.n_rows)
 
         def read(positions: Sequence[int]) -> Iterator[Any]:
@@ -138,15 +332,19 @@ def read_rows(
     return table
 
 
+def open_source(path: str, config: TableConfig) -> Source:
+    from robustbn._tables.sources import open_table
+
+    return open_table(path, sep=config.sep, encoding=config.encoding)
+
+
 def read_known(path: str, column: str | None, config: TableConfig) -> Any:
     """Return what a column says of each row, in its own words; None if there is no such column."""
     import numpy as np
 
-    from robustbn._tables.sources import open_table
-
     if column is None:
         return None
-    source = open_table(path, sep=config.sep, encoding=config.encoding)
+    source = open_source(path, config)
     if source.names is None or column not in source.names:
         near = nearest_name(column, source.names or ())
         raise click.UsageError(f"--known {column}: {name_of(path)} has no such column.{near}")
@@ -163,7 +361,6 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return by which rules states are found in a table."""
     limits = {name: options[name] for name in LIMITS if options[name] is not None}
     return {"dates": _parse_dates(options["dates"]), **limits}
 
@@ -193,9 +390,8 @@ def _split_node(text: str, option: str, is_alone: bool, such_as: str) -> tuple[s
 
 
 def _read_json(text: str, option: str) -> dict[str, Any]:
-    path = Path(text.removeprefix("@"))
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(Path(text.removeprefix("@")).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise click.UsageError(
             f"{option} {text}: the file cannot be read as JSON: {error}"
