@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.allocate import out_of_memory
 from robustbn._core.protocols import Column
-from robustbn._tables.encode.labels import as_number
-from robustbn._tables.encode.values import as_objects
 from robustbn._tables.guards import check_array
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError
+from robustbn._tables.values import as_objects
+from robustbn._tables.written import as_number
 
 
 def open_arrow(table: Any) -> Source:

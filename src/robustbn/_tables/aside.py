@@ -20,8 +20,8 @@ from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Gro
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
 from robustbn._tables.context import ContextCoder, RawContext, group_rows, join_raws
-from robustbn._tables.encode.values import moments_of
 from robustbn._tables.sources import Source, UnreadableError
+from robustbn._tables.values import moments_of
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -346,11 +346,6 @@ def say_files(paths: Sequence[str]) -> tuple[str, ...]:
         return ()
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
     return tuple(os.path.relpath(path, folder) if folder else path for path in paths)
-
-
-def nothing_in(n_rows: int) -> Column:
-    """Return the column that a part of a table lacks: every value is missing."""
-    return Column(np.full(n_rows, -1), [])
 
 
 def to_arrow(column: Column) -> pa.Array:

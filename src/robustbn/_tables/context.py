@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
-from robustbn._tables.encode import as_numbers
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, is_missing
-from robustbn._tables.encode.values import as_objects, find_distinct
-from robustbn._tables.encode.written import day_of, find_orders
+from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
+from robustbn._tables.written import day_of, find_orders
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None
@@ -102,16 +100,12 @@ class ContextCoder:
             occurs = occurs[occurs >= 0]
         table = np.full(len(values) + 1, -1, np.int16)
         for k in occurs.tolist():
-            if not self._is_missing(values[k]):
+            if not is_missing(values[k], self._is_text):
                 table[k] = self._numbers.setdefault(values[k], len(self._numbers))
             if len(self._numbers) > TUNING.where_values:
                 self.kind = _kind_of(list(self._numbers))
                 return self.code(column)
         return self._raw(table[places])
-
-    def _is_missing(self, value: Any) -> bool:
-        is_word = self._is_text and isinstance(value, str) and value.strip() in WORDS_FOR_MISSING
-        return is_word or is_missing(value)
 
 
 def join_raws(name: str, raws: Sequence[RawContext]) -> RawContext:

@@ -19,7 +19,6 @@ from robustbn._core.file_names import did_you_mean, inner_suffix, name_of, say_s
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import columns_of, open_dataset
-from robustbn._tables.aside import nothing_in
 from robustbn._tables.guards import open_unpacked, require_modest_parquet, require_shallow
 from robustbn._tables.header import (
     TextHeader,
@@ -33,6 +32,7 @@ from robustbn._tables.here import EXCEL, find_here, read_workbook
 from robustbn._tables.ipc import open_ipc, values_of_folders
 from robustbn._tables.json_lines import open_without_changed
 from robustbn._tables.sources import Source, UnreadableError
+from robustbn._tables.values import nothing_in
 from robustbn.exceptions import DataError, RobustBNError
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.protocols import Column
-from robustbn._tables.encode.values import as_objects
 from robustbn._tables.sources import BLOCK_ROWS, Source, UnreadableError
+from robustbn._tables.values import as_objects
 
 
 def build_frame(columns: Mapping[str, Any], kind: str) -> Any:

@@ -10,10 +10,8 @@ from typing import Any
 
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.config import TableConfig
-from robustbn._tables.columns import advise_renaming, fix_edges
-from robustbn._tables.encode import ColumnCoder
-from robustbn._tables.encode.labels import MISSING
-from robustbn._tables.encode.tally import advise
+from robustbn._tables.coder import ColumnCoder, advise
+from robustbn._tables.columns import advise_renaming, fix_edges, follow_network, make_coders
 from robustbn._tables.sources import Source
 from robustbn._tables.states import (
     IDENTIFIER,
@@ -23,7 +21,7 @@ from robustbn._tables.states import (
     states_of,
 )
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
-from robustbn._tables.table import follow_network, make_coders
+from robustbn._tables.values import MISSING
 from robustbn.network import BayesianNetwork
 
 MOST_VALUES_NAMED = 5
@@ -107,9 +105,7 @@ def find_misfits(
         if unknown.total() and config.on_unknown == "error":
             common = unknown.most_common(MOST_VALUES_NAMED)
             values = tuple((value, n, _nearest(value, states)) for value, n in common)
-            remedy = Advice("Correct them.")
-            if not coder.is_cut:
-                remedy = advise(coder, list(unknown), states, config.ignore_case)
+            remedy = advise(coder, list(unknown), config.ignore_case)
             near = {value: state for value, _, state in values if state is not None}
             if near and str(remedy).startswith(("Did you mean", "Say what they stand for")):
                 remedy = Advice("Did you mean ", Setting("labels", {coder.node: near}), "?")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.protocols import Column
-from robustbn._tables.encode.values import as_objects
+from robustbn._tables.values import as_objects
 from robustbn.exceptions import DataError
 
 BLOCK_ROWS = 2**16

@@ -21,17 +21,18 @@ from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.numbers import count, count_are
 from robustbn._core.tuning import TUNING
-from robustbn._tables.encode import count_intervals
-from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, split_labels
-from robustbn._tables.encode.written import (
+from robustbn._tables.columns import count_intervals
+from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
+from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
+from robustbn._tables.written import (
     are_compact_days,
+    as_number,
     day_of,
     find_orders,
     is_doubtful,
     period_of,
     year_first,
 )
-from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
 from robustbn.exceptions import DataError, SettingError
 
 IDENTIFIER = "identifier"

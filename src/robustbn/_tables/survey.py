@@ -16,11 +16,23 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
-from robustbn._tables.encode import as_numbers, without_gone
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, StateFinder, as_number, is_missing
-from robustbn._tables.encode.values import count_missing, count_values
-from robustbn._tables.encode.written import date_part, day_of, find_notation, is_doubtful, number_in
 from robustbn._tables.sources import Source
+from robustbn._tables.values import (
+    WORDS_FOR_MISSING,
+    StateFinder,
+    as_numbers,
+    count_values,
+    is_missing,
+    without_gone,
+)
+from robustbn._tables.written import (
+    as_number,
+    date_part,
+    day_of,
+    find_notation,
+    is_doubtful,
+    number_in,
+)
 
 MOST_COUNTED = 2**14
 SAMPLED_NUMBERS = 2**16
@@ -171,15 +183,15 @@ class ColumnSurvey:
                 numbers[column.is_missing] = np.nan
         self.sample.add(numbers)
         n_nan = np.count_nonzero(np.isnan(numbers))
-        n_missing = count_missing(column, self.is_text) if n_nan else 0
+        if not n_nan:
+            return
+        counted = [(v, n) for v, n in count_values(column) if not is_missing(v, self.is_text)]
+        n_missing = len(numbers) - sum(n for _, n in counted)
         self.n_missing += n_missing
-        if n_nan > n_missing:
-            for value, n in count_values(column):
-                word = value.strip() if isinstance(value, str) else value
-                is_gone = is_missing(word) or (self.is_text and word in WORDS_FOR_MISSING)
-                is_word = not is_gone and kind_of(word, self.notation) != NUMBER
-                if is_word and len(self.counts) < MOST_COUNTED:
-                    self.counts[word] += n
+        for value, n in counted if n_nan > n_missing else ():
+            word = value.strip() if isinstance(value, str) else value
+            if kind_of(word, self.notation) != NUMBER and len(self.counts) < MOST_COUNTED:
+                self.counts[word] += n
 
     def number_of(self, value: Any) -> Any:
         """Return a value of the column as the number it is; None if it is none."""

@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
-from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
-from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
-from robustbn._tables.columns import find_columns, fix_edges, no_such_node
-from robustbn._tables.encode import (
-    ColumnCoder,
-    Tally,
-    as_codes,
+from robustbn._tables.coded import Reading, Table, as_codes
+from robustbn._tables.coder import Tally, code_block
+from robustbn._tables.columns import (
     count_intervals,
-    distinct_values,
+    find_columns,
+    fix_edges,
+    follow_network,
+    make_coders,
 )
-from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder, split_labels
-from robustbn._tables.encode.values import with_moments
 from robustbn._tables.sources import Source, open_table
+from robustbn._tables.values import distinct_values
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -231,7 +229,7 @@ def _encode_columns(
         dropped.append(n_read + bad)
         n_read, n_kept = n_read + n, n_kept + n_left
     _resize(out, n_kept)
-    tally.complain(network, source.where, n_read, config, coders)
+    tally.complain(source.where, n_read, config, coders)
     kept = None
     if n_kept < n_read:
         kept = np.delete(np.arange(n_read), np.concatenate(dropped))
@@ -265,124 +263,6 @@ def _resize(array: Codes, n_rows: int) -> None:
             array.resize((n_rows, array.shape[1]), refcheck=False)
         except MemoryError:
             raise insufficient_memory(n_rows * array.shape[1], "Reading the table") from None
-
-
-def code_block(
-    coders: Sequence[ColumnCoder],
-    columns: Sequence[Column],
-    codes: Codes,
-    tally: Tally,
-    start: int,
-    config: TableConfig,
-) -> tuple[NDArray[np.int64], list[int]]:
-    """Write the codes of a stretch of rows, shape (d, n).
-
-    Returns which rows to leave out, and the columns in which values are missing from others: there
-    the code is one past the last state.
-    """
-    has_hole, holed, is_title = np.zeros(codes.shape[1], bool), list[int](), columns[0].is_title
-    is_bad = np.zeros(codes.shape[1], bool) if is_title is None else is_title.copy()
-    for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
-        column = with_moments(column)
-        found = coder.code(column, out)
-        if found is None:
-            continue
-        if is_title is not None:
-            found[is_title] = 0
-        tally.add(coder.node, column, found, start)
-        is_hole = np.zeros(len(found), bool)
-        if config.keeps_holes:
-            is_hole = (found < 0) if config.on_unknown == "missing" else (found == MISSING)
-            if is_hole.any():
-                out[is_hole] = coder.hole
-                holed += [k] if coder.hole == coder.n_states else []
-        has_hole |= is_hole
-        is_bad |= (found < 0) & ~is_hole
-    tally.incomplete += int(np.count_nonzero(has_hole & ~is_bad))
-    return np.flatnonzero(is_bad), holed
-
-
-def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
-    """Return what turns each node's column into codes."""
-    wrong_nodes = [node for node in config.labels if node not in network.states]
-    if wrong_nodes:
-        raise no_such_node("labels", wrong_nodes, network.nodes)
-    coders = []
-    for node in network.nodes:
-        states = network.states[node]
-        said, gone = split_labels(config.labels.get(node, {}), config.ignore_case)
-        wrong = [state for state in said.values() if state not in states]
-        if wrong:
-            raise DataError(
-                f"labels[{node!r}] leads to {some(wrong)}, no state of the node; states: "
-                f"{some(states)}."
-            )
-        others, period = config.others.get(node), config.periods.get(node)
-        if others is not None and others not in states:
-            raise DataError(
-                f"others[{node!r}] is {others!r}, no state of the node; states: {some(states)}."
-            )
-        finder = StateFinder(states, said, config.ignore_case, source.is_text, others)
-        edges = None
-        if isinstance(config.bins, Mapping) and node in config.bins:
-            edges = np.asarray(config.bins[node], np.float64)
-            more = states[len(edges) + 1 :]
-            if len(edges) + 1 > len(states) or set(more) - {others, MISSING_STATE}:
-                raise DataError(
-                    f"bins[{node!r}] cuts into {len(edges) + 1} intervals at {edges.tolist()}; the "
-                    f"node has {len(states)} states: {some(states)}."
-                )
-            if said:
-                raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
-        is_codes = source.is_codes if config.codes is None else config.codes
-        is_codes = is_codes and not said and edges is None and others is None and period is None
-        if is_codes and source.may_be_labels and config.codes is None:
-            _refuse_doubtful_codes(source, node, states, finder)
-        notation = config.notations.get(node)
-        coder = ColumnCoder(
-            node, finder, len(states), edges, is_codes, period, notation=notation, gone=gone
-        )
-        if config.on_missing == "state" and MISSING_STATE in states:
-            coder.hole = states.index(MISSING_STATE)
-        coders.append(coder)
-    return coders
-
-
-def _refuse_doubtful_codes(
-    source: Source, node: str, states: Sequence[Hashable], finder: StateFinder
-) -> None:
-    """Refuse numbers that are states in one reading and positions of other states in another."""
-    for code in range(len(states)):
-        as_state = finder.find(code)
-        if as_state not in (code, MISSING, UNKNOWN):
-            raise DataError(
-                f"{source.where}, column {node!r}: {code} could be the state "
-                f"{states[as_state]!r}, or the position of {states[code]!r}. States: "
-                f"{some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
-                "with named columns; for positions, codes=True or an array of uint8."
-            )
-
-
-def follow_network(network: BayesianNetwork, config: TableConfig) -> TableConfig:
-    """Return the settings with what the network says of its columns, where they say nothing."""
-    if not network.reading or config.codes:
-        return config
-    said = {n for n, pairs in config.labels.items() if split_labels(pairs)[0]}
-    open_ones = {n: how for n, how in network.reading.items() if n not in said}
-    bins = config.bins
-    if bins is None or isinstance(bins, Mapping):
-        own = {n: how.edges for n, how in open_ones.items() if how.edges is not None}
-        bins = {**own, **(bins or {})}
-    others = {n: how.others for n, how in network.reading.items() if how.others is not None}
-    periods = {n: how.period for n, how in open_ones.items() if how.period is not None}
-    notations = {n: how.notation for n, how in open_ones.items() if how.notation is not None}
-    return replace(
-        config,
-        bins=bins or None,
-        others={**others, **config.others},
-        periods={**periods, **config.periods},
-        notations={**notations, **config.notations},
-    )
 
 
 def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:

@@ -21,11 +21,11 @@ from robustbn._tables.aside import (
     Aside,
     AsidePlan,
     AsideReader,
-    nothing_in,
     say_files,
 )
+from robustbn._tables.coder import Tally
 from robustbn._tables.context import ContextCoder
-from robustbn._tables.encode import Tally
+from robustbn._tables.values import nothing_in
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
-from robustbn._tables.encode import Tally
+from robustbn._tables.coder import Tally
 
 LARGEST_KEY = np.uint64(2**64 - 1)
 
