@@ -36,7 +36,7 @@ from robustbn._tables.coded import (
     with_missing_states,
     without_missing_nodes,
 )
-from robustbn._tables.frames import build_frame
+from robustbn._tables.sources import build_frame
 from robustbn._tables.table import encode_table, infer_network
 from robustbn.exceptions import (
     ConstantColumnWarning,
