@@ -231,7 +231,7 @@ def _find(
     if not nodes:
         return {}, 0
     n_rows = 0
-    gone = {k: rules.gone_of(node) for k, node in zip(positions, nodes, strict=True)}
+    gone = {k: rules.split_labels(node)[1] for k, node in zip(positions, nodes, strict=True)}
     for surveys in survey_columns(source, positions, gone):
         if watch is not None:
             watch(surveys[0].n_rows - n_rows)
