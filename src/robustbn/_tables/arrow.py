@@ -23,17 +23,21 @@ def open_arrow(table: Any) -> Source:
     """Return the source of an Arrow table, batch, reader or dataset, or of any other frame."""
     import pyarrow.dataset as ds
 
-    kind = type(table).__module__.partition(".")[0]
-    kind = kind if kind in ("pandas", "polars") else "pyarrow"
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    if isinstance(table, pa.Table):
-        return _open_whole(table, kind)
     if isinstance(table, ds.Dataset):
         return open_dataset(table, "The dataset")
     if isinstance(table, pa.RecordBatchReader):
         return _open_stream(table)
-    return _open_frame(table, kind)
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        return _open_frame(table)
+    names, plain = tuple(table.column_names), plain_columns(table.schema)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
+            yield from columns_of(batch)
+
+    return Source(names, len(names), table.num_rows, "pyarrow", "The table", read, plain=plain)
 
 
 def open_dataset(dataset: Any, where: str, **settings: Any) -> Source:
@@ -69,17 +73,6 @@ def plain_columns(schema: pa.Schema) -> frozenset[int]:
     return frozenset(k for k, field in enumerate(schema) if is_plain(field.type))
 
 
-def _open_whole(table: pa.Table, kind: str) -> Source:
-    names = tuple(table.column_names)
-
-    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
-        for batch in table.select(list(positions)).to_batches(max_chunksize=BLOCK_ROWS):
-            yield from columns_of(batch)
-
-    plain = plain_columns(table.schema)
-    return Source(names, len(names), table.num_rows, kind, "The table", read, plain=plain)
-
-
 def _open_stream(reader: pa.RecordBatchReader) -> Source:
     names = tuple(reader.schema.names)
 
@@ -90,7 +83,7 @@ def _open_stream(reader: pa.RecordBatchReader) -> Source:
     return Source(names, len(names), None, "pyarrow", "The stream", read, is_once=True)
 
 
-def _open_frame(frame: Any, kind: str) -> Source:
+def _open_frame(frame: Any) -> Source:
     """Open a frame through narwhals, or through its Arrow stream where narwhals does not know it.
 
     Only the columns asked for are handed over; a lazy frame is collected with those alone.
@@ -100,17 +93,23 @@ def _open_frame(frame: Any, kind: str) -> Source:
     known = nw.from_native(frame, pass_through=True)
     if known is frame and not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return _open_stream(pa.RecordBatchReader.from_stream(frame))
-    names = tuple(known.collect_schema().names())
-    is_lazy = isinstance(known, nw.LazyFrame)
-    n_rows = None if is_lazy else len(known)
+    schema, is_lazy = known.collect_schema(), isinstance(known, nw.LazyFrame)
+    names, is_polars = tuple(schema.names()), known.implementation.is_polars()
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
-        chosen = known.select([names[k] for k in positions])
-        native = chosen.collect().to_native() if is_lazy else chosen.to_native()
-        stream: Any = native if hasattr(native, "__arrow_c_stream__") else chosen.to_arrow()
-        for batch in pa.RecordBatchReader.from_stream(stream):
-            yield from columns_of(batch)
+        wanted = [names[k] for k in positions]
+        own = [n for n in wanted if is_polars and schema[n] == nw.Object]  # unknown to Arrow
+        rest = [n for n in wanted if n not in own]
+        whole: Any = known.select(wanted)
+        whole = whole.collect() if is_lazy else whole
+        for start in range(0, len(whole), BLOCK_ROWS):
+            part = whole[start : start + BLOCK_ROWS]
+            found = {n: Column(as_objects(part[n].to_list())) for n in own}
+            native = part.select(rest).to_native()
+            table = pa.table(native if hasattr(native, "__arrow_c_stream__") else part.to_arrow())
+            yield [found[n] if n in own else _column_of_chunks(table[n], n) for n in wanted]
 
+    n_rows, kind = None if is_lazy else len(known), "polars" if is_polars else "pyarrow"
     return Source(names, len(names), n_rows, kind, "The frame", read)
 
 
@@ -149,9 +148,16 @@ def column_of(array: pa.Array) -> Column:
         raise pa.ArrowInvalid(f"a value of type {kind} cannot be read: {error}") from None
 
 
-def column_of_chunks(column: pa.ChunkedArray, name: str) -> Column:
+def column_of_series(series: Any) -> Column:
+    """Return a series of pandas that Arrow knows."""
+    array = pa.array(series, from_pandas=True)
+    is_chunked = isinstance(array, pa.ChunkedArray)
+    return _column_of_chunks(array if is_chunked else pa.chunked_array([array]), str(series.name))
+
+
+def _column_of_chunks(array: pa.ChunkedArray, name: str) -> Column:
     """Return a column in one piece; its pieces are checked first."""
-    chunks = [check_array(chunk, name) for chunk in column.chunks] or [pa.array([], column.type)]
+    chunks = [check_array(chunk, name) for chunk in array.chunks] or [pa.array([], array.type)]
     return column_of(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))
 
 

@@ -139,10 +139,9 @@ def open_table(
         return _open_array(table)
     if type(table).__module__.startswith("narwhals"):
         table = table.to_native()
-    if _is_frame_of("pandas", table):
+    pandas = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    if pandas is not None and isinstance(table, pandas):
         return _open_pandas(table)
-    if _is_frame_of("polars", table):
-        return _open_polars(table)
     module = type(table).__module__.partition(".")[0]
     if type(table).__name__ == "Series":
         raise DataError(
@@ -164,12 +163,6 @@ def open_table(
 
         return open_arrow(table)
     return _open_array(_to_array(table))
-
-
-def _is_frame_of(library: str, table: Any) -> bool:
-    """Whether a table is a data frame of a library, or a subclass of one; imports nothing."""
-    frame = getattr(sys.modules.get(library), "DataFrame", None)
-    return frame is not None and isinstance(table, frame)
 
 
 def _is_arrow_or_frame(table: Any, module: str) -> bool:
@@ -343,38 +336,10 @@ def _column_of_series(series: Any) -> Column:
         return Column(series.sparse.to_dense().to_numpy())
     is_in_arrow = kind in ("ArrowDtype", "StringDtype", "DatetimeTZDtype")
     if is_in_arrow or series.dtype.kind in "biuf":
-        import pyarrow as pa
+        from robustbn._tables.arrow import column_of_series
 
-        from robustbn._tables.arrow import column_of_chunks
-
-        array = pa.array(series, from_pandas=True)
-        is_whole = not isinstance(array, pa.ChunkedArray)
-        return column_of_chunks(pa.chunked_array([array]) if is_whole else array, str(series.name))
+        return column_of_series(series)
     return Column(series.astype(object).to_numpy())
-
-
-def _open_polars(frame: Any) -> Source:
-    """Return the source of a polars frame, through Arrow but for objects."""
-    import pyarrow as pa
-
-    from robustbn._tables.arrow import column_of_chunks
-
-    names = tuple(frame.columns)
-
-    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
-        wanted = [names[k] for k in positions]
-        own = {n: frame[n] for n in wanted if type(frame[n].dtype).__name__ == "Object"}
-        others = frame.select([name for name in wanted if name not in own])
-        for start in range(0, frame.height, BLOCK_ROWS):
-            stretch = {
-                name: Column(as_objects(series.slice(start, BLOCK_ROWS).to_list()))
-                for name, series in own.items()
-            }
-            table = pa.table(others.slice(start, BLOCK_ROWS)) if others.width else pa.table({})
-            stretch |= {n: column_of_chunks(table[n], n) for n in table.column_names}
-            yield [stretch[name] for name in wanted]
-
-    return Source(names, len(names), frame.height, "polars", "The frame", read)
 
 
 # --- several files --------------------------------------------------------------------------------

@@ -107,14 +107,14 @@ def read_table(
         on_unknown,
         on_missing,
         bins,
-        {} if rename is None else rename,
-        {} if labels is None else labels,
+        rename or {},
+        labels or {},
         ignore_case,
         codes,
         sep,
         encoding,
-        {} if others is None else others,
-        {} if periods is None else periods,
+        others or {},
+        periods or {},
         None if context is None else tuple(context),
         id,
         tuple(keep),
@@ -143,10 +143,9 @@ def encode_table(
                 "This table was read for a network with other nodes or states; read it again."
             )
         return table
-    is_plain = config.bins is None and config.on_unknown == "error" and not config.labels
-    is_plain = is_plain and not config.others and not config.periods
-    is_plain = is_plain and config.codes is not False
-    is_array = type(table) is np.ndarray
+    is_plain = config.bins is None and config.on_unknown == "error"
+    is_plain = is_plain and not (config.labels or config.others or config.periods)
+    is_array = type(table) is np.ndarray and config.codes is not False
     if is_array and is_plain and table.dtype in (np.uint8, network.layout.code_dtype):
         codes = as_codes(table, network)
         n = len(codes)
@@ -178,22 +177,21 @@ def encode_source(
         config = follow_network(network, config)
     plan = plan_aside(source, positions, config, is_later=is_later)
     config = fix_edges(source, network, positions, config)
+    places = {name: k for k, name in enumerate(source.names or ())}
+
+    def read_all(names: Sequence[str]) -> None:
+        for _ in source.read([places[name] for name in names]):
+            pass
+
     try:
         table, aside = _encode_columns(source, network, config, positions, plan)
     except Exception as error:
         if source.is_once:
             raise
-        plan = plan.without_damaged(error, lambda names: _read_all(source, names))
+        plan = plan.without_damaged(error, read_all)
         table, aside = _encode_columns(source, network, config, positions, plan)
     files = source.file_rows() if source.file_rows is not None else ()
     return replace(table, aside=aside.finish(files, is_part=is_part))
-
-
-def _read_all(source: Source, names: Sequence[str]) -> None:
-    """Read some columns, and forget them."""
-    places = {name: k for k, name in enumerate(source.names or ())}
-    for _ in source.read([places[name] for name in names]):
-        pass
 
 
 def _encode_columns(
@@ -215,11 +213,10 @@ def _encode_columns(
     for columns in source.read(chosen):
         n = len(columns[0].values)
         aside.add(dict(zip(plan.columns, columns[network.n_nodes :], strict=True)))
-        columns = columns[: network.n_nodes]
         if n > space.shape[1]:
             space = np.empty((network.n_nodes, n), dtype)
-        codes = space[:, :n]
-        bad, holed_here = code_block(coders, columns, codes, tally, n_read, config)
+        codes, nodes = space[:, :n], columns[: network.n_nodes]
+        bad, holed_here = code_block(coders, nodes, codes, tally, n_read, config)
         holed.update(holed_here)
         n_left = n - len(bad)
         if n_kept + n_left > len(out):
@@ -233,16 +230,15 @@ def _encode_columns(
     kept = None
     if n_kept < n_read:
         kept = np.delete(np.arange(n_read), np.concatenate(dropped))
-    used = set(positions)
     reading = Reading(
-        n_read=n_read,
-        n_rows=n_kept,
-        n_missing=dict(tally.missing),
-        n_unknown=dict(tally.unknown),
-        ignored=tuple(n for k, n in enumerate(source.names or ()) if k not in used),
-        kind=source.kind,
-        where=source.where,
-        config=config,
+        n_read,
+        n_kept,
+        dict(tally.missing),
+        dict(tally.unknown),
+        tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions)),
+        source.kind,
+        source.where,
+        config,
         n_incomplete=tally.incomplete,
     )
     return Table(out, network.states, kept, reading, tuple(sorted(holed))), aside
@@ -289,15 +285,20 @@ def _find_states(
     bins = config.bins if isinstance(config.bins, Mapping) else {}
     open_ones = [k for k, name in enumerate(names) if name not in bins]
     found: dict[str, set[Any]] = {names[k]: set() for k in open_ones}
+
+    def refuse(name: str, why: str) -> DataError:
+        return DataError(
+            f"{source.where}, column {name!r}: {why}. If it is continuous, cut it: bins='q5', or "
+            f"bins={{{name!r}: [...]}}."
+        )
+
     for columns in source.read(open_ones) if open_ones else ():
         for name, column in zip(found, columns, strict=True):
             found[name] |= distinct_values(column, source.is_text)
-            if len(found[name]) > MOST_STATES_FOUND:
-                raise DataError(
-                    f"{source.where}, column {name!r}: {len(found[name]):,} different values or "
-                    f"more are too many for states ({MOST_STATES_FOUND} at most). If it is "
-                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
-                )
+            n = len(found[name])
+            if n > MOST_STATES_FOUND:
+                most = f"({MOST_STATES_FOUND} at most)"
+                raise refuse(name, f"{n:,} different values or more are too many for states {most}")
     states: dict[str, Sequence[Hashable]] = {}
     for name in names:
         if name in bins:
@@ -305,11 +306,8 @@ def _find_states(
         elif source.is_codes:
             largest = int(max(found[name], default=0))
             if largest >= MOST_STATES_FOUND:
-                raise DataError(
-                    f"{source.where}, column {name!r}: the number {largest:,} is no position of a "
-                    f"state, of which there are at most {MOST_STATES_FOUND}. If the column is "
-                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
-                )
+                why = f"the number {largest:,} is no position of a state, of which there are at"
+                raise refuse(name, f"{why} most {MOST_STATES_FOUND}")
             states[name] = range(largest + 1)
         elif not found[name]:
             raise DataError(
