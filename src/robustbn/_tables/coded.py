@@ -99,17 +99,12 @@ class Reading:
                 f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
             )
         if self.ignored:
-            many = len(self.ignored) > 1
-            lines.append(
-                f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
-                f"{some(self.ignored)}."
-            )
+            what = "column is no node" if len(self.ignored) == 1 else "columns are no nodes"
+            lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")
         if self.skipped:
             many = len(self.skipped) > 1
-            lines.append(
-                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
-                f"{'were' if many else 'was'} skipped: {some(list(self.skipped))}."
-            )
+            what = f"file{'s' * many} could not be read and {'were' if many else 'was'} skipped"
+            lines.append(f"{len(self.skipped)} {what}: {some(list(self.skipped))}.")
         return " ".join(line for line in lines if line)
 
 
@@ -298,20 +293,17 @@ def _wrong_type(array: NDArray[Any], network: BayesianNetwork) -> DataError:
     advice = (
         "Codes are integers: 0 for the first of network.states[node], 1 for the second, and so on."
     )
-    if array.dtype.kind == "f":
-        missing = np.argwhere(~np.isfinite(array))
-        if len(missing):
-            row, column = (int(v) for v in missing[0])
-            return DataError(
-                f"Row {row}, column {column} ({network.nodes[column]!r}) is {array[row, column]}; "
-                f"{len(missing)} values are missing or infinite. {advice} Drop or fill those rows "
-                "first."
-            )
-        return DataError(
-            f"Rows have dtype {array.dtype}. {advice} If these are whole numbers, pass "
-            "X.astype('uint8')."
-        )
-    return DataError(f"Rows have dtype {array.dtype}. {advice}")
+    if array.dtype.kind != "f":
+        return DataError(f"Rows have dtype {array.dtype}. {advice}")
+    missing = np.argwhere(~np.isfinite(array))
+    if not len(missing):
+        whole = "If these are whole numbers, pass X.astype('uint8')."
+        return DataError(f"Rows have dtype {array.dtype}. {advice} {whole}")
+    row, column = (int(v) for v in missing[0])
+    return DataError(
+        f"Row {row}, column {column} ({network.nodes[column]!r}) is {array[row, column]}; "
+        f"{len(missing)} values are missing or infinite. {advice} Drop or fill those rows first."
+    )
 
 
 def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[BayesianNetwork, Table]:

@@ -52,16 +52,10 @@ def find_columns(source: Source, network: BayesianNetwork, config: TableConfig) 
 
 def _check_rename(columns: Sequence[str], network: BayesianNetwork, config: TableConfig) -> None:
     for column, node in config.rename.items():
-        if column not in columns or node not in network.nodes:
-            is_column = column not in columns
-            what, names = ("column", columns) if is_column else ("node", network.nodes)
-            name = column if is_column else node
-            raise DataError(
-                Advice(
-                    Setting("rename", {column: node}),
-                    f": there is no {what} {name!r}.{nearest_name(name, names)}",
-                )
-            )
+        for what, name, names in (("column", column, columns), ("node", node, network.nodes)):
+            if name not in names:
+                said = f": there is no {what} {name!r}.{nearest_name(name, names)}"
+                raise DataError(Advice(Setting("rename", {column: node}), said))
 
 
 def place_nodes(source: Source, nodes: Sequence[str], rename: Mapping[str, str]) -> list[int]:

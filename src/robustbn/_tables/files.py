@@ -59,10 +59,7 @@ def open_files(
 ) -> Source:
     """Return the source of some files.
 
-    Parameters
-    ----------
-    root : the path they were found by: folders below it may hold columns, such as `year=2024`.
-    where : what to call them in messages.
+    Folders below `root`, the path they were found by, may hold columns, such as `year=2024`.
     """
     suffix = inner_suffix(files[0])
     try:
@@ -137,18 +134,16 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
     path, text = name_of(found), str(found)
     if not found.exists() and glob.has_magic(text):
         matches = glob.glob(text, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
-        files = sorted(_only_files(Path(f) for f in matches))
+        files = _only_files(Path(f) for f in matches)
         if not files:
             raise DataError(Advice(f"{path}: no file matches this pattern.", _query_hint(text)))
     elif found.is_dir():
         if not os.access(found, os.R_OK | os.X_OK):
             raise PermissionError(f"{path} cannot be listed")
-        files = sorted(
-            _only_files(
-                f
-                for f in found.rglob("*")
-                if not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
-            )
+        files = _only_files(
+            f
+            for f in found.rglob("*")
+            if not any(p.startswith(("_", ".")) for p in f.relative_to(found).parts)
         )
         if not files:
             raise DataError(f"{path} is a folder without files.")
@@ -157,21 +152,22 @@ def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
     elif found.exists():
         raise DataError(f"{path} is {say_special(found)}: write it to a file, or use '-'.")
     else:
-        raise _not_there(found)
+        hint = _query_hint(text) or did_you_mean(found, TABLE_SUFFIXES)
+        raise DataError(Advice(f"{found}: no such file or folder.", hint))
     _check_files(path, files, may_be_empty=may_be_empty)
     return [read_workbook(file) if inner_suffix(file) in EXCEL else file for file in files]
 
 
-def _only_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files among some paths; refuse what is neither a file nor a folder."""
-    for path in paths:
-        if path.is_file():
-            yield path
-        elif path.exists() and not path.is_dir():
+def _only_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the files among some paths, in order; refuse what is neither a file nor a folder."""
+    listed = list(paths)
+    for path in listed:
+        if path.exists() and not path.is_file() and not path.is_dir():
             raise DataError(
                 f"{name_of(path)} is {say_special(path)}: write it to a file, or take it out of "
                 "the folder."
             )
+    return sorted(path for path in listed if path.is_file())
 
 
 def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
@@ -188,11 +184,6 @@ def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     for file in files:
         if file.stat().st_size == 0 and not may_be_empty:
             raise DataError(f"{name_of(file)} is empty (0 bytes): there is not even a header.")
-
-
-def _not_there(path: Path) -> DataError:
-    hint = _query_hint(str(path)) or did_you_mean(path, TABLE_SUFFIXES)
-    return DataError(Advice(f"{path}: no such file or folder.", hint))
 
 
 def _query_hint(text: str) -> Either | str:
@@ -217,11 +208,7 @@ def _not_a_table(file: Path) -> DataError:
 def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:
     """Return Parquet files as a pyarrow dataset; errors name them.
 
-    Pages that carry a checksum are checked.
-
-    Parameters
-    ----------
-    by_words : whether text is read by its distinct values.
+    Pages that carry a checksum are checked; `by_words`, text is read by its distinct values.
     """
     import pyarrow.dataset as ds
 

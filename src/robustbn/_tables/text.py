@@ -37,15 +37,8 @@ LOOKED_AT = 20  # lines after the header, to see whether it is one
 class TextHeader:
     """The first line of a text file that is not blank.
 
-    Parameters
-    ----------
-    names : of the columns.
-    n_blank : blank lines before it.
-    is_last : whether no line follows.
-    encoding : of the file.
-    line : its number, from 1.
-    next_line : what follows it.
-    widths : of the next lines that are not blank, the number of each and how many values it has.
+    `n_blank` lines come before it, `is_last` says that none follows; its number, `line`, is from 1.
+    `widths` are, of the next lines that are not blank, their numbers and how many values each has.
     """
 
     names: tuple[str, ...]
@@ -188,14 +181,11 @@ def _read_header(file: Path, sep: str, encoding: str) -> TextHeader:
 
 
 def _look_at_widths(lines: Any) -> Iterator[tuple[int, int]]:
-    """Yield the number of each of the next lines, and how many values it has, while they are sound.
-
-    Whoever reads the rows complains of what is not.
-    """
+    """Yield the numbers of the next lines, and how many values each has, while they are sound."""
     try:
         for values in islice(lines, LOOKED_AT):
             yield lines.line_num, len(values)
-    except (csv.Error, DataError, UnicodeError):
+    except (csv.Error, DataError, UnicodeError):  # whoever reads the rows complains of it
         return
 
 
@@ -254,12 +244,6 @@ class TitleFinder:
     Such a line has the name of every column in its place. Where each of the names is a value in
     other lines too, it is a row like any other. To know, all columns are read, once, and only if
     the columns that are read anyway make it possible.
-
-    Parameters
-    ----------
-    where : what to call the file.
-    names : of all its columns.
-    read_all : reads all of them, in stretches.
     """
 
     def __init__(
@@ -270,7 +254,8 @@ class TitleFinder:
 
     def mark(self, columns: list[Column], positions: Sequence[int], start: int) -> list[Column]:
         """Return the columns at some positions of a stretch that begins at row `start`, marked."""
-        named = sorted(zip(columns, positions, strict=True), key=lambda each: _n_labels(each[0]))
+        pairs = zip(columns, positions, strict=True)
+        named = sorted(pairs, key=lambda pair: len(pair[0].labels or ()))  # the shortest first
         if len(self._names) < 2 or not all(_places(c, self._names[k]) for c, k in named):
             return columns
         if self._rows is None:
@@ -307,10 +292,6 @@ def _find_titles(stretches: Iterable[list[Column]], names: Sequence[str]) -> NDA
         n_rows += len(columns[0].values)
     rows = np.concatenate(found)
     return rows if (n_named == len(rows)).any() else rows[:0]
-
-
-def _n_labels(column: Column) -> int:
-    return len(column.labels or ())
 
 
 def _places(column: Column, name: str) -> list[int]:
