@@ -18,7 +18,7 @@ from robustbn._core.layout import Codes
 from robustbn._networks.random_networks import random_network
 from robustbn._rows.draw import sample
 from robustbn._rows.memory import load_rows
-from robustbn._tables.encode import as_codes
+from robustbn._tables.coded import as_codes
 from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 

@@ -139,28 +139,19 @@ def states_from(
     """
     source = _open(localize(table, format=format, sheet=sheet), sep, encoding, connection)
     given = {} if states is None else read_states(states)
-    rename = rename or {}
+    rename, labels, dates = rename or {}, labels or {}, dates or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
     parents = parents_of(edges, names)
     _refuse_unknown("states", given, [*parents, *names])
     parents |= {node: [] for node in given if node not in parents}
-    _refuse_unknown("bins", bins if isinstance(bins, Mapping) else {}, list(parents))
-    _refuse_unknown("labels", labels or {}, list(parents))
-    rules = StateRules(
-        most_states,
-        most_numbers,
-        "q4" if bins is None else bins,
-        labels or {},
-        ignore_case,
-        dates or {},
-    )
-    _refuse_unknown("dates", dates if isinstance(dates, Mapping) else {}, list(parents))
+    for setting, said in (("bins", bins), ("labels", labels), ("dates", dates)):
+        _refuse_unknown(setting, said if isinstance(said, Mapping) else {}, list(parents))
+    cuts = "q4" if bins is None else bins
+    rules = StateRules(most_states, most_numbers, cuts, labels, ignore_case, dates)
     open_ones = [node for node in parents if node not in given]
     positions = place_nodes(source, open_ones, rename)
-    decided, n_rows = _find(source, positions, open_ones, rules, watch)
-    _refuse_uncut(bins, decided)
-    for node, labels_of in given.items():
-        decided[node] = ColumnStates(node, GIVEN, tuple(labels_of))
+    decided, n_rows = _find(source, dict(zip(open_ones, positions, strict=True)), rules, watch)
+    decided |= {node: ColumnStates(node, GIVEN, tuple(said)) for node, said in given.items()}
     columns = tuple(decided[node] for node in parents)
     network = BayesianNetwork(
         parents,
@@ -192,16 +183,6 @@ def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> 
         raise DataError(f"{setting} names {wrong[0]!r}, which is no node of the edges.{near}")
 
 
-def _refuse_uncut(bins: Any, decided: Mapping[str, ColumnStates]) -> None:
-    """Refuse cuts of columns that are no numbers: nothing would be cut."""
-    for node in bins if isinstance(bins, Mapping) else ():
-        if node in decided and decided[node].kind not in (NUMBER, IDENTIFIER):
-            raise DataError(
-                f"bins['{node}']: column {node!r} holds {decided[node].kind}s, such as "
-                f"{decided[node].states[0]!r}, and no numbers that could be cut."
-            )
-
-
 def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
     """Return the parents of each node, of edges in any form."""
     if isinstance(edges, BayesianNetwork):
@@ -222,20 +203,25 @@ def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
 
 def _find(
     source: Source,
-    positions: Sequence[int],
-    nodes: Sequence[str],
+    places: Mapping[str, int],
     rules: StateRules,
     watch: Callable[[int], None] | None,
 ) -> tuple[dict[str, ColumnStates], int]:
     """Return what was decided for some nodes, whose columns are given, and the number of rows."""
-    if not nodes:
+    if not places:
         return {}, 0
-    n_rows = 0
-    gone = {k: rules.gone_of(node) for k, node in zip(positions, nodes, strict=True)}
-    for surveys in survey_columns(source, positions, gone):
+    n_rows, decided = 0, {}
+    gone = {k: rules.split_labels(node)[1] for node, k in places.items()}
+    for surveys in survey_columns(source, list(places.values()), gone):
         if watch is not None:
             watch(surveys[0].n_rows - n_rows)
         n_rows = surveys[0].n_rows
-    for survey, node in zip(surveys, nodes, strict=True):
+    for survey, node in zip(surveys, places, strict=True):
         survey.name = node
-    return {survey.name: decide_states(survey, rules) for survey in surveys}, n_rows
+        decided[node] = found = decide_states(survey, rules)
+        if rules.is_cut(node) and found.kind not in (NUMBER, IDENTIFIER):
+            raise DataError(
+                f"bins['{node}']: column {node!r} holds {found.kind}s, such as "
+                f"{found.states[0]!r}, and no numbers that could be cut."
+            )
+    return decided, n_rows

@@ -13,7 +13,6 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, read_table
-from robustbn._tables.arrow import naming_table
 from robustbn._tables.sources import Source
 from robustbn.exceptions import (
     CodeRangeError,
@@ -92,7 +91,7 @@ def test_an_allocation_of_arrow_that_fails_is_told():
         raise pa.ArrowMemoryError("malloc of size 123456789 failed")
         yield
 
-    source = naming_table(Source(("a",), 1, 1, "pyarrow", "The table", fail))
+    source = Source(("a",), 1, 1, "pyarrow", "The table", fail)
     with pytest.raises(InsufficientMemoryError, match=r"last request was for 123,456,789 bytes"):
         list(source.read([0]))
 

@@ -29,8 +29,8 @@ from robustbn import RobustEstimator, Streaming, random_network, sample
 from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
 from robustbn._rows.stream.parts import make_ahead
+from robustbn._tables.arrow import scan
 from robustbn._tables.files import find_files, make_dataset
-from robustbn._tables.row_groups import scan
 from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
 from robustbn.estimator import learning
@@ -140,7 +140,7 @@ def test_more_rows_than_are_drawn_give_the_same_tables_too(
 
 
 def test_a_large_row_group_takes_the_memory_of_a_stretch(tmp_path, monkeypatch):
-    monkeypatch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", 2**18)
+    monkeypatch.setattr("robustbn._tables.arrow.LARGEST_GROUP", 2**18)
     file, values = tmp_path / "rows.parquet", np.random.default_rng(0).integers(0, 9, 10**6)
     pq.write_table(pa.table({"a": values}), file, row_group_size=len(values))
     held, n_read, before = 0, 0, pa.total_allocated_bytes()
@@ -165,7 +165,7 @@ def test_rows_of_a_large_row_group_are_the_same(tmp_path, monkeypatch):
         whole = list(scan(dataset, columns, 1_024))
         for largest in (1_000, 100):
             with monkeypatch.context() as patch:
-                patch.setattr("robustbn._tables.row_groups.LARGEST_GROUP", largest)
+                patch.setattr("robustbn._tables.arrow.LARGEST_GROUP", largest)
                 parts = list(scan(dataset, columns, 1_024))
             assert [b.num_rows for b in parts] == [b.num_rows for b in whole]
             assert [b.to_pydict() for b in parts] == [b.to_pydict() for b in whole]
@@ -728,7 +728,7 @@ from robustbn import RobustEstimator
 from robustbn._learn.places import Watch
 from robustbn._rows.stream.parts import make_ahead
 from robustbn._tables.files import find_files, make_dataset
-from robustbn._tables.row_groups import scan
+from robustbn._tables.arrow import scan
 from robustbn._tables.sources import open_table
 from robustbn import read_network
 from robustbn import Streaming, read_network

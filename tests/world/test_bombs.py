@@ -24,7 +24,7 @@ import pytest
 from robustbn import read_table
 from robustbn._core import downloads
 from robustbn._core.downloads import RATIO_SETTING
-from robustbn._tables.guards import count_unpacked_bytes
+from robustbn._tables.ipc import count_unpacked_bytes
 from robustbn.exceptions import DataError
 from tests.tables import one_node
 

@@ -311,7 +311,7 @@ def read_rows(
     known : the column of --known. It says which rows are bad, not where they come from, so it is
         context only if `config` names it.
     """
-    from robustbn._tables.encode import require_rows
+    from robustbn._tables.coded import require_rows
     from robustbn._tables.table import encode_source
 
     with steps.step("read", f"reading {name_of(path)}"):

@@ -136,7 +136,7 @@ def write_clean(job: Job, weights: RowVector, path: Path) -> None:
     import pyarrow as pa
 
     from robustbn._tables.files import TEXT, find_files, is_packed
-    from robustbn._tables.header import find_encoding
+    from robustbn._tables.text import find_encoding
 
     files, root = find_files(job.table_path), job.table_path
     suffix, is_dropping = inner_suffix(files[0]), job.options["drop_distrusted"]
@@ -214,7 +214,7 @@ def _open_text(file: Path, encoding: str) -> io.TextIOWrapper:
 
 def _read_records(files: list[Path], sep: str, encoding: str) -> Iterator[str]:
     """Yield the header, and the records of all files with the columns of the first, as text."""
-    from robustbn._tables.header import find_encoding
+    from robustbn._tables.text import find_encoding
 
     names: list[str] = []
     for file in files:
@@ -280,9 +280,9 @@ def _write_batches(
 
 def _open_batches(files: list[Path], root: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of Parquet or Arrow files, and their rows, all of which may be used."""
+    from robustbn._tables.arrow import place_columns, scan
     from robustbn._tables.files import find_folders, make_dataset, sound_batches
-    from robustbn._tables.ipc import place_columns, read_batches, read_schema
-    from robustbn._tables.row_groups import scan
+    from robustbn._tables.ipc import read_batches, read_schema
 
     if inner_suffix(files[0]) in (".parquet", ".pq"):
         dataset = make_dataset(files, root, root, by_words=False)

@@ -161,8 +161,8 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
 
 def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[ColumnSurvey], int]:
     """Return a table's source, what its columns hold, and its rows; shows how far that is."""
-    from robustbn._tables.encode.labels import split_labels
     from robustbn._tables.survey import survey_columns
+    from robustbn._tables.values import split_labels
 
     n_rows = 0
     surveys: list[ColumnSurvey] = []
@@ -220,7 +220,7 @@ def _describe_survey(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
 
 def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
-    from robustbn._tables.encode.written import day_of
+    from robustbn._tables.written import day_of
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]

@@ -16,7 +16,7 @@ from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._core.trust import is_even, sum_weights
 from robustbn._core.tuning import TUNING, Tuning
 from robustbn._rows.kernels import load_kernels
-from robustbn._tables.encode import as_codes
+from robustbn._tables.coded import as_codes
 from robustbn.exceptions import CodeRangeError
 from robustbn.network import BayesianNetwork
 

@@ -19,7 +19,7 @@ from robustbn._show.advice import say_state, verdict
 from robustbn._show.measures import expect_moves
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent, say_misfit
-from robustbn._tables.frames import build_frame
+from robustbn._tables.sources import build_frame
 from robustbn.exceptions import NetworkError
 from robustbn.network import BayesianNetwork
 

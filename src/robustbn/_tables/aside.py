@@ -20,8 +20,8 @@ from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Gro
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
 from robustbn._tables.context import ContextCoder, RawContext, group_rows, join_raws
-from robustbn._tables.encode.values import moments_of
 from robustbn._tables.sources import Source, UnreadableError
+from robustbn._tables.values import as_objects, moments_of
 from robustbn.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -72,26 +72,21 @@ class Aside:
         if self.numbers is None:
             return {name: _as_values(column, rows) for name, column in self.names.items()}
         rows = np.arange(self.n_rows) if rows is None else rows
-        places = np.minimum(np.searchsorted(self.numbers, rows), max(len(self.numbers) - 1, 0))
-        is_there = np.zeros(len(rows), bool)
-        if len(self.numbers):
-            is_there = self.numbers[places] == rows
-        found = {}
+        is_there = np.isin(rows, self.numbers)
+        places = np.searchsorted(self.numbers, rows[is_there])
+        found = {name: np.full(len(rows), None, object) for name in self.names}
         for name, column in self.names.items():
-            found[name] = np.full(len(rows), None, object)
-            found[name][is_there] = _as_values(column, places[is_there])
+            found[name][is_there] = _as_values(column, places)
         return found
 
 
 def _as_values(column: Any, rows: NDArray[np.int64] | None) -> NDArray[Any]:
     """Return an Arrow column, or some of its rows, as an array; of objects if some are missing."""
     found = column if rows is None else column.take(rows)
-    if not found.null_count and str(found.type) not in ("string", "large_string"):
-        values: NDArray[Any] = found.to_numpy()
-        return values
-    objects = np.empty(len(found), object)
-    objects[:] = found.to_pylist()
-    return objects
+    if found.null_count or str(found.type) in ("string", "large_string"):
+        return as_objects(found.to_pylist())
+    values: NDArray[Any] = found.to_numpy()
+    return values
 
 
 def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,9 +131,7 @@ class AsidePlan:
     def without_damaged(self, error: Exception, read: Callable[[list[str]], None]) -> AsidePlan:
         """Return the plan without the columns at which an error was raised; raise it if at none.
 
-        Parameters
-        ----------
-        read : reads some columns, all rows of them.
+        `read` reads all rows of some columns.
         """
         is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
         if is_other or isinstance(error, MemoryError) or not self.context:
@@ -152,25 +145,85 @@ class AsidePlan:
 def plan_aside(
     source: Source, used: Sequence[int], config: TableConfig, *, is_later: bool = False
 ) -> AsidePlan:
-    """Return which columns of a table to read beside the network's.
+    """Return which columns of a table, or of its first part, to read beside the network's.
 
     Parameters
     ----------
-    source : the table, or its first part.
     used : positions of the network's columns.
-    config : which columns are wanted.
     is_later : whether columns that are wanted may be missing.
     """
     places = {name: k for k, name in enumerate(source.names or ())}
+    named, wanted = config.named, config.context
     if is_later:
-        config = _as_far_as_there(config, places)
-    names = tuple(_positions("id and keep", config.named, places, source, set(used)))
-    damaged: dict[str, str] = {}
-    found = _find_context(source, set(used), config, places, damaged)
-    context = {(source.names or ())[k]: kind for k, kind in found.items() if kind != "none"}
-    given_up = tuple((source.names or ())[k] for k, kind in found.items() if kind == "none")
-    taken = dict(list(context.items())[: None if config.context is not None else MOST_CONTEXT])
-    return AsidePlan(names, taken, source.is_text, damaged, given_up)
+        named = tuple(name for name in named if name in places)
+        wanted = None if wanted is None else tuple(name for name in wanted if name in places)
+    _require_beside("id and keep", named, places, source, used)
+    if wanted is None:
+        found, damaged = _try_context(source, set(used), config.id)
+        context = {name: kind for name, kind in found.items() if kind != "none"}
+        given_up = tuple(name for name, kind in found.items() if kind == "none")
+        taken = dict(list(context.items())[:MOST_CONTEXT])
+        return AsidePlan(named, taken, source.is_text, damaged, given_up)
+    asked = [name for name in wanted if name not in source.damaged]
+    damaged = {name: why for name, why in source.damaged.items() if name in wanted}
+    _require_beside("context", asked, places, source, used)
+    return AsidePlan(named, dict.fromkeys(asked, "values"), source.is_text, damaged)
+
+
+def _require_beside(
+    setting: str,
+    names: Sequence[str],
+    places: Mapping[str, int],
+    source: Source,
+    used: Sequence[int],
+) -> None:
+    """Refuse names of columns that are not there, or that are nodes."""
+    for name in names:
+        if name not in places:
+            has = ", ".join(map(repr, list(places)[:8])) or "no names of columns"
+            raise DataError(
+                f"{source.where} has no column {name!r}, which {setting} names; it has {has}."
+                f"{nearest_name(name, places)}"
+            )
+    for name in names:
+        if places[name] in used:
+            raise DataError(
+                f"{setting} names {name!r}, which is a node of the network: give columns beside it."
+            )
+
+
+def _try_context(
+    source: Source, used: set[int], id: str | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the kinds of all columns that may be context, and why others cannot be read.
+
+    Decided by their first stretch.
+    """
+    damaged = dict(source.damaged)
+    if source.names is None or not source.can_be_tried:
+        return {}, damaged
+    often = Counter(source.names)  # a file of Arrow cannot be asked for one of two alike
+    free = {
+        name: k
+        for k, name in enumerate(source.names)
+        if k not in used
+        and name != id
+        and often[name] == 1
+        and (source.plain is None or k in source.plain)
+    }
+    firsts: dict[int, Column] = {}
+
+    def read_first(chosen: list[int]) -> None:
+        for columns in source.read(chosen):
+            firsts.update(zip(chosen, columns, strict=True))
+            break
+
+    damaged |= find_damaged(free, read_first) if free else {}
+    coders = {name: ContextCoder(name, source.is_text) for name in free if name not in damaged}
+    for name, coder in coders.items():
+        if free[name] in firsts:
+            coder.code(firsts[free[name]])
+    return {name: coder.kind for name, coder in coders.items()}, damaged
 
 
 class AsideReader:
@@ -184,14 +237,11 @@ class AsideReader:
     """
 
     def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
-        self.plan = plan
+        self.plan, self._shown = plan, shown
         self._coders = plan.coders()
         self._raws: dict[str, list[RawContext]] = {name: [] for name in plan.context}
-        self._shown = shown
         self._names: list[dict[str, pa.Array]] = []
-        self._starts = [0]
-        self._n_bytes = 0
-        self._has_all = True
+        self._starts, self._n_bytes, self._has_all = [0], 0, True
 
     def add(self, columns: Mapping[str, Column]) -> dict[str, pa.Array]:
         """Take the columns of the plan, of one stretch; return those that rows keep."""
@@ -215,12 +265,9 @@ class AsideReader:
             self._has_all = False
 
     def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
-        """Return what was gathered.
+        """Return what was gathered; of a part of a table, context stays as it was read.
 
-        Parameters
-        ----------
-        files : of several, the name of each and how many rows it has.
-        is_part : whether it is of a part of a table: context stays as it was read.
+        `files` are the names of several, and how many rows each has.
         """
         raw = tuple(join_raws(name, raws) for name, raws in self._raws.items())
         names = {n: join_arrow([stretch[n] for stretch in self._names]) for n in self.plan.names}
@@ -237,10 +284,7 @@ class AsideReader:
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:
     """Return the columns that cannot be read, and why; a few readings for each of them.
 
-    Parameters
-    ----------
-    places : of the columns in question, by their names.
-    read : reads columns at some places.
+    `read` reads columns at some of the places.
     """
     try:
         read(list(places.values()))
@@ -249,95 +293,16 @@ def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> di
     except Exception as error:  # whatever a reader makes of damaged bytes
         if len(places) == 1:
             return {name: str(error) or type(error).__name__ for name in places}
-        half, names = len(places) // 2, list(places)
-        first, second = ({n: places[n] for n in part} for part in (names[:half], names[half:]))
-        return find_damaged(first, read) | find_damaged(second, read)
+        half, named = len(places) // 2, list(places.items())
+        return find_damaged(dict(named[:half]), read) | find_damaged(dict(named[half:]), read)
     return {}
-
-
-def _as_far_as_there(config: TableConfig, places: Mapping[str, int]) -> TableConfig:
-    """Return the settings without columns that a table does not have."""
-    kept = tuple(name for name in config.named if name in places)
-    context = config.context
-    if context is not None:
-        context = tuple(name for name in context if name in places)
-    return replace(config, keep=kept, id=None, context=context)
-
-
-def _positions(
-    setting: str,
-    names: Sequence[str],
-    places: Mapping[str, int],
-    source: Source,
-    used: set[int],
-) -> dict[str, int]:
-    missing = [name for name in names if name not in places]
-    if missing:
-        has = ", ".join(map(repr, list(places)[:8])) or "no names of columns"
-        raise DataError(
-            f"{source.where} has no column {missing[0]!r}, which {setting} names; it has {has}."
-            f"{nearest_name(missing[0], places)}"
-        )
-    nodes = [name for name in names if places[name] in used]
-    if nodes:
-        raise DataError(
-            f"{setting} names {nodes[0]!r}, which is a node of the network: give columns beside it."
-        )
-    return {name: places[name] for name in names}
-
-
-def _find_context(
-    source: Source,
-    used: set[int],
-    config: TableConfig,
-    places: Mapping[str, int],
-    damaged: dict[str, str],
-) -> dict[int, str]:
-    """Return the columns of context, those asked for or all that seem to be some; and their kinds.
-
-    Whether a column is taken without being asked for is decided by its first stretch. Those that
-    cannot be read are put into `damaged`.
-    """
-    if config.context is not None:
-        asked = [name for name in config.context if name not in source.damaged]
-        damaged |= {n: why for n, why in source.damaged.items() if n in config.context}
-        chosen = _positions("context", asked, places, source, used)
-        return dict.fromkeys(chosen.values(), "values")
-    damaged |= source.damaged
-    if source.names is None or not source.can_be_tried:
-        return {}
-    often = Counter(source.names)  # a file of Arrow cannot be asked for one of two alike
-    free = [
-        k
-        for k, name in enumerate(source.names)
-        if k not in used
-        and name != config.id
-        and often[name] == 1
-        and (source.plain is None or k in source.plain)
-    ]
-    if not free:
-        return {}
-    coders = {k: ContextCoder(source.names[k], source.is_text) for k in free}
-    firsts: dict[int, Column] = {}
-
-    def read_first(chosen: list[int]) -> None:
-        for columns in source.read(chosen):
-            firsts.update(zip(chosen, columns, strict=True))
-            break
-
-    damaged |= find_damaged({source.names[k]: k for k in free}, read_first)
-    for k, column in firsts.items():
-        coders[k].code(column)
-    return {k: coders[k].kind for k in free if source.names[k] not in damaged}
 
 
 def _file_column(files: Sequence[tuple[str, int]]) -> ContextColumn | None:
     """Return the file of each row, where there are several."""
     labels = say_files([path for path, _ in files])
-    if not labels:
-        return None
     codes = np.repeat(np.arange(len(files), dtype=np.int16), [n for _, n in files])
-    return ContextColumn(Groups(FILE_NAME, labels), codes)
+    return ContextColumn(Groups(FILE_NAME, labels), codes) if labels else None
 
 
 def say_files(paths: Sequence[str]) -> tuple[str, ...]:
@@ -346,11 +311,6 @@ def say_files(paths: Sequence[str]) -> tuple[str, ...]:
         return ()
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
     return tuple(os.path.relpath(path, folder) if folder else path for path in paths)
-
-
-def nothing_in(n_rows: int) -> Column:
-    """Return the column that a part of a table lacks: every value is missing."""
-    return Column(np.full(n_rows, -1), [])
 
 
 def to_arrow(column: Column) -> pa.Array:

@@ -1,4 +1,4 @@
-"""A table as codes, and what was found when it was read."""
+"""A table as codes, and what was found when it was read; codes and weights of a caller, checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
@@ -15,12 +15,15 @@ from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
 from robustbn._core.trust import spread
 from robustbn._tables.aside import Aside
-from robustbn._tables.encode import check_known, check_weights
-from robustbn.exceptions import DataError
+from robustbn.exceptions import CodeRangeError, DataError
 from robustbn.network import BayesianNetwork
 
 MISSING_STATE = "missing"
 IS_MISSING = " is missing"
+MOST_WEIGHT = 1e100  # of all rows; its square is still a number
+SIDES = {"1": 1, "+1": 1, "good": 1, "-1": -1, "bad": -1} | dict.fromkeys(
+    ("0", "", "nan", "none", "<na>"), 0
+)  # what people write of a row that they know
 
 
 @dataclass(frozen=True)
@@ -97,17 +100,12 @@ class Reading:
                 f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
             )
         if self.ignored:
-            many = len(self.ignored) > 1
-            lines.append(
-                f"{len(self.ignored)} column{'s are no nodes' if many else ' is no node'}: "
-                f"{some(self.ignored)}."
-            )
+            what = "column is no node" if len(self.ignored) == 1 else "columns are no nodes"
+            lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")
         if self.skipped:
             many = len(self.skipped) > 1
-            lines.append(
-                f"{len(self.skipped)} file{'s' if many else ''} could not be read and "
-                f"{'were' if many else 'was'} skipped: {some(list(self.skipped))}."
-            )
+            what = f"file{'s' * many} could not be read and {'were' if many else 'was'} skipped"
+            lines.append(f"{len(self.skipped)} {what}: {some(list(self.skipped))}.")
         return " ".join(line for line in lines if line)
 
 
@@ -172,13 +170,42 @@ class Kept(Protocol):
         """Numbers of the rows that are left, if any were left out."""
 
 
-def as_weights(weights: Any, table: Kept) -> RowVector | None:
-    """Return the weights of the rows that are left, given those of all that were read."""
-    checked = check_weights(weights, table.reading.n_read)
-    if checked is None or table.kept is None:
-        return checked
-    left = checked[table.kept]
-    if not left.any():
+def as_weights(weights: ArrayLike | None, table: Kept) -> RowVector | None:
+    """Return the weights of the rows that are left, given those of all that were read.
+
+    They are finite, not negative, and not all zero.
+    """
+    if weights is None:
+        return None
+    n_rows = table.reading.n_read
+    try:
+        array = np.asarray(weights)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"Row weights must be numbers: {error}") from None
+    if array.shape != (n_rows,):
+        raise DataError(
+            f"There must be one weight a row, shape ({n_rows},); found shape {array.shape}."
+        )
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"Row weights must be finite and not negative; found {array[row]} at row {row} "
+            f"({int(wrong.sum())} such weights)."
+        )
+    if n_rows and not array.any():
+        raise DataError("Every row weight is zero: there is nothing to learn from.")
+    with np.errstate(over="ignore"):
+        total = float(array.sum(dtype=np.float64))
+    if total > MOST_WEIGHT:
+        raise DataError(
+            f"Row weights overflow: together they are {total:.3g}, more than {MOST_WEIGHT:g}. "
+            "Divide them by their mean; they are numbers of rows."
+        )
+    left: RowVector = array if table.kept is None else array[table.kept]
+    if n_rows and not left.any():
         raise DataError(
             "Every row with a weight above zero was left out because of a missing or unknown "
             "value: there is nothing to learn from."
@@ -186,10 +213,94 @@ def as_weights(weights: Any, table: Kept) -> RowVector | None:
     return left
 
 
-def as_sides(known: Any, table: Kept) -> NDArray[np.int8] | None:
-    """Return what is known of the rows that are left, given what is known of all that were read."""
-    checked = check_known(known, table.reading.n_read)
-    return checked if checked is None or table.kept is None else checked[table.kept]
+def as_sides(known: ArrayLike | None, table: Kept) -> NDArray[np.int8] | None:
+    """Return what is known of the rows that are left, given what is known of all that were read.
+
+    +1 (good), -1 (bad) or 0; shape (N,).
+    """
+    if known is None:
+        return None
+    n_rows = table.reading.n_read
+    try:
+        array = np.asarray(known)
+    except ValueError as error:
+        raise DataError(f"known has one value a row: {error}") from None
+    if array.shape != (n_rows,):
+        raise DataError(f"known has one value a row, shape ({n_rows},); found shape {array.shape}.")
+    if array.dtype.kind in "biuf":
+        sides = np.nan_to_num(array.astype(np.float64))
+    else:
+        words, place = np.unique(array.astype(str), return_inverse=True)
+        known_words = [SIDES.get(word.strip().lower().removesuffix(".0"), np.inf) for word in words]
+        sides = np.array(known_words, np.float64)[place]
+    wrong = ~np.isin(sides, (-1, 0, 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        found = repr(str(array[row])) if isinstance(array[row], str) else array[row]
+        raise DataError(
+            "known is good (1), bad (-1) or, for the other rows, nothing (0); found "
+            f"{found} at row {row}."
+        )
+    checked = sides.astype(np.int8)
+    return checked if table.kept is None else checked[table.kept]
+
+
+def require_rows(n_rows: int) -> None:
+    """Refuse to learn from nothing."""
+    if n_rows == 0:
+        raise DataError(
+            "There are no rows (N = 0). Tables cannot be learned from nothing; check the file, the "
+            "query or the filter that the rows come from."
+        )
+
+
+def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
+    """Return the codes as an array of shape (N, d), without a copy if they are bytes or two each.
+
+    Whether each code is a state of its node is checked later, in the pass that packs the rows.
+    """
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise DataError(
+            f"Rows must be an array of shape (rows, {network.n_nodes}); found "
+            f"{array.ndim} dimension(s), shape {array.shape}."
+        )
+    if array.shape[1] != network.n_nodes:
+        raise DataError(
+            f"Rows have {array.shape[1]} columns; the network has {network.n_nodes} nodes. "
+            f"Column k belongs to network.nodes[k]: {some(network.nodes, 6)}."
+        )
+    if array.dtype in (np.uint8, np.uint16):
+        return array
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind not in "iu":
+        raise _wrong_type(array, network)
+    dtype = network.layout.code_dtype
+    if array.size and (array.min() < 0 or array.max() > np.iinfo(dtype).max):
+        cards = np.array(network.layout.cards)
+        row, column = (int(v) for v in np.argwhere((array < 0) | (array >= cards))[0])
+        raise CodeRangeError(
+            row, column, int(array[row, column]), int(cards[column]), network.nodes[column]
+        )
+    return array.astype(dtype)
+
+
+def _wrong_type(array: NDArray[Any], network: BayesianNetwork) -> DataError:
+    advice = (
+        "Codes are integers: 0 for the first of network.states[node], 1 for the second, and so on."
+    )
+    if array.dtype.kind != "f":
+        return DataError(f"Rows have dtype {array.dtype}. {advice}")
+    missing = np.argwhere(~np.isfinite(array))
+    if not len(missing):
+        whole = "If these are whole numbers, pass X.astype('uint8')."
+        return DataError(f"Rows have dtype {array.dtype}. {advice} {whole}")
+    row, column = (int(v) for v in missing[0])
+    return DataError(
+        f"Row {row}, column {column} ({network.nodes[column]!r}) is {array[row, column]}; "
+        f"{len(missing)} values are missing or infinite. {advice} Drop or fill those rows first."
+    )
 
 
 def with_missing_states(network: BayesianNetwork, table: Table) -> tuple[BayesianNetwork, Table]:

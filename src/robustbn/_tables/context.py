@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -20,10 +21,8 @@ from numpy.typing import NDArray
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._core.tuning import TUNING
-from robustbn._tables.encode import as_numbers
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, is_missing
-from robustbn._tables.encode.values import as_objects, find_distinct
-from robustbn._tables.encode.written import day_of, find_orders
+from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
+from robustbn._tables.written import day_of, find_orders
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None
@@ -41,11 +40,8 @@ COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer 
 class RawContext:
     """A column of context as it was read.
 
-    Parameters
-    ----------
-    name : of the column.
-    kind : what `codes` are: positions in `values`, -1 where one is missing; "hours" since 1970;
-        "numbers", NaN where there is none; "none" if the column was given up.
+    `kind` says what `codes` are: positions in `values`, -1 where one is missing; "hours" since
+    1970; "numbers", NaN where there is none; "none" if the column was given up.
     """
 
     name: str
@@ -63,62 +59,51 @@ class RawContext:
 class ContextCoder:
     """Reads one column of context: its values while they are few, then its hours or numbers.
 
-    Parameters
-    ----------
-    name : of the column.
-    is_text : whether a missing value is a word, as in text files.
-    kind : "values", then "hours", "numbers" or, given up, "none".
+    `kind` is "values", then "hours", "numbers" or, given up, "none".
     """
 
     def __init__(self, name: str, is_text: bool = False, kind: str = "values") -> None:
-        self.name = name
-        self.kind = kind
+        self.name, self.kind = name, kind
         self._is_text = is_text
         self._numbers: dict[Any, int] = {}
 
     def code(self, column: Column) -> RawContext:
         """Return a stretch of rows; what it holds may be of another kind than the one before."""
+        codes: NDArray[Any] = np.empty(0, np.int16)
         if self.kind == "values":
             try:
-                return self._code_values(column)
+                codes = self._code_values(column)
             except (TypeError, ValueError):  # a list among the values, say
                 self.kind = "none"
         if self.kind == "hours":
-            return self._raw(_column_of_hours(column))
-        if self.kind == "numbers":
-            return self._raw(_column_of_floats(column))
-        return self._raw(np.empty(0, np.int16))
-
-    def _raw(self, codes: NDArray[Any]) -> RawContext:
+            codes = _column_of_hours(column)
+        elif self.kind == "numbers":
+            codes = _column_of_floats(column)
         values = tuple(self._numbers) if self.kind == "values" else ()
         return RawContext(self.name, self.kind, values, codes)
 
-    def _code_values(self, column: Column) -> RawContext:
-        """Give new values a number; where they get too many, go on in another way."""
-        values, places = find_distinct(_by_hour(column))
+    def _code_values(self, column: Column) -> NDArray[Any]:
+        """Give new values a number; where they get too many, change the kind: nothing is coded."""
+        if column.labels is None and column.values.dtype.kind == "M":
+            column = replace(column, values=column.values.astype("M8[h]"))
+        values, places = find_distinct(column)
         occurs = np.arange(len(values))
         if len(values) > TUNING.where_values:
             occurs = np.unique(places)
             occurs = occurs[occurs >= 0]
         table = np.full(len(values) + 1, -1, np.int16)
         for k in occurs.tolist():
-            if not self._is_missing(values[k]):
+            if not is_missing(values[k], self._is_text):
                 table[k] = self._numbers.setdefault(values[k], len(self._numbers))
             if len(self._numbers) > TUNING.where_values:
                 self.kind = _kind_of(list(self._numbers))
-                return self.code(column)
-        return self._raw(table[places])
-
-    def _is_missing(self, value: Any) -> bool:
-        is_word = self._is_text and isinstance(value, str) and value.strip() in WORDS_FOR_MISSING
-        return is_word or is_missing(value)
+                return table[:0]
+        codes: NDArray[Any] = table[places]
+        return codes
 
 
 def join_raws(name: str, raws: Sequence[RawContext]) -> RawContext:
-    """Return the stretches of a column, in the order they were read, as one.
-
-    Memory: 2 bytes a row for values, 4 for hours and numbers.
-    """
+    """Return the stretches of a column as one: 2 bytes a row for values, 4 for the others."""
     last = raws[-1] if raws else RawContext(name, "values", (), np.empty(0, np.int16))
     if last.kind == "none" or not raws:
         return last
@@ -132,10 +117,6 @@ class ContextCounts:
     Keys are values, while they are few; then hours, days, months or years, the shortest that are
     not too many; or numbers by the bits they begin with, as many as keep them few. Rows that miss a
     value have a key of their own. Counts of parts add up to those of the whole.
-
-    Parameters
-    ----------
-    name : of the column.
     """
 
     def __init__(self, name: str) -> None:
@@ -168,10 +149,8 @@ class ContextCounts:
             scale = self._scale if self.kind == "numbers" else 0
             keys = _coarser(raw.kind, keys, 0, scale)
         counts = np.ones((len(codes), 3), np.int64)
-        counts[:, 2] = 0
-        for k, mask in enumerate((is_judged, is_bad), start=1):
-            if mask is not None:
-                counts[:, k] = mask
+        counts[:, 1] = True if is_judged is None else is_judged
+        counts[:, 2] = False if is_bad is None else is_bad
         self._take(raw.kind, raw.values, *_sum_by_key(keys, counts), scale)
 
     def merge(self, other: ContextCounts) -> None:
@@ -271,8 +250,7 @@ class ContextCounts:
         kind, numbers = _kind_of(values), _floats_of(values)
         is_cut = kind == "numbers" and len(values) > TUNING.where_intervals
         if kind == "hours" or (is_cut and (numbers != np.floor(numbers)).any()):
-            turned = ContextCounts(self.name)
-            turned.merge(self)
+            turned = deepcopy(self)
             turned._turn(kind)
             turned._stay_small()
             found = turned.group()
@@ -285,8 +263,8 @@ class ContextCounts:
             names, firsts = [_say_number(v) for v in values], numbers
         else:
             names, firsts = [str(v) for v in values], np.zeros(len(values))
-        kinds = [str(type(value)) for value in values]
-        order = sorted(range(len(values)), key=lambda k: (firsts[k], names[k], kinds[k]))
+        ranks = [(firsts[k], names[k], str(type(value))) for k, value in enumerate(values)]
+        order = sorted(range(len(values)), key=ranks.__getitem__)
         of_values = {values[k]: place for place, k in enumerate(order)}
         labels = tuple(names[k] for k in order)
         groups = Groups(self.name, labels, is_ordered=is_ordered, of_values=of_values)
@@ -380,14 +358,9 @@ def _sum_groups(counts: Counts, group: NDArray[np.integer[Any]], n_groups: int) 
 
 def _is_gone(kind: str, units: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which rows miss a value."""
-    gone: NDArray[np.bool_]
-    if kind == "values":
-        gone = units < 0
-    elif kind == "hours":
-        gone = (units < -MOST_HOURS) | (units > MOST_HOURS)
-    else:
-        gone = ~np.isfinite(units)
-    return gone
+    least = -MOST_HOURS if kind == "hours" else 0
+    gone: NDArray[np.bool_] = ~np.isfinite(units) if kind == "numbers" else units < least
+    return np.logical_or(gone, units > MOST_HOURS) if kind == "hours" else gone
 
 
 def _keys_of(kind: str, units: NDArray[Any]) -> Counts:
@@ -486,9 +459,9 @@ def _column_of_floats(column: Column) -> NDArray[np.float32]:
     if column.labels is not None:
         try:
             table = np.fromiter(map(float, column.labels), np.float64, len(column.labels))
+            column = Column(np.append(table, np.nan)[column.values], None, column.is_missing)
         except (TypeError, ValueError):
-            return _narrow(as_numbers(column))
-        column = Column(np.append(table, np.nan)[column.values], None, column.is_missing)
+            pass
     return _narrow(as_numbers(column))
 
 
@@ -503,9 +476,3 @@ def _say_number(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     return str(int(value)) if value == int(value) else f"{value:.6g}"
-
-
-def _by_hour(column: Column) -> Column:
-    """Return a column whose moments are hours; any other as it is."""
-    is_time = column.labels is None and column.values.dtype.kind == "M"
-    return replace(column, values=column.values.astype("M8[h]")) if is_time else column

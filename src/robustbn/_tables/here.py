@@ -43,6 +43,7 @@ _MARKS = (
     (b"PK\x03\x04", ".xlsx"),
 )
 _COMPRESSED = ((b"\x1f\x8b", ".gz"), (b"\x28\xb5\x2f\xfd", ".zst"), (b"BZh", ".bz2"))
+_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 _sheets: dict[tuple[Any, ...], Path] = {}  # what was read of a workbook, in this state of it
 _taken: list[tuple[Any, Path]] = []  # standard input can be read once
@@ -51,9 +52,7 @@ _taken: list[tuple[Any, Path]] = []  # standard input can be read once
 def find_here(path: str | os.PathLike[str], format: str | None = None) -> Path:
     """Return a path here: of standard input (`-`) or a URL, that of a copy.
 
-    Parameters
-    ----------
-    format : of standard input, where its first bytes do not say it.
+    `format` is that of standard input, where its first bytes do not say it.
     """
     if os.fspath(path) == STANDARD_INPUT:
         return _take_standard_input(format)
@@ -127,11 +126,11 @@ def _take_standard_input(format: str | None) -> Path:
         if known is stream:
             return path
     raw = make_scratch() / "standard-input"
-    with _kept_in(raw.parent, "Standard input"), raw.open("wb") as file:
-        shutil.copyfileobj(stream, file, 2**20)
-    if not raw.stat().st_size:
-        raise DataError("Standard input is empty: there is not even a header.")
     with _kept_in(raw.parent, "Standard input"):
+        with raw.open("wb") as file:
+            shutil.copyfileobj(stream, file, 2**20)
+        if not raw.stat().st_size:
+            raise DataError("Standard input is empty: there is not even a header.")
         path = _name_by_content(raw, format)
     _taken.append((stream, path))
     return remember_name(path, "standard input")
@@ -157,7 +156,7 @@ def _name_by_content(raw: Path, format: str | None) -> Path:
         head = file.read(16)
     packed = next((suffix for mark, suffix in _COMPRESSED if head.startswith(mark)), "")
     if packed:
-        with pa.input_stream(str(raw), compression=_compression(packed)) as stream:
+        with pa.input_stream(str(raw), compression=_CODECS[packed]) as stream:
             head = stream.read(16)
     suffix = f".{format}" if format else _suffix_by_content(head)
     if suffix in (".arrow", ".arrows") and not head.startswith(b"ARROW1"):
@@ -166,19 +165,13 @@ def _name_by_content(raw: Path, format: str | None) -> Path:
 
 
 def _suffix_by_content(head: bytes) -> str:
-    found = next((suffix for mark, suffix in _MARKS if head.startswith(mark)), None)
-    if found is not None:
-        return found
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"["):
         raise DataError(
             "Standard input starts with '[': of JSON, lines are read, an object each ({...})."
         )
-    return ".jsonl" if text.startswith(b"{") else ".csv"
-
-
-def _compression(packed: str) -> str:
-    return {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}[packed]
+    plain = ".jsonl" if text.startswith(b"{") else ".csv"
+    return next((suffix for mark, suffix in _MARKS if head.startswith(mark)), plain)
 
 
 def _store_stream(raw: Path, packed: str) -> Path:
@@ -198,7 +191,7 @@ def _store_stream(raw: Path, packed: str) -> Path:
 def _copy_stream(raw: Path, packed: str, path: Path, *, by_words: bool) -> None:
     """Write the batches of a stream to a file; `by_words`: columns of categories as they are."""
     with (
-        open_unpacked(raw, _compression(packed)) if packed else pa.OSFile(str(raw)) as stream,
+        open_unpacked(raw, _CODECS[packed]) if packed else pa.OSFile(str(raw)) as stream,
         pa.ipc.open_stream(stream) as reader,
     ):
         fields = [
@@ -232,13 +225,7 @@ def read_workbook(file: Path, sheet: str | int | None = None) -> Path:
 
 
 def _write_sheet(file: Path, name: str, sheet: str | int | None, path: Path) -> str:
-    """Write the rows of a sheet as CSV; return the sheet's name.
-
-    Parameters
-    ----------
-    name : what to call the workbook in messages.
-    sheet : its name, or its number from 1; None if there is but one with values.
-    """
+    """Write the rows of a sheet as CSV; return the sheet's name. Messages name the workbook."""
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -263,12 +250,11 @@ def _write_sheet(file: Path, name: str, sheet: str | int | None, path: Path) -> 
 
 
 def _choose(book: Any, name: str, sheet: str | int | None) -> str:
+    """Return the sheet of a name, or of a number from 1; without one, the only one with values."""
     names: list[str] = [each.title for each in book.worksheets]
     listed = ", ".join(map(repr, names))
     if sheet is None:
-        filled: list[str] = [
-            each.title for each in book.worksheets if next(_filled(each), None) is not None
-        ]
+        filled: list[str] = [s.title for s in book.worksheets if any(True for _ in _filled(s))]
         if len(filled) > 1:
             which = Setting("sheet", filled[0])
             raise DataError(Advice(f"{name} has several sheets: {listed}. Say which: ", which, "."))
@@ -291,19 +277,17 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 
 def _rows(sheet: Any, where: str) -> Iterator[list[str]]:
     """Yield the header and the rows as text, all as long as the header."""
-    width, is_first = 0, True
+    width = 0
     for number, row in _filled(sheet):
         texts = [_text(value) for value in row]
         used = max(k for k, text in enumerate(texts, start=1) if text)
-        if is_first:
-            width, is_first = used, False
+        width = width or used
         if used > width:
             raise DataError(
                 f"{where}, row {number}: column {used} has a value and no name. The header is the "
                 "first row that is not blank."
             )
-        texts += [""] * (width - len(texts))
-        yield texts[:width]
+        yield (texts + [""] * (width - len(texts)))[:width]
 
 
 def _text(value: Any) -> str:

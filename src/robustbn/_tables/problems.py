@@ -10,20 +10,12 @@ from typing import Any
 
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.config import TableConfig
-from robustbn._tables.columns import advise_renaming, fix_edges
-from robustbn._tables.encode import ColumnCoder
-from robustbn._tables.encode.labels import MISSING
-from robustbn._tables.encode.tally import advise
+from robustbn._tables.coder import ColumnCoder, advise
+from robustbn._tables.columns import advise_renaming, fix_edges, follow_network, make_coders
 from robustbn._tables.sources import Source
-from robustbn._tables.states import (
-    IDENTIFIER,
-    StateRules,
-    propose_states,
-    say_order,
-    states_of,
-)
+from robustbn._tables.states import IDENTIFIER, StateRules, propose_states, say_order, states_of
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey
-from robustbn._tables.table import follow_network, make_coders
+from robustbn._tables.values import MISSING
 from robustbn.network import BayesianNetwork
 
 MOST_VALUES_NAMED = 5
@@ -59,20 +51,18 @@ def find_lacking(names: Sequence[str], nodes: Sequence[str]) -> list[Problem]:
     ]
 
 
-def find_identifiers(
-    surveys: Mapping[str, ColumnSurvey], rules: StateRules | None = None
-) -> list[Problem]:
+def find_identifiers(surveys: Mapping[str, ColumnSurvey], rules: StateRules) -> list[Problem]:
     """Return the columns that no states can be found in."""
     problems = []
     for node, survey in surveys.items():
-        decided = propose_states(survey, rules or StateRules())
-        if not decided.states:
-            named = decided.kind == IDENTIFIER
-            what = "identifier" if named else "no values"
-            remedy = Advice("Leave the node out, or give its states: ", states_of(node), ".")
-            if decided.kind == DATE:
-                what, remedy = decided.note, say_order(replace(survey, name=node))
-            problems.append(Problem(node, what, survey.n_present, (), remedy))
+        decided = propose_states(survey, rules)
+        if decided.states:
+            continue
+        what = "identifier" if decided.kind == IDENTIFIER else "no values"
+        remedy = Advice("Leave the node out, or give its states: ", states_of(node), ".")
+        if decided.kind == DATE:
+            what, remedy = decided.note, say_order(replace(survey, name=node))
+        problems.append(Problem(node, what, survey.n_present, (), remedy))
     return problems
 
 
@@ -96,20 +86,21 @@ def find_misfits(
         {node: network.states[node] for node in nodes},
         reading={n: how for n, how in network.reading.items() if n in surveys},
     )
-    config = _restrict(config, nodes)
+    bins = config.bins
+    if isinstance(bins, Mapping):
+        bins = {node: cut for node, cut in bins.items() if node in nodes}
+    labels = {node: said for node, said in config.labels.items() if node in nodes}
+    config = replace(config, bins=bins, labels=labels)
     names = [config.rename.get(name, name) for name in source.names or ()]
     config = follow_network(part, config)
     config = fix_edges(source, part, [names.index(node) for node in nodes], config)
     problems = []
     for coder in make_coders(source, part, config):
-        survey, states = surveys[coder.node], part.states[coder.node]
-        unknown, n_missing = _count_unknown(survey, coder)
+        unknown, n_missing = _count_unknown(surveys[coder.node], coder)
         if unknown.total() and config.on_unknown == "error":
             common = unknown.most_common(MOST_VALUES_NAMED)
-            values = tuple((value, n, _nearest(value, states)) for value, n in common)
-            remedy = Advice("Correct them.")
-            if not coder.is_cut:
-                remedy = advise(coder, list(unknown), states, config.ignore_case)
+            values = tuple((value, n, _nearest(value, coder.states)) for value, n in common)
+            remedy = advise(coder, list(unknown), config.ignore_case)
             near = {value: state for value, _, state in values if state is not None}
             if near and str(remedy).startswith(("Did you mean", "Say what they stand for")):
                 remedy = Advice("Did you mean ", Setting("labels", {coder.node: near}), "?")
@@ -121,17 +112,6 @@ def find_misfits(
             remedy = Advice(use, " learns from the values that are there.")
             problems.append(Problem(coder.node, "missing values", n_missing, (), remedy))
     return problems
-
-
-def _restrict(config: TableConfig, nodes: Sequence[str]) -> TableConfig:
-    """Return the settings of some nodes alone."""
-    chosen = set(nodes)
-    bins: Any = config.bins
-    if isinstance(bins, Mapping):
-        bins = {node: cut for node, cut in bins.items() if node in chosen}
-    return replace(
-        config, bins=bins, labels={n: said for n, said in config.labels.items() if n in chosen}
-    )
 
 
 def _count_unknown(survey: ColumnSurvey, coder: ColumnCoder) -> tuple[Counter[Any], int]:

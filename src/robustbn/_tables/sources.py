@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robustbn._core.protocols import Column
-from robustbn._tables.encode.values import as_objects
-from robustbn.exceptions import DataError
+from robustbn._tables.values import as_objects
+from robustbn.exceptions import DataError, RobustBNError
 
 BLOCK_ROWS = 2**16
+FileRows = Callable[[], Sequence[tuple[str, int]]]
 
 
 class UnreadableError(DataError):
@@ -58,7 +61,7 @@ class Source:
     is_once: bool = False
     may_be_labels: bool = False
     plain: frozenset[int] | None = None
-    file_rows: Callable[[], Sequence[tuple[str, int]]] | None = None
+    file_rows: FileRows | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
     first_row: int = 0
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -72,14 +75,24 @@ class Source:
         """Yield stretches of rows in order, each a list of the columns at given positions.
 
         A row that points at a category that is not there is an error: it would be another state.
+        Errors of readers name the table.
         """
         n_read = 0
-        for columns in self.stretches(positions):
-            for k, column in zip(positions, columns, strict=True):
-                if column.labels is not None:
-                    self._check_places(column, k, self.first_row + n_read)
-            n_read += len(columns[0].values) if columns else 0
-            yield columns
+        try:
+            for columns in self.stretches(positions):
+                for k, column in zip(positions, columns, strict=True):
+                    if column.labels is not None:
+                        self._check_places(column, k, self.first_row + n_read)
+                n_read += len(columns[0].values) if columns else 0
+                yield columns
+        except RobustBNError:
+            raise
+        except Exception as error:
+            from robustbn._tables.files import UNREADABLE, unreadable  # which need Arrow
+
+            if not isinstance(error, UNREADABLE):
+                raise
+            raise unreadable(self.where, error, is_file=self.kind == "file") from None
 
     def _check_places(self, column: Column, position: int, start: int) -> None:
         """Refuse places outside of a column's labels, except -1; O(n)."""
@@ -91,13 +104,11 @@ class Source:
             is_wrong &= ~column.is_missing
         if is_wrong.any():
             row = int(is_wrong.argmax())
-            named = f"column {position}"
-            if self.names is not None:
-                named = f"column {self.names[position]!r}"
+            named = repr(self.names[position]) if self.names is not None else position
             raise UnreadableError(
-                f"{self.where}, {named}, row {start + row}: category number {int(places[row])} is "
-                f"not there; there are {n_labels}, numbered from 0. The column is damaged: make "
-                "its categories anew from its values."
+                f"{self.where}, column {named}, row {start + row}: category number "
+                f"{int(places[row])} is not there; there are {n_labels}, numbered from 0. The "
+                "column is damaged: make its categories anew from its values."
             )
 
 
@@ -128,14 +139,9 @@ def open_table(
         return _open_array(table)
     if type(table).__module__.startswith("narwhals"):
         table = table.to_native()
-    if _is_frame_of("pandas", table):
-        from robustbn._tables.frames import open_pandas
-
-        return open_pandas(table)
-    if _is_frame_of("polars", table):
-        from robustbn._tables.frames import open_polars
-
-        return open_polars(table)
+    pandas = getattr(sys.modules.get("pandas"), "DataFrame", None)
+    if pandas is not None and isinstance(table, pandas):
+        return _open_pandas(table)
     module = type(table).__module__.partition(".")[0]
     if type(table).__name__ == "Series":
         raise DataError(
@@ -149,23 +155,14 @@ def open_table(
             "A Dask collection lives on a cluster, and is not gathered here without being asked. "
             "Call .compute() if it fits in memory."
         )
-    if isinstance(table, Mapping) or _is_list_of_mappings(table):
+    is_list = isinstance(table, list | tuple) and bool(table)
+    if isinstance(table, Mapping) or (is_list and isinstance(table[0], Mapping)):
         return _open_python(table)
     if _is_arrow_or_frame(table, module):
         from robustbn._tables.arrow import open_arrow
 
         return open_arrow(table)
     return _open_array(_to_array(table))
-
-
-def _is_frame_of(library: str, table: Any) -> bool:
-    """Whether a table is a data frame of a library, or a subclass of one; imports nothing."""
-    frame = getattr(sys.modules.get(library), "DataFrame", None)
-    return frame is not None and isinstance(table, frame)
-
-
-def _is_list_of_mappings(table: Any) -> bool:
-    return isinstance(table, list | tuple) and bool(table) and isinstance(table[0], Mapping)
 
 
 def _is_arrow_or_frame(table: Any, module: str) -> bool:
@@ -181,41 +178,36 @@ def _is_arrow_or_frame(table: Any, module: str) -> bool:
 
 
 def _to_array(table: Any) -> np.ndarray[Any, Any]:
-    if isinstance(table, list | tuple) and not _is_numeric(table):
-        rows = [row if isinstance(row, list | tuple | np.ndarray) else [row] for row in table]
-        lengths = {len(row) for row in rows}
-        if len(lengths) > 1:
-            raise DataError(
-                f"The rows are not all equally long: they have {min(lengths)} to {max(lengths)} "
-                "values."
-            )
-        array = np.empty((len(rows), lengths.pop()), object)
-        array[:] = [list(row) for row in rows]
-        return array
-    if not (isinstance(table, list | tuple) or hasattr(table, "__array__")):
+    """Return nested lists, or what turns itself into an array; numbers alone are codes."""
+    is_list, array = isinstance(table, list | tuple), None
+    if not (is_list or hasattr(table, "__array__")):
         raise DataError(
             f"A table is a data frame, an array, a path, a mapping of columns or a query with its "
             f"connection; found {type(table).__name__}."
         )
     try:
-        return np.asarray(table)
+        array = np.asarray(table)
     except ValueError as error:
-        raise DataError(f"{type(table).__name__} cannot be read as a table: {error}.") from None
-
-
-def _is_numeric(rows: Sequence[Any]) -> bool:
-    """Whether nested lists hold numbers only, so that they are codes."""
-    try:
-        return bool(np.asarray(rows).dtype.kind in "biuf")
-    except ValueError:
-        return False
+        if not is_list:
+            raise DataError(f"{type(table).__name__} cannot be read as a table: {error}.") from None
+    if array is not None and (not is_list or array.dtype.kind in "biuf"):
+        return array
+    rows = [list(r) if isinstance(r, list | tuple | np.ndarray) else [r] for r in table]
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        raise DataError(
+            f"The rows are not all equally long: they have {min(lengths)} to {max(lengths)} values."
+        )
+    array = np.empty((len(rows), lengths.pop()), object)
+    array[:] = rows
+    return array
 
 
 def _open_array(array: np.ndarray[Any, Any]) -> Source:
     if array.dtype.names and array.ndim == 1:
         names = tuple(array.dtype.names)
-        fields = [_column_of(array[name]) for name in names]
-        return Source(names, len(names), len(array), "numpy", "The array", _blocks_of(fields))
+        read = _blocks_of([_column_of(array[name]) for name in names], len(array))
+        return Source(names, len(names), len(array), "numpy", "The array", read)
     if array.ndim != 2:
         raise DataError(
             "Rows must be a table of two dimensions, one column a node; found "
@@ -229,18 +221,11 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
         )
     if array.dtype.kind == "c":
         raise DataError(f"Complex data not supported: the array has dtype {array.dtype}.")
-    columns = [_column_of(array[:, k]) for k in range(array.shape[1])]
+    n_rows, n_columns = array.shape
+    read = _blocks_of([_column_of(array[:, k]) for k in range(n_columns)], n_rows)
+    source = Source(None, n_columns, n_rows, "numpy", "The array", read)
     is_codes = array.dtype.kind in "biuf"
-    return Source(
-        None,
-        array.shape[1],
-        array.shape[0],
-        "numpy",
-        "The array",
-        _blocks_of(columns, len(array)),
-        is_codes=is_codes,
-        may_be_labels=is_codes and array.dtype != np.uint8,
-    )
+    return replace(source, is_codes=is_codes, may_be_labels=is_codes and array.dtype != np.uint8)
 
 
 def _column_of(values: np.ndarray[Any, Any]) -> Column:
@@ -259,28 +244,24 @@ def _open_sparse(matrix: Any) -> Source:
             yield [Column(block[:, k]) for k in positions]
 
     n_rows, n_columns = rows.shape
-    where, may_be_labels = "The sparse array", rows.dtype != np.uint8
-    return Source(
-        None, n_columns, n_rows, "numpy", where, read, is_codes=True, may_be_labels=may_be_labels
-    )
+    source = Source(None, n_columns, n_rows, "numpy", "The sparse array", read)
+    return replace(source, is_codes=True, may_be_labels=rows.dtype != np.uint8)
 
 
 def _open_python(table: Any) -> Source:
     """Return the source of a mapping of names to columns, or of a list of mappings."""
     if isinstance(table, list | tuple):
         keys = {str(name): name for row in table for name in row}
-        names = tuple(keys)
         data = {name: [row.get(key) for row in table] for name, key in keys.items()}
     else:
         data = {str(name): values for name, values in table.items()}
-        names = tuple(data)
-    columns = [_column_of_values(name, values) for name, values in data.items()]
-    lengths = {name: len(c.values) for name, c in zip(names, columns, strict=True)}
+    columns = {name: _column_of_values(name, values) for name, values in data.items()}
+    lengths = {name: len(column.values) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"The columns are not equally long: {lengths}.")
     n_rows = next(iter(lengths.values()), 0)
-    read = _blocks_of(columns, n_rows)
-    return Source(names, len(names), n_rows, "python", "The mapping", read)
+    read = _blocks_of(list(columns.values()), n_rows)
+    return Source(tuple(columns), len(columns), n_rows, "python", "The mapping", read)
 
 
 def _column_of_values(name: str, values: Any) -> Column:
@@ -295,54 +276,123 @@ def _column_of_values(name: str, values: Any) -> Column:
 
 
 def _blocks_of(
-    columns: Sequence[Column], n_rows: int | None = None
+    columns: Sequence[Column], n_rows: int
 ) -> Callable[[Sequence[int]], Iterator[list[Column]]]:
     """Return a reader of whole columns that hands them out in stretches, without a copy."""
-    n = len(columns[0].values) if n_rows is None else n_rows
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:
-        for start in range(0, n, BLOCK_ROWS):
+        for start in range(0, n_rows, BLOCK_ROWS):
             yield [columns[k][start : start + BLOCK_ROWS] for k in positions]
 
     return read
 
 
-# --- queries: DuckDB by Arrow, any other database by its cursor -----------------------------------
+# --- data frames ----------------------------------------------------------------------------------
+
+
+def build_frame(columns: Mapping[str, Any], kind: str) -> Any:
+    """Return columns as a frame: of pandas, polars or pyarrow if that is what the caller has.
+
+    A caller who came with an array or a file gets what is installed, in this order.
+    """
+    import narwhals as nw
+
+    if kind not in ("pandas", "polars", "pyarrow"):
+        kind = next(k for k in ("pandas", "polars", "pyarrow") if find_spec(k))
+    backend: Any = kind
+    return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def _open_pandas(frame: Any) -> Source:
+    """Return the source of a pandas frame: categories keep their codes, text goes through Arrow."""
+    names = tuple(str(name) for name in frame.columns)
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        series = [frame.iloc[:, k] for k in positions]
+        whole = [_column_of_series(s) if _is_at_hand(s) else None for s in series]
+        for start in range(0, len(frame), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            yield [
+                _column_of_series(s.iloc[rows]) if column is None else column[rows]
+                for s, column in zip(series, whole, strict=True)
+            ]
+
+    return Source(names, len(names), len(frame), "pandas", "The frame", read)
+
+
+def _is_at_hand(series: Any) -> bool:
+    """Whether a series is handed out without a copy: numbers, categories, objects, times."""
+    return isinstance(series.dtype, np.dtype) or type(series.dtype).__name__ == "CategoricalDtype"
+
+
+def _column_of_series(series: Any) -> Column:
+    kind = type(series.dtype).__name__
+    if kind == "CategoricalDtype":
+        codes, labels = series.array.codes, series.array.categories.tolist()
+        return Column(codes, labels, is_ordered=bool(series.dtype.ordered))
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufOM":
+        return Column(series.to_numpy())
+    if kind == "SparseDtype":
+        return Column(series.sparse.to_dense().to_numpy())
+    is_in_arrow = kind in ("ArrowDtype", "StringDtype", "DatetimeTZDtype")
+    if is_in_arrow or series.dtype.kind in "biuf":
+        from robustbn._tables.arrow import column_of_series
+
+        return column_of_series(series)
+    return Column(series.astype(object).to_numpy())
+
+
+# --- several files --------------------------------------------------------------------------------
+
+
+def chain_files(
+    files: Sequence[Path], read_file: Callable[[int, Sequence[int]], Iterator[list[Column]]]
+) -> tuple[Callable[[Sequence[int]], Iterator[list[Column]]], FileRows | None]:
+    """Return what reads files one after another, and what tells the rows of each if there are some.
+
+    Parameters
+    ----------
+    read_file : yields stretches of the columns of one of them, by its place.
+    """
+    n_rows: dict[str, int] = {}
+
+    def read(positions: Sequence[int]) -> Iterator[list[Column]]:
+        n_rows.clear()
+        for k, file in enumerate(map(str, files)):
+            n_rows[file] = 0
+            for columns in read_file(k, positions):
+                n_rows[file] += len(columns[0].values)
+                yield columns
+
+    return read, (lambda: list(n_rows.items())) if len(files) > 1 else None
+
+
+# --- queries: DuckDB by Arrow, any other database by its cursor (PEP 249) -------------------------
 
 
 def _open_query(query: Any, connection: Any) -> Source:
-    """Return the source of an SQL query on a connection."""
     if not isinstance(query, str):
         raise DataError(
             f"With connection=..., the table is an SQL query; found {type(query).__name__}."
         )
-    if type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
-        from robustbn._tables.arrow import open_arrow
-
-        try:
-            relation = connection.sql(query)
-        except Exception as error:
-            raise DataError(f"The query fails: {error}") from error
-        if relation is None:
-            raise DataError(f"The query returns no table: {query!r}.")
-        return open_arrow(relation)
-    return _open_cursor(query, connection)
-
-
-def _open_cursor(query: str, connection: Any) -> Source:
-    """Return the source of a query on any database with cursors (PEP 249)."""
-    if not hasattr(connection, "cursor"):
+    is_duckdb = type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+    if not is_duckdb and not hasattr(connection, "cursor"):
         raise DataError(
             "connection is a DuckDB connection, or one with a cursor() as databases have; found "
             f"{type(connection).__name__}."
         )
-    cursor = connection.cursor()
     try:
-        cursor.execute(query)
+        cursor = connection.sql(query) if is_duckdb else connection.cursor()
+        if not is_duckdb:
+            cursor.execute(query)
     except Exception as error:  # each database has errors of its own
         raise DataError(f"The query fails: {error}") from error
-    if not cursor.description:
+    if cursor is None or not cursor.description:
         raise DataError(f"The query returns no table: {query!r}.")
+    if is_duckdb:
+        from robustbn._tables.arrow import open_arrow
+
+        return open_arrow(cursor)
     names = tuple(str(column[0]) for column in cursor.description)
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:

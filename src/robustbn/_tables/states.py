@@ -21,17 +21,18 @@ from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.numbers import count, count_are
 from robustbn._core.tuning import TUNING
-from robustbn._tables.encode import count_intervals
-from robustbn._tables.encode.labels import UNKNOWN, StateFinder, as_number, split_labels
-from robustbn._tables.encode.written import (
+from robustbn._tables.columns import count_intervals
+from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
+from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
+from robustbn._tables.written import (
     are_compact_days,
+    as_number,
     day_of,
     find_orders,
     is_doubtful,
     period_of,
     year_first,
 )
-from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
 from robustbn.exceptions import DataError, SettingError
 
 IDENTIFIER = "identifier"
@@ -58,7 +59,6 @@ class StateRules:
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < least:
                 raise SettingError(f"{name} is a whole number, at least {least}; found {value!r}.")
-
         said = [self.dates] if isinstance(self.dates, str) else list(self.dates.values())
         if not set(said) <= set(DATE_ORDERS):
             raise SettingError(
@@ -66,21 +66,9 @@ class StateRules:
                 f"{self.dates!r}."
             )
 
-    def order_of(self, node: str) -> str | None:
-        """Return what comes first in the dates of a node, if that was said."""
-        return self.dates if isinstance(self.dates, str) else self.dates.get(node)
-
-    def cut_of(self, node: str) -> int | str | Sequence[float]:
-        """Return how to cut the numbers of a node."""
-        return self.bins.get(node, "q4") if isinstance(self.bins, Mapping) else self.bins
-
-    def labels_of(self, node: str) -> Mapping[Hashable, Hashable]:
-        """Return the states that values of a node stand for, where they were said."""
-        return split_labels(self.labels.get(node, {}))[0]
-
-    def gone_of(self, node: str) -> StateFinder | None:
-        """Return what finds the values of a node that are said to be missing, if any is."""
-        return split_labels(self.labels.get(node, {}), self.ignore_case)[1]
+    def split_labels(self, node: str) -> tuple[dict[Hashable, Hashable], StateFinder | None]:
+        """Return the labels that lead to states, and what finds values that are to be missing."""
+        return split_labels(self.labels.get(node, {}), self.ignore_case)
 
     def is_cut(self, node: str) -> bool:
         """Whether the caller says how to cut this very node."""
@@ -128,34 +116,25 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         If there are no values, or no two rows share one.
     """
     decided = propose_states(survey, rules)
-    if not decided.states and decided.kind == DATE:
-        raise DataError(Advice(f"Column {survey.name!r}: {decided.note}. ", say_order(survey)))
-    where = f"Column {survey.name!r}"
-    if not decided.states and decided.kind == IDENTIFIER and rules.is_cut(survey.name):
+    if decided.states:
+        return decided
+    where, why = f"Column {survey.name!r}", "has no values, so its states are not known"
+    if decided.kind == DATE:
+        raise DataError(Advice(f"{where}: {decided.note}. ", say_order(survey)))
+    if decided.kind == IDENTIFIER and rules.is_cut(survey.name):
+        examples = " and ".join(repr(value) for value, _ in survey.counts.most_common(2))
         raise DataError(
-            f"bins[{survey.name!r}]: column {survey.name!r} holds text, such as "
-            f"{_some_values(survey)}, and no numbers in one notation that could be cut."
+            f"bins[{survey.name!r}]: column {survey.name!r} holds text, such as {examples}, and no "
+            "numbers in one notation that could be cut."
         )
-    if not decided.states and decided.kind == IDENTIFIER:
-        raise DataError(
-            Advice(
-                f"{where} names its rows: {_count(survey)} different values in "
-                f"{survey.n_present:,} rows, which no table can be learned for. Leave the node out "
-                "of the edges, or give its states: ",
-                states_of(survey.name),
-                ".",
-            )
+    if decided.kind == IDENTIFIER:
+        n = f"{'more than ' if survey.n_distinct is None else ''}{survey.n_least:,}"
+        why = (
+            f"names its rows: {n} different values in {survey.n_present:,} rows, which no table "
+            "can be learned for"
         )
-    if not decided.states:
-        raise DataError(
-            Advice(
-                f"{where} has no values, so its states are not known. Leave the node out of the "
-                "edges, or give its states: ",
-                states_of(survey.name),
-                ".",
-            )
-        )
-    return decided
+    leave = f"{where} {why}. Leave the node out of the edges, or give its states: "
+    raise DataError(Advice(leave, states_of(survey.name), "."))
 
 
 def states_of(node: str) -> Setting:
@@ -178,8 +157,7 @@ def say_order(survey: ColumnSurvey) -> Advice:
 
 def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """Return what the values of a column would become; no states if they cannot."""
-    kinds: Counter[str] = Counter()
-    distinct: Counter[str] = Counter()
+    name, kinds, distinct = survey.name, Counter[str](), Counter[str]()
     for value, n in survey.counts.items():
         kind = kind_of(value, survey.notation)
         kinds[kind] += n
@@ -188,11 +166,10 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         kinds[NUMBER] += survey.n_present - kinds.total()
         distinct[NUMBER] = rules.most_numbers + len(survey.counts) + 1
     only = next(iter(kinds)) if len(kinds) == 1 else None
-    if rules.labels_of(survey.name):
+    is_ordered = survey.order is not None and survey.wide is None and not rules.is_cut(name)
+    if rules.split_labels(name)[0] or is_ordered:
         return _decide_labels(survey, rules)
-    if survey.order is not None and survey.wide is None and not rules.is_cut(survey.name):
-        return _decide_labels(survey, rules)
-    order = rules.order_of(survey.name)
+    order = rules.dates if isinstance(rules.dates, str) else rules.dates.get(name)
     is_compact = only == NUMBER and survey.wide is None and survey.notation is None
     is_compact = is_compact and (order == "ymd" or are_compact_days(survey.counts))
     if is_compact and all(day_of(value, "ymd") for value in survey.counts):
@@ -201,19 +178,24 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         orders = {order} if order else find_orders(survey.counts)
         if len(orders) > 1:
             note = "day and month of its dates cannot be told apart"
-            return ColumnStates(
-                survey.name, DATE, (), None, survey.n_distinct, survey.n_missing, note=note
-            )
+            return _decided(survey, DATE, note=note)
         if orders:
             has_doubt = any(map(is_doubtful, survey.counts))
             return _decide_dates(survey, rules, orders.pop() if has_doubt else None)
     mostly_numbers = 2 * kinds[NUMBER] > kinds.total() and distinct[NUMBER] > distinct[WORD]
-    is_long = distinct[NUMBER] > rules.most_numbers or rules.is_cut(survey.name)
+    is_long = distinct[NUMBER] > rules.most_numbers or rules.is_cut(name)
     if is_long and (only == NUMBER or mostly_numbers):
         return _decide_numbers(survey, rules, kinds.total() - kinds[NUMBER])
     if only in (NUMBER, TRUTH) and survey.notation is None:
         return _decide_few(survey, only)
     return _decide_labels(survey, rules)
+
+
+def _decided(
+    survey: ColumnSurvey, kind: str, states: Iterable[Hashable] = (), **more: Any
+) -> ColumnStates:
+    known = {"n_distinct": survey.n_distinct, "n_missing": survey.n_missing}
+    return ColumnStates(survey.name, kind, tuple(states), **{**known, **more})
 
 
 def _decide_few(survey: ColumnSurvey, kind: str) -> ColumnStates:
@@ -224,8 +206,7 @@ def _decide_few(survey: ColumnSurvey, kind: str) -> ColumnStates:
         if isinstance(plain, float) and plain.is_integer():
             plain = int(plain)
         found.setdefault(plain, plain if kind == NUMBER else value)
-    states = tuple(order_labels(found.values()))
-    return ColumnStates(survey.name, kind, states, None, len(found), survey.n_missing)
+    return _decided(survey, kind, order_labels(found.values()), n_distinct=len(found))
 
 
 def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> ColumnStates:
@@ -233,7 +214,8 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
     numbers = _numbers_of(survey)
     if not len(numbers):
         return _decide_labels(survey, rules)
-    cut = rules.cut_of(survey.name)
+    bins = rules.bins
+    cut = bins.get(survey.name, "q4") if isinstance(bins, Mapping) else bins
     if isinstance(cut, str):
         edges = cut_evenly(numbers, count_intervals(cut))
     elif isinstance(cut, int | Integral):
@@ -241,46 +223,26 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
         edges = cut_equally(float(low), float(high), int(cut))
     else:
         edges = list(cut)
-    intervals = name_intervals(edges) if edges else ["any number"]
+    states = name_intervals(edges) if edges else ["any number"]
     note = f"cut at {', '.join(f'{edge:.15g}' for edge in edges)}" if edges else "one value"
     if survey.notation is not None:
-        note += f"; read as {_say_notation(survey.notation)}"
+        plain = "1,234.5" if survey.notation[0] == "." else "1.234,5"
+        note += f"; read as {plain} {survey.notation[1:]}".rstrip()
     others = OTHER if n_words else None
     if n_words:
+        states.append(OTHER)
         note += f"; {count(n_words, 'row')} with words {'is' if n_words == 1 else 'are'} {OTHER!r}"
-    return ColumnStates(
-        survey.name,
-        NUMBER,
-        (*intervals, *([OTHER] if n_words else [])),
-        NodeReading(tuple(edges), others, notation=survey.notation) if edges else None,
-        survey.n_distinct,
-        survey.n_missing,
-        n_words,
-        note,
-    )
+    reading = NodeReading(tuple(edges), others, notation=survey.notation) if edges else None
+    return _decided(survey, NUMBER, states, reading=reading, n_merged=n_words, note=note)
 
 
-def _say_notation(notation: str) -> str:
-    """Return what numbers look like in a notation."""
-    plain = "1,234.5" if notation[0] == "." else "1.234,5"
-    return f"{plain} {notation[1:]}".rstrip()
-
-
-def _some_values(survey: ColumnSurvey) -> str:
-    return " and ".join(repr(value) for value, _ in survey.counts.most_common(2))
-
-
-def _numbers_of(survey: ColumnSurvey) -> Any:
+def _numbers_of(survey: ColumnSurvey) -> NDArray[np.float64]:
     """Return the finite numbers of a column, or a sample of them, in order."""
     if survey.wide == NUMBER:
         return np.sort(survey.sample.values)
-    found = [
-        (survey.number_of(v), n)
-        for v, n in survey.counts.items()
-        if kind_of(v, survey.notation) == NUMBER
-    ]
-    values = np.array([float(value) for value, _ in found])
-    rows = np.array([n for _, n in found], np.float64)
+    found = {v: n for v, n in survey.counts.items() if kind_of(v, survey.notation) == NUMBER}
+    values = np.array([float(survey.number_of(value)) for value in found])
+    rows = np.array(list(found.values()), np.float64)
     most = rows.sum() / 2**20  # of more rows, their shares
     counts = np.ceil(rows / max(most, 1)).astype(np.int64)
     counts[~np.isfinite(values)] = 0
@@ -289,39 +251,29 @@ def _numbers_of(survey: ColumnSurvey) -> Any:
 
 def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) -> ColumnStates:
     """Return the periods in which dates lie: the longest that gives some states."""
-    found: dict[str, list[str]] = {}
-    end = "" if order is None else f" {order}"
+    end, found = "" if order is None else f" {order}", {}
     for period in PERIODS:
-        lie_in = {period_of(value, period + end) for value in survey.counts}
-        found[period] = sorted(map(str, lie_in))
+        rows: Counter[str] = Counter()
+        for value, n in survey.counts.items():
+            rows[str(period_of(value, period + end))] += n
+        found[period] = rows
     chosen = next((p for p in PERIODS[:2] if len(found[p]) >= TUNING.states_few_periods), None)
     if chosen is None:
         chosen = "month" if len(found["month"]) > 1 else "day"
-    n_merged, others, states = 0, None, found[chosen]
+    n_merged, others, states = 0, None, sorted(found[chosen])
+    note = f"by {chosen}" + (f", read as {order}" if order else "")
     if len(states) > rules.most_states:
-        rows: Counter[str] = Counter()
-        for value, n in survey.counts.items():
-            rows[period_of(value, chosen + end)] += n
-        kept, others, n_merged = _keep_most(rows, rules.most_states)
-        states = [*sorted(set(kept) - {others}), others]
-    return ColumnStates(
-        survey.name,
-        DATE,
-        tuple(states),
-        NodeReading(others=others, period=chosen + end),
-        survey.n_distinct,
-        survey.n_missing,
-        n_merged,
-        f"by {chosen}"
-        + (f", read as {order}" if order else "")
-        + (f"; {count_are(n_merged, 'row')} {others!r}" if n_merged else ""),
-    )
+        kept, others, n_merged = _keep_most(found[chosen], rules.most_states)
+        states = [*sorted(kept), others]
+        note += f"; {count_are(n_merged, 'row')} {others!r}" if n_merged else ""
+    reading = NodeReading(others=others, period=chosen + end)
+    return _decided(survey, DATE, states, reading=reading, n_merged=n_merged, note=note)
 
 
 def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     """Return labels as states; those of the fewest rows are merged if they are too many."""
     counts, n_missing, notes = Counter(survey.counts), survey.n_missing, list[str]()
-    said = rules.labels_of(survey.name)
+    said = rules.split_labels(survey.name)[0]
     has_words = any(kind_of(value) == WORD for value in counts)
     for word, n in survey.words_for_missing.items():
         if word in said or (word == "None" and has_words):  # where words are, it is one of them
@@ -332,39 +284,27 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     n_present = survey.n_rows - n_missing
     is_new_in_each = len(counts) > max(TUNING.states_few_labels, TUNING.states_names * n_present)
     if survey.is_mostly_distinct or is_new_in_each:
-        return ColumnStates(survey.name, IDENTIFIER, (), None, survey.n_distinct, n_missing)
-    others, n_merged = None, 0
-    n_found = len(counts)
-    labels: list[Any] = list(counts)
-    if n_found > rules.most_states or survey.wide is not None:
-        labels, others, n_merged = _keep_most(counts, rules.most_states)
+        return _decided(survey, IDENTIFIER, n_missing=n_missing)
+    others, n_merged, reading = None, 0, None
+    if len(counts) > rules.most_states or survey.wide is not None:
+        kept, others, n_merged = _keep_most(counts, rules.most_states)
         n_merged += n_present - counts.total()
-        labels = [*_in_order(survey, set(labels) - {others}), others]
+        labels, reading = [*_in_order(survey, kept), others], NodeReading(others=others)
         more = "more than " if survey.wide is not None else ""
-        n_rare = n_found - len(labels) + (others not in counts)
+        n_rare = len(counts) - len(labels) + (others not in counts)
         rarest = f"{count(n_rare, 'rarest label')} ({count(n_merged, 'row')})"
         notes.append(f"the {more}{rarest} {'is' if n_rare == 1 else 'are'} {others!r}")
     else:
-        labels = _in_order(survey, labels)
+        labels = _in_order(survey, counts)
         if survey.order is not None and labels != order_labels(labels):
             notes.append("in the order of the categories")
-    reading = None if others is None else NodeReading(others=others)
-    return ColumnStates(
-        survey.name,
-        WORD,
-        tuple(labels),
-        reading,
-        survey.n_distinct,
-        n_missing,
-        n_merged,
-        "; ".join(notes),
-    )
+    told = {"n_missing": n_missing, "n_merged": n_merged, "note": "; ".join(notes)}
+    return _decided(survey, WORD, labels, reading=reading, **told)
 
 
 def _in_order(survey: ColumnSurvey, labels: Iterable[Any]) -> list[Any]:
     """Return labels in the order that their categories have, or else in their natural one."""
-    rank = {label: k for k, label in enumerate(survey.order or ())}
-    listed = list(labels)
+    rank, listed = {label: k for k, label in enumerate(survey.order or ())}, list(labels)
     if rank and all(label in rank for label in listed):
         return sorted(listed, key=rank.__getitem__)
     return order_labels(listed)
@@ -374,17 +314,14 @@ def _join_equal(
     counts: Counter[Any], said: Mapping[Hashable, Hashable], ignore_case: bool
 ) -> Counter[Any]:
     """Return rows of each label, with those that are read as the same one together."""
-    finder = StateFinder(list(dict.fromkeys(said.values())), said, ignore_case)
     states = list(dict.fromkeys(said.values()))
+    finder = StateFinder(states, said, ignore_case)
     joined: Counter[Any] = Counter()
     first: dict[Any, Any] = {}
     for value, n in counts.most_common():
         code = finder.find(value) if said else UNKNOWN
-        if code >= 0:
-            joined[states[code]] += n
-            continue
         text = str(value).strip().casefold() if ignore_case else str(value).strip()
-        joined[first.setdefault(text, value)] += n
+        joined[states[code] if code >= 0 else first.setdefault(text, value)] += n
     return joined
 
 
@@ -392,13 +329,7 @@ def _keep_most(counts: Counter[Any], most: int) -> tuple[list[Any], Any, int]:
     """Return the labels of the most rows, the one that all others become, and the rows of those."""
     other = next((v for v in counts if str(v).casefold() == OTHER), OTHER)
     ranked = [label for label, _ in counts.most_common() if label != other]
-    kept = ranked[: most - 1]
-    n_merged = sum(counts[label] for label in ranked[most - 1 :])
-    return [*kept, other], other, n_merged
-
-
-def _count(survey: ColumnSurvey) -> str:
-    return f"{'more than ' if survey.n_distinct is None else ''}{survey.n_least:,}"
+    return ranked[: most - 1], other, sum(counts[label] for label in ranked[most - 1 :])
 
 
 # --- the order of labels --------------------------------------------------------------------------

@@ -16,11 +16,23 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
-from robustbn._tables.encode import as_numbers, without_gone
-from robustbn._tables.encode.labels import WORDS_FOR_MISSING, StateFinder, as_number, is_missing
-from robustbn._tables.encode.values import count_missing, count_values
-from robustbn._tables.encode.written import date_part, day_of, find_notation, is_doubtful, number_in
 from robustbn._tables.sources import Source
+from robustbn._tables.values import (
+    WORDS_FOR_MISSING,
+    StateFinder,
+    as_numbers,
+    count_values,
+    is_missing,
+    without_gone,
+)
+from robustbn._tables.written import (
+    as_number,
+    date_part,
+    day_of,
+    find_notation,
+    is_doubtful,
+    number_in,
+)
 
 MOST_COUNTED = 2**14
 SAMPLED_NUMBERS = 2**16
@@ -28,18 +40,16 @@ SAMPLE_SEED = 20210503  # any: the same rows give the same sample
 NUMBER, DATE, TRUTH, WORD = "number", "date", "truth value", "label"
 
 
-@dataclass
 class NumberSample:
     """Numbers drawn evenly from all that went by: those with the smallest random keys.
 
     Row by row the keys are the same however the rows are cut into stretches, and so is the sample.
     """
 
-    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    lowest: float = np.inf
-    highest: float = -np.inf
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SAMPLE_SEED))
+    def __init__(self) -> None:
+        self.values, self._keys = np.empty(0), np.empty(0)
+        self.lowest, self.highest = np.inf, -np.inf
+        self._random = np.random.default_rng(SAMPLE_SEED)
 
     def add(self, numbers: NDArray[np.float64]) -> None:
         """Take in more numbers; NaN and infinities are passed over. O(n)."""
@@ -48,12 +58,12 @@ class NumberSample:
             return
         self.lowest = min(self.lowest, float(numbers.min()))
         self.highest = max(self.highest, float(numbers.max()))
-        keys = self.random.random(len(numbers))
-        is_low = keys < (self.keys[-1] if len(self.keys) == SAMPLED_NUMBERS else np.inf)
-        keys = np.concatenate([self.keys, keys[is_low]])
+        keys = self._random.random(len(numbers))
+        is_low = keys < (self._keys[-1] if len(self._keys) == SAMPLED_NUMBERS else np.inf)
+        keys = np.concatenate([self._keys, keys[is_low]])
         values = np.concatenate([self.values, numbers[is_low]])
         order = np.argsort(keys, kind="stable")[:SAMPLED_NUMBERS]
-        self.keys, self.values = keys[order], values[order]
+        self._keys, self.values = keys[order], values[order]
 
 
 @dataclass
@@ -143,21 +153,27 @@ class ColumnSurvey:
             if most < 0.9 * len(self.counts):
                 self.wide = WORD
             self.is_mostly_distinct = self.wide == WORD and 2 * most > self.n_present
-        if self.wide == NUMBER:
-            each = zip(self.counts.items(), kinds, strict=True)
-            numbers = {value: n for (value, n), kind in each if kind == NUMBER}
-            read = float if self.notation is None else self.number_of
-            values = np.array([read(v) for v in numbers], np.float64)
-            for part, n in _in_parts(values, np.fromiter(numbers.values(), np.int64, len(values))):
-                self.sample.add(np.repeat(part, n))
-            self.counts = Counter({v: n for v, n in self.counts.items() if v not in numbers})
-        elif self.wide == DATE:
-            days: Counter[Any] = Counter()
-            for value, n in self.counts.items():
-                days[date_part(value)] += n
-            self.counts = days
-        if self.wide != NUMBER and len(self.counts) > MOST_COUNTED:
+            if self.wide == NUMBER:
+                self._sample_numbers(kinds)
+                return
+            if self.wide == DATE:
+                days: Counter[Any] = Counter()
+                for value, n in self.counts.items():
+                    days[date_part(value)] += n
+                self.counts = days
+        if len(self.counts) > MOST_COUNTED:
             self.counts = Counter(dict(self.counts.most_common(MOST_COUNTED // 2)))
+
+    def _sample_numbers(self, kinds: Sequence[str]) -> None:
+        """Turn the counts of numbers into a sample of them; words stay counted."""
+        is_number = np.array(kinds) == NUMBER
+        values, rows = list(self.counts), np.fromiter(self.counts.values(), np.int64)
+        read = float if self.notation is None else self.number_of
+        numbers = np.array([read(values[k]) for k in np.flatnonzero(is_number)], float)
+        part = (np.cumsum(rows[is_number]) - 1) // 2**22  # so that rows take little memory
+        for k in np.unique(part):
+            self.sample.add(np.repeat(numbers[part == k], rows[is_number][part == k]))
+        self.counts = Counter({values[k]: int(rows[k]) for k in np.flatnonzero(~is_number)})
 
     def _add_numbers(self, column: Column) -> None:
         """Take in a stretch of a wide column of numbers; words among them are counted."""
@@ -165,21 +181,19 @@ class ColumnSurvey:
         if labels is None or not self.is_text or self.notation is not None:
             numbers = as_numbers(column, self.notation)
         else:
-            parsed = parse_numbers(labels, WORDS_FOR_MISSING)
-            numbers = np.array([*parsed, np.nan])[column.values]
-            if column.is_missing is not None:
-                numbers[column.is_missing] = np.nan
+            parsed = np.append(parse_numbers(labels, WORDS_FOR_MISSING), np.nan)
+            numbers = as_numbers(Column(parsed[column.values], None, column.is_missing))
         self.sample.add(numbers)
         n_nan = np.count_nonzero(np.isnan(numbers))
-        n_missing = count_missing(column, self.is_text) if n_nan else 0
+        if not n_nan:
+            return
+        counted = [(v, n) for v, n in count_values(column) if not is_missing(v, self.is_text)]
+        n_missing = len(numbers) - sum(n for _, n in counted)
         self.n_missing += n_missing
-        if n_nan > n_missing:
-            for value, n in count_values(column):
-                word = value.strip() if isinstance(value, str) else value
-                is_gone = is_missing(word) or (self.is_text and word in WORDS_FOR_MISSING)
-                is_word = not is_gone and kind_of(word, self.notation) != NUMBER
-                if is_word and len(self.counts) < MOST_COUNTED:
-                    self.counts[word] += n
+        for value, n in counted if n_nan > n_missing else ():
+            word = value.strip() if isinstance(value, str) else value
+            if kind_of(word, self.notation) != NUMBER and len(self.counts) < MOST_COUNTED:
+                self.counts[word] += n
 
     def number_of(self, value: Any) -> Any:
         """Return a value of the column as the number it is; None if it is none."""
@@ -198,8 +212,7 @@ def survey_columns(
     gone : of each column, what finds the values that are said to be missing.
     """
     names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
-    of_column = gone or {}
-    surveys = [ColumnSurvey(names[k], source.is_text, gone=of_column.get(k)) for k in positions]
+    surveys = [ColumnSurvey(names[k], source.is_text, gone=(gone or {}).get(k)) for k in positions]
     for columns in source.read(positions):
         for survey, column in zip(surveys, columns, strict=True):
             survey.add(column)
@@ -211,12 +224,7 @@ def survey_columns(
 
 
 def kind_of(value: Any, notation: str | None = None) -> str:
-    """Return what a value is by itself: a truth value, a number, a date, or a label.
-
-    Parameters
-    ----------
-    notation : of the column's numbers, if they are not written plainly.
-    """
+    """Return what a value is by itself: a truth value, a number, a date, or a label."""
     if isinstance(value, bool):
         return TRUTH
     if (as_number(value) if notation is None else number_in(value, notation)) is not None:
@@ -224,10 +232,3 @@ def kind_of(value: Any, notation: str | None = None) -> str:
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return TRUTH
     return DATE if is_doubtful(value) or day_of(value) is not None else WORD
-
-
-def _in_parts(values: Any, counts: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield values with their counts a few at a time, so that their rows take little memory."""
-    part = (np.cumsum(counts) - 1) // 2**22
-    for start in np.unique(part):
-        yield values[part == start], counts[part == start]

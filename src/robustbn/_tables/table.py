@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
-from robustbn._core.protocols import Column
 from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
-from robustbn._tables.coded import MISSING_STATE, Reading, Table, some
-from robustbn._tables.columns import find_columns, fix_edges, no_such_node
-from robustbn._tables.encode import (
-    ColumnCoder,
-    Tally,
-    as_codes,
+from robustbn._tables.coded import Reading, Table, as_codes
+from robustbn._tables.coder import Tally, code_block
+from robustbn._tables.columns import (
     count_intervals,
-    distinct_values,
+    find_columns,
+    fix_edges,
+    follow_network,
+    make_coders,
 )
-from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder, split_labels
-from robustbn._tables.encode.values import with_moments
 from robustbn._tables.sources import Source, open_table
+from robustbn._tables.values import distinct_values
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -109,14 +107,14 @@ def read_table(
         on_unknown,
         on_missing,
         bins,
-        {} if rename is None else rename,
-        {} if labels is None else labels,
+        rename or {},
+        labels or {},
         ignore_case,
         codes,
         sep,
         encoding,
-        {} if others is None else others,
-        {} if periods is None else periods,
+        others or {},
+        periods or {},
         None if context is None else tuple(context),
         id,
         tuple(keep),
@@ -145,10 +143,9 @@ def encode_table(
                 "This table was read for a network with other nodes or states; read it again."
             )
         return table
-    is_plain = config.bins is None and config.on_unknown == "error" and not config.labels
-    is_plain = is_plain and not config.others and not config.periods
-    is_plain = is_plain and config.codes is not False
-    is_array = type(table) is np.ndarray
+    is_plain = config.bins is None and config.on_unknown == "error"
+    is_plain = is_plain and not (config.labels or config.others or config.periods)
+    is_array = type(table) is np.ndarray and config.codes is not False
     if is_array and is_plain and table.dtype in (np.uint8, network.layout.code_dtype):
         codes = as_codes(table, network)
         n = len(codes)
@@ -180,22 +177,21 @@ def encode_source(
         config = follow_network(network, config)
     plan = plan_aside(source, positions, config, is_later=is_later)
     config = fix_edges(source, network, positions, config)
+    places = {name: k for k, name in enumerate(source.names or ())}
+
+    def read_all(names: Sequence[str]) -> None:
+        for _ in source.read([places[name] for name in names]):
+            pass
+
     try:
         table, aside = _encode_columns(source, network, config, positions, plan)
     except Exception as error:
         if source.is_once:
             raise
-        plan = plan.without_damaged(error, lambda names: _read_all(source, names))
+        plan = plan.without_damaged(error, read_all)
         table, aside = _encode_columns(source, network, config, positions, plan)
     files = source.file_rows() if source.file_rows is not None else ()
     return replace(table, aside=aside.finish(files, is_part=is_part))
-
-
-def _read_all(source: Source, names: Sequence[str]) -> None:
-    """Read some columns, and forget them."""
-    places = {name: k for k, name in enumerate(source.names or ())}
-    for _ in source.read([places[name] for name in names]):
-        pass
 
 
 def _encode_columns(
@@ -217,11 +213,10 @@ def _encode_columns(
     for columns in source.read(chosen):
         n = len(columns[0].values)
         aside.add(dict(zip(plan.columns, columns[network.n_nodes :], strict=True)))
-        columns = columns[: network.n_nodes]
         if n > space.shape[1]:
             space = np.empty((network.n_nodes, n), dtype)
-        codes = space[:, :n]
-        bad, holed_here = code_block(coders, columns, codes, tally, n_read, config)
+        codes, nodes = space[:, :n], columns[: network.n_nodes]
+        bad, holed_here = code_block(coders, nodes, codes, tally, n_read, config)
         holed.update(holed_here)
         n_left = n - len(bad)
         if n_kept + n_left > len(out):
@@ -231,20 +226,19 @@ def _encode_columns(
         dropped.append(n_read + bad)
         n_read, n_kept = n_read + n, n_kept + n_left
     _resize(out, n_kept)
-    tally.complain(network, source.where, n_read, config, coders)
+    tally.complain(source.where, n_read, config, coders)
     kept = None
     if n_kept < n_read:
         kept = np.delete(np.arange(n_read), np.concatenate(dropped))
-    used = set(positions)
     reading = Reading(
-        n_read=n_read,
-        n_rows=n_kept,
-        n_missing=dict(tally.missing),
-        n_unknown=dict(tally.unknown),
-        ignored=tuple(n for k, n in enumerate(source.names or ()) if k not in used),
-        kind=source.kind,
-        where=source.where,
-        config=config,
+        n_read,
+        n_kept,
+        dict(tally.missing),
+        dict(tally.unknown),
+        tuple(n for k, n in enumerate(source.names or ()) if k not in set(positions)),
+        source.kind,
+        source.where,
+        config,
         n_incomplete=tally.incomplete,
     )
     return Table(out, network.states, kept, reading, tuple(sorted(holed))), aside
@@ -265,124 +259,6 @@ def _resize(array: Codes, n_rows: int) -> None:
             array.resize((n_rows, array.shape[1]), refcheck=False)
         except MemoryError:
             raise insufficient_memory(n_rows * array.shape[1], "Reading the table") from None
-
-
-def code_block(
-    coders: Sequence[ColumnCoder],
-    columns: Sequence[Column],
-    codes: Codes,
-    tally: Tally,
-    start: int,
-    config: TableConfig,
-) -> tuple[NDArray[np.int64], list[int]]:
-    """Write the codes of a stretch of rows, shape (d, n).
-
-    Returns which rows to leave out, and the columns in which values are missing from others: there
-    the code is one past the last state.
-    """
-    has_hole, holed, is_title = np.zeros(codes.shape[1], bool), list[int](), columns[0].is_title
-    is_bad = np.zeros(codes.shape[1], bool) if is_title is None else is_title.copy()
-    for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
-        column = with_moments(column)
-        found = coder.code(column, out)
-        if found is None:
-            continue
-        if is_title is not None:
-            found[is_title] = 0
-        tally.add(coder.node, column, found, start)
-        is_hole = np.zeros(len(found), bool)
-        if config.keeps_holes:
-            is_hole = (found < 0) if config.on_unknown == "missing" else (found == MISSING)
-            if is_hole.any():
-                out[is_hole] = coder.hole
-                holed += [k] if coder.hole == coder.n_states else []
-        has_hole |= is_hole
-        is_bad |= (found < 0) & ~is_hole
-    tally.incomplete += int(np.count_nonzero(has_hole & ~is_bad))
-    return np.flatnonzero(is_bad), holed
-
-
-def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -> list[ColumnCoder]:
-    """Return what turns each node's column into codes."""
-    wrong_nodes = [node for node in config.labels if node not in network.states]
-    if wrong_nodes:
-        raise no_such_node("labels", wrong_nodes, network.nodes)
-    coders = []
-    for node in network.nodes:
-        states = network.states[node]
-        said, gone = split_labels(config.labels.get(node, {}), config.ignore_case)
-        wrong = [state for state in said.values() if state not in states]
-        if wrong:
-            raise DataError(
-                f"labels[{node!r}] leads to {some(wrong)}, no state of the node; states: "
-                f"{some(states)}."
-            )
-        others, period = config.others.get(node), config.periods.get(node)
-        if others is not None and others not in states:
-            raise DataError(
-                f"others[{node!r}] is {others!r}, no state of the node; states: {some(states)}."
-            )
-        finder = StateFinder(states, said, config.ignore_case, source.is_text, others)
-        edges = None
-        if isinstance(config.bins, Mapping) and node in config.bins:
-            edges = np.asarray(config.bins[node], np.float64)
-            more = states[len(edges) + 1 :]
-            if len(edges) + 1 > len(states) or set(more) - {others, MISSING_STATE}:
-                raise DataError(
-                    f"bins[{node!r}] cuts into {len(edges) + 1} intervals at {edges.tolist()}; the "
-                    f"node has {len(states)} states: {some(states)}."
-                )
-            if said:
-                raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
-        is_codes = source.is_codes if config.codes is None else config.codes
-        is_codes = is_codes and not said and edges is None and others is None and period is None
-        if is_codes and source.may_be_labels and config.codes is None:
-            _refuse_doubtful_codes(source, node, states, finder)
-        notation = config.notations.get(node)
-        coder = ColumnCoder(
-            node, finder, len(states), edges, is_codes, period, notation=notation, gone=gone
-        )
-        if config.on_missing == "state" and MISSING_STATE in states:
-            coder.hole = states.index(MISSING_STATE)
-        coders.append(coder)
-    return coders
-
-
-def _refuse_doubtful_codes(
-    source: Source, node: str, states: Sequence[Hashable], finder: StateFinder
-) -> None:
-    """Refuse numbers that are states in one reading and positions of other states in another."""
-    for code in range(len(states)):
-        as_state = finder.find(code)
-        if as_state not in (code, MISSING, UNKNOWN):
-            raise DataError(
-                f"{source.where}, column {node!r}: {code} could be the state "
-                f"{states[as_state]!r}, or the position of {states[code]!r}. States: "
-                f"{some(states)}. Say which: for states, read_table(..., codes=False) or a frame "
-                "with named columns; for positions, codes=True or an array of uint8."
-            )
-
-
-def follow_network(network: BayesianNetwork, config: TableConfig) -> TableConfig:
-    """Return the settings with what the network says of its columns, where they say nothing."""
-    if not network.reading or config.codes:
-        return config
-    said = {n for n, pairs in config.labels.items() if split_labels(pairs)[0]}
-    open_ones = {n: how for n, how in network.reading.items() if n not in said}
-    bins = config.bins
-    if bins is None or isinstance(bins, Mapping):
-        own = {n: how.edges for n, how in open_ones.items() if how.edges is not None}
-        bins = {**own, **(bins or {})}
-    others = {n: how.others for n, how in network.reading.items() if how.others is not None}
-    periods = {n: how.period for n, how in open_ones.items() if how.period is not None}
-    notations = {n: how.notation for n, how in open_ones.items() if how.notation is not None}
-    return replace(
-        config,
-        bins=bins or None,
-        others={**others, **config.others},
-        periods={**periods, **config.periods},
-        notations={**notations, **config.notations},
-    )
 
 
 def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:
@@ -409,15 +285,20 @@ def _find_states(
     bins = config.bins if isinstance(config.bins, Mapping) else {}
     open_ones = [k for k, name in enumerate(names) if name not in bins]
     found: dict[str, set[Any]] = {names[k]: set() for k in open_ones}
+
+    def refuse(name: str, why: str) -> DataError:
+        return DataError(
+            f"{source.where}, column {name!r}: {why}. If it is continuous, cut it: bins='q5', or "
+            f"bins={{{name!r}: [...]}}."
+        )
+
     for columns in source.read(open_ones) if open_ones else ():
         for name, column in zip(found, columns, strict=True):
             found[name] |= distinct_values(column, source.is_text)
-            if len(found[name]) > MOST_STATES_FOUND:
-                raise DataError(
-                    f"{source.where}, column {name!r}: {len(found[name]):,} different values or "
-                    f"more are too many for states ({MOST_STATES_FOUND} at most). If it is "
-                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
-                )
+            n = len(found[name])
+            if n > MOST_STATES_FOUND:
+                most = f"({MOST_STATES_FOUND} at most)"
+                raise refuse(name, f"{n:,} different values or more are too many for states {most}")
     states: dict[str, Sequence[Hashable]] = {}
     for name in names:
         if name in bins:
@@ -425,11 +306,8 @@ def _find_states(
         elif source.is_codes:
             largest = int(max(found[name], default=0))
             if largest >= MOST_STATES_FOUND:
-                raise DataError(
-                    f"{source.where}, column {name!r}: the number {largest:,} is no position of a "
-                    f"state, of which there are at most {MOST_STATES_FOUND}. If the column is "
-                    f"continuous, cut it: bins='q5', or bins={{{name!r}: [...]}}."
-                )
+                why = f"the number {largest:,} is no position of a state, of which there are at"
+                raise refuse(name, f"{why} most {MOST_STATES_FOUND}")
             states[name] = range(largest + 1)
         elif not found[name]:
             raise DataError(

@@ -30,12 +30,12 @@ from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
     Table,
+    require_rows,
     with_missing_nodes,
     with_missing_states,
     without_missing_nodes,
 )
-from robustbn._tables.encode import require_rows
-from robustbn._tables.frames import build_frame
+from robustbn._tables.sources import build_frame
 from robustbn._tables.table import encode_table, infer_network
 from robustbn.exceptions import (
     ConstantColumnWarning,

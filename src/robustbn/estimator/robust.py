@@ -23,7 +23,7 @@ from robustbn._show.explain import Explainer
 from robustbn._show.measures import Diagnosis
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
 from robustbn._tables.coded import Reading
-from robustbn._tables.frames import build_frame
+from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import fit_to, trust_again

@@ -119,7 +119,7 @@ def test_whole_numbers_of_any_type_are_codes(dtype):
 
 
 def test_uint8_rows_are_not_copied():
-    from robustbn._tables.encode import as_codes
+    from robustbn._tables.coded import as_codes
 
     codes = np.zeros((10, 2), np.uint8)[::2]
     assert as_codes(codes, CHAIN) is codes

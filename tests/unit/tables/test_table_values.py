@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, read_table
-from robustbn._tables.encode.labels import MISSING, UNKNOWN, StateFinder
+from robustbn._tables.values import MISSING, UNKNOWN, StateFinder
 from robustbn.exceptions import DataError
 from tests.tables import (
     DROP,

@@ -24,11 +24,9 @@ from robustbn._rows.kernels import choose_kernels
 from robustbn._rows.stream.find import find_parts, is_on_dask
 from robustbn._rows.stream.parts import Part
 from robustbn._tables.aside import plan_aside
-from robustbn._tables.coded import Reading
-from robustbn._tables.columns import find_columns
-from robustbn._tables.encode import require_rows
+from robustbn._tables.coded import Reading, require_rows
+from robustbn._tables.columns import find_columns, follow_network
 from robustbn._tables.sources import Source
-from robustbn._tables.table import follow_network
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

@@ -18,11 +18,11 @@ from robustbn._tables.aside import (
     Aside,
     AsidePlan,
     AsideReader,
-    nothing_in,
     say_files,
 )
+from robustbn._tables.coder import Tally
 from robustbn._tables.context import ContextCoder
-from robustbn._tables.encode import Tally
+from robustbn._tables.values import nothing_in
 from robustbn.exceptions import DataError
 
 MOST_HELD = 2**28  # bytes of context; with more, rows are counted and not held

@@ -22,7 +22,7 @@ from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.coded import Reading
-from robustbn._tables.encode import Tally
+from robustbn._tables.coder import Tally
 from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError, InsufficientMemoryError
 

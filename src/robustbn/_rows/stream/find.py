@@ -206,14 +206,14 @@ def _open_slice(
     import pyarrow.dataset as ds
 
     from robustbn._tables.arrow import open_dataset
-    from robustbn._tables.files import UNREADABLE, naming_file, unreadable
+    from robustbn._tables.files import UNREADABLE, unreadable
 
     chosen = {} if row_groups is None else {"row_groups": row_groups}
     try:
         fragment = format.make_fragment(*place, **chosen)
         dataset = ds.FileSystemDataset([fragment], schema, format, place[1])
         source = open_dataset(dataset, name, **READ_AHEAD)
-        return naming_file(replace(source, first_row=first_row))
+        return replace(source, first_row=first_row)
     except UNREADABLE as error:
         raise unreadable(name, error) from None
 
@@ -230,28 +230,23 @@ def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
             "The function returns the same iterator at every call, which can be read once only, "
             "and two passes are needed. Make a new one in the function."
         )
-    waiting = [_open_made(first)]
+    waiting = [open_table(as_reader(first))]
 
     def open_next() -> Source:
         if not waiting:
-            waiting.append(_open_made(make()))
+            waiting.append(open_table(as_reader(make())))
         source = waiting[0]
 
         def read(positions: Sequence[int]) -> Iterator[list[Column]]:
             is_new = waiting == [source]
             if is_new:
                 waiting.clear()
-            yield from (source if is_new else _open_made(make())).stretches(positions)
+            again = source if is_new else open_table(as_reader(make()))
+            yield from again.stretches(positions)
 
         return replace(source, stretches=read)
 
     return open_next
-
-
-def _open_made(made: Any) -> Source:
-    from robustbn._tables.files import naming_file
-
-    return naming_file(open_table(as_reader(made)))
 
 
 def as_reader(made: Any) -> Any:

@@ -15,17 +15,13 @@ from numpy.typing import NDArray
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column
-from robustbn._tables.aside import AsidePlan, nothing_in, plan_aside
+from robustbn._tables.aside import AsidePlan, plan_aside
 from robustbn._tables.coded import Reading
-from robustbn._tables.columns import find_columns, fix_edges
-from robustbn._tables.encode import Tally
+from robustbn._tables.coder import Tally, code_block
+from robustbn._tables.columns import find_columns, fix_edges, follow_network, make_coders
 from robustbn._tables.sources import Source
-from robustbn._tables.table import (
-    code_block,
-    dtype_of_codes,
-    follow_network,
-    make_coders,
-)
+from robustbn._tables.table import dtype_of_codes
+from robustbn._tables.values import nothing_in
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -152,7 +148,7 @@ class CodeStream:
             bad, holed = code_block(coders, columns, codes, tally, first + start, self.config)
             if len(bad):
                 n_read = first + start + n
-                tally.complain(self.network, source.where, n_read, self.config, coders)
+                tally.complain(source.where, n_read, self.config, coders)
             kept = np.delete(codes.T, bad, axis=0) if len(bad) else codes.T
             yield Block(Span(start, n, bad), kept, tuple(holed), others)
             start += n

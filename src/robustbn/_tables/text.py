@@ -1,4 +1,4 @@
-"""The header of a text file: its encoding, whether it is one, and lines that repeat it."""
+"""Text files (CSV, TSV): their encoding, their header, lines that repeat it, and their columns."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
+from robustbn._tables.arrow import columns_of
 from robustbn._tables.coded import some
 from robustbn._tables.guards import open_unpacked
-from robustbn._tables.sources import UnreadableError
+from robustbn._tables.sources import Source, UnreadableError, chain_files
+from robustbn._tables.values import nothing_in
 from robustbn.exceptions import DataError, RepeatedHeaderWarning
 
 LONGEST_HEADER = 2**22
@@ -33,15 +37,8 @@ LOOKED_AT = 20  # lines after the header, to see whether it is one
 class TextHeader:
     """The first line of a text file that is not blank.
 
-    Parameters
-    ----------
-    names : of the columns.
-    n_blank : blank lines before it.
-    is_last : whether no line follows.
-    encoding : of the file.
-    line : its number, from 1.
-    next_line : what follows it.
-    widths : of the next lines that are not blank, the number of each and how many values it has.
+    `n_blank` lines come before it, `is_last` says that none follows; its number, `line`, is from 1.
+    `widths` are, of the next lines that are not blank, their numbers and how many values each has.
     """
 
     names: tuple[str, ...]
@@ -51,6 +48,96 @@ class TextHeader:
     line: int
     next_line: str
     widths: tuple[tuple[int, int], ...]
+
+
+def open_text(files: list[Path], where: str, sep: str | None, encoding: str) -> Source:
+    """Return the source of text files; every value is text, so that no type is guessed.
+
+    Columns are those of the first file; in others they are found by name, and empty if they are not
+    there.
+    """
+    mark = sep or ","
+    headers = [_read_header(file, mark, find_encoding(file, encoding)) for file in files]
+    names = headers[0].names
+    if len(names) == 1:
+        _complain_of_separator(where, headers[0], sep)
+    for file, header in zip(files, headers, strict=True):
+        _complain_of_widths(name_of(file), header, mark)
+    differ = any(header.names != names for header in headers)
+    own = {name_of(f): h.names for f, h in zip(files, headers, strict=True)} if differ else {}
+
+    def read_file(k: int, positions: Sequence[int]) -> Iterator[list[Column]]:
+        read_some, start = partial(_read_text, files[k], mark, headers[k], names), 0
+        titles = TitleFinder(name_of(files[k]), names, partial(read_some, range(len(names))))
+        for columns in read_some(positions):
+            yield titles.mark(columns, positions, start)
+            start += len(columns[0].values)
+
+    read, file_rows = chain_files(files, read_file)
+    source = Source(names, len(names), None, "file", where, read, is_text=True, file_rows=file_rows)
+    return replace(source, headers=own)
+
+
+def _read_text(
+    file: Path, sep: str, header: TextHeader, names: Sequence[str], positions: Sequence[int]
+) -> Iterator[list[Column]]:
+    """Yield columns of one file, found by name unless all of its columns are where they should."""
+    places = {name: k for k, name in enumerate(header.names)}
+    own = [k if header.names == names else places.get(names[k], -1) for k in positions]
+    chosen = sorted({k for k in own if k >= 0}) or [0]  # one tells how many rows there are
+    for batch in _text_batches(file, sep, header, chosen):
+        for columns in columns_of(batch):
+            found = dict(zip(chosen, map(_as_written, columns), strict=True))
+            nothing = nothing_in(len(columns[0].values))
+            yield [found.get(k, nothing) for k in own]
+
+
+def _as_written(column: Column) -> Column:
+    """Return a column without the quotes that keep a spreadsheet from running its cells."""
+    labels = column.labels
+    if labels is None or not any(label[:1] == "'" for label in labels):
+        return column
+    return replace(column, labels=[unguard_cell(label) for label in labels])
+
+
+def _text_batches(
+    file: Path, sep: str, header: TextHeader, positions: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    import pyarrow.csv as pv
+
+    if header.is_last:
+        return
+    n_columns = len(header.names)
+    numbered = [str(k) for k in range(n_columns)]
+    wanted = [str(k) for k in positions]
+    words = pa.dictionary(pa.int32(), pa.string())
+    with (
+        open_unpacked(file) as stream,
+        pv.open_csv(
+            stream,
+            read_options=pv.ReadOptions(
+                encoding=header.encoding,
+                column_names=numbered,
+                skip_rows=header.n_blank,
+                skip_rows_after_names=1,
+                block_size=2**23,
+            ),
+            parse_options=pv.ParseOptions(
+                delimiter=sep,
+                newlines_in_values=True,
+                ignore_empty_lines=n_columns > 1,  # of one column, a blank line is a missing value
+            ),
+            convert_options=pv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, words),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        ) as reader,
+    ):
+        yield from reader
+
+
+# --- the header -----------------------------------------------------------------------------------
 
 
 def find_encoding(file: Path, encoding: str) -> str:
@@ -65,37 +152,7 @@ def find_encoding(file: Path, encoding: str) -> str:
     return {(True, False) * 2: "utf-16-le", (False, True) * 2: "utf-16-be"}.get(letters, encoding)
 
 
-def complain_of_separator(where: str, header: TextHeader, sep: str | None) -> None:
-    """Refuse a file of one column whose name looks like several."""
-    name = header.names[0]
-    for other in (";", "\t", "|", ","):
-        if other in name and other != sep and (header.is_last or other in header.next_line):
-            raise DataError(
-                Advice(
-                    f"{where} has one column, {name[:60]!r}: its columns seem to be separated by "
-                    f"{other!r}. Say so with ",
-                    Setting("sep", other),
-                    ".",
-                )
-            )
-
-
-def complain_of_widths(where: str, header: TextHeader, sep: str) -> None:
-    """Refuse lines of one length that have more values than the header, which may come later."""
-    last = header.widths[-1:]
-    wide = list(takewhile(lambda each: each[1] == last[0][1], reversed(header.widths)))
-    n_names = len(header.names)
-    if len(wide) < 2 or wide[0][1] <= n_names:
-        return
-    named = ", ".join(map(repr, header.names[:3])) + (", ..." if n_names > 3 else "")
-    raise UnreadableError(
-        f"{where}: line {header.line} names {n_names} column{'s' if n_names > 1 else ''}, {named}, "
-        f"while lines {wide[-1][0]} to {wide[0][0]} have {wide[0][1]} values each. Delete the "
-        f"lines before its header, name every column, or quote the values that hold {sep!r}."
-    )
-
-
-def read_header(file: Path, sep: str, encoding: str) -> TextHeader:
+def _read_header(file: Path, sep: str, encoding: str) -> TextHeader:
     """Return the header of a text file."""
     with (
         open_unpacked(file) as stream,
@@ -106,7 +163,7 @@ def read_header(file: Path, sep: str, encoding: str) -> TextHeader:
             for n_blank, values in enumerate(islice(lines, MOST_BLANK)):
                 if values:
                     "".join(values).encode(encoding)  # refuses what could not be decoded
-                    names = tuple(name_column(name) for name in values)
+                    names = tuple(_name_column(name) for name in values)
                     line, after = lines.line_num, next(lines, None)
                     widths = [(lines.line_num, len(after or ())), *_look_at_widths(lines)]
                     widths = [each for each in widths if each[1]]
@@ -124,18 +181,15 @@ def read_header(file: Path, sep: str, encoding: str) -> TextHeader:
 
 
 def _look_at_widths(lines: Any) -> Iterator[tuple[int, int]]:
-    """Yield the number of each of the next lines, and how many values it has, while they are sound.
-
-    Whoever reads the rows complains of what is not.
-    """
+    """Yield the numbers of the next lines, and how many values each has, while they are sound."""
     try:
         for values in islice(lines, LOOKED_AT):
             yield lines.line_num, len(values)
-    except (csv.Error, DataError, UnicodeError):
+    except (csv.Error, DataError, UnicodeError):  # whoever reads the rows complains of it
         return
 
 
-def name_column(cell: str) -> str:
+def _name_column(cell: str) -> str:
     """Return the name of a column, as a cell of the header gives it."""
     return unguard_cell(cell.removeprefix("\ufeff").strip())
 
@@ -151,6 +205,36 @@ def _short_lines(text: io.TextIOWrapper, file: Path) -> Iterator[str]:
         yield line
 
 
+def _complain_of_separator(where: str, header: TextHeader, sep: str | None) -> None:
+    """Refuse a file of one column whose name looks like several."""
+    name = header.names[0]
+    for other in (";", "\t", "|", ","):
+        if other in name and other != sep and (header.is_last or other in header.next_line):
+            raise DataError(
+                Advice(
+                    f"{where} has one column, {name[:60]!r}: its columns seem to be separated by "
+                    f"{other!r}. Say so with ",
+                    Setting("sep", other),
+                    ".",
+                )
+            )
+
+
+def _complain_of_widths(where: str, header: TextHeader, sep: str) -> None:
+    """Refuse lines of one length that have more values than the header, which may come later."""
+    last = header.widths[-1:]
+    wide = list(takewhile(lambda each: each[1] == last[0][1], reversed(header.widths)))
+    n_names = len(header.names)
+    if len(wide) < 2 or wide[0][1] <= n_names:
+        return
+    named = ", ".join(map(repr, header.names[:3])) + (", ..." if n_names > 3 else "")
+    raise UnreadableError(
+        f"{where}: line {header.line} names {n_names} column{'s' if n_names > 1 else ''}, {named}, "
+        f"while lines {wide[-1][0]} to {wide[0][0]} have {wide[0][1]} values each. Delete the "
+        f"lines before its header, name every column, or quote the values that hold {sep!r}."
+    )
+
+
 # --- lines that repeat the header -----------------------------------------------------------------
 
 
@@ -160,12 +244,6 @@ class TitleFinder:
     Such a line has the name of every column in its place. Where each of the names is a value in
     other lines too, it is a row like any other. To know, all columns are read, once, and only if
     the columns that are read anyway make it possible.
-
-    Parameters
-    ----------
-    where : what to call the file.
-    names : of all its columns.
-    read_all : reads all of them, in stretches.
     """
 
     def __init__(
@@ -176,7 +254,8 @@ class TitleFinder:
 
     def mark(self, columns: list[Column], positions: Sequence[int], start: int) -> list[Column]:
         """Return the columns at some positions of a stretch that begins at row `start`, marked."""
-        named = sorted(zip(columns, positions, strict=True), key=lambda each: _n_labels(each[0]))
+        pairs = zip(columns, positions, strict=True)
+        named = sorted(pairs, key=lambda pair: len(pair[0].labels or ()))  # the shortest first
         if len(self._names) < 2 or not all(_places(c, self._names[k]) for c, k in named):
             return columns
         if self._rows is None:
@@ -215,11 +294,7 @@ def _find_titles(stretches: Iterable[list[Column]], names: Sequence[str]) -> NDA
     return rows if (n_named == len(rows)).any() else rows[:0]
 
 
-def _n_labels(column: Column) -> int:
-    return len(column.labels or ())
-
-
 def _places(column: Column, name: str) -> list[int]:
     """Return the positions of the labels that are the name of the column."""
     labels = enumerate(column.labels or ())
-    return [k for k, label in labels if name in label and name_column(label) == name]
+    return [k for k, label in labels if name in label and _name_column(label) == name]

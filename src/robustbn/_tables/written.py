@@ -16,17 +16,16 @@ import datetime as dt
 import math
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from robustbn._tables.encode.labels import as_number
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december", "sept",
+    "october", "november", "december",
 )  # fmt: skip
+_MONTHS = {form: k for k, name in enumerate(_NAMES, 1) for form in (name, name[:3])} | {"sept": 9}
 _TIME = r"(?:(?:[ T]|, ?)\d{1,2}:\d\d.*)?"
 _ISO = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([ T].*)?", re.ASCII)
 _YEAR_FIRST = re.compile(rf"(\d{{4}})([/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}", re.ASCII)
@@ -38,6 +37,9 @@ _BETWEEN = r"[ /,._-]{0,2}"
 _PART_YEAR = re.compile(rf"([A-Za-z]{{3,9}}|Q[1-4]|\d{{1,2}}(?=[/-])){_BETWEEN}(\d{{4}})", re.ASCII)
 _YEAR_PART = re.compile(rf"(\d{{4}}){_BETWEEN}([A-Za-z]{{3,9}}|Q[1-4])", re.ASCII)
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)", re.ASCII)
+_CLEAR = (  # forms that show what is what, and where year, month and day are in them
+    (_YEAR_FIRST, 1, 3, 4), (_DOTTED, 3, 2, 1), (_DAY_MONTH, 3, 2, 1), (_MONTH_DAY, 3, 1, 2)
+)  # fmt: skip
 LEAST_COMPACT = 5  # so many different numbers that all spell days are no accident
 CALENDAR = range(1800, 2200)  # years of dates that are not marked as such
 
@@ -65,14 +67,9 @@ def _day_of_text(text: str, order: str | None) -> str | None:
         return text[:10]
     if len(text) < 8 or not ("0" <= text[0] <= "9" or text[0].isalpha()):
         return None
-    if found := _YEAR_FIRST.fullmatch(text):
-        return _day(found[1], found[3], found[4])
-    if found := _DOTTED.fullmatch(text):
-        return _day(found[3], found[2], found[1])
-    if found := _DAY_MONTH.fullmatch(text):
-        return _day(found[3], _month(found[2]), found[1])
-    if found := _MONTH_DAY.fullmatch(text):
-        return _day(found[3], _month(found[1]), found[2])
+    for form, *places in _CLEAR:
+        if found := form.fullmatch(text):
+            return _day(*(found[k] for k in places))
     if order == "ymd" and (found := _COMPACT.fullmatch(text)):
         return _day(found[1], found[2], found[3])
     if order in ("dmy", "mdy") and (found := _SLASHED.fullmatch(text)):
@@ -81,11 +78,16 @@ def _day_of_text(text: str, order: str | None) -> str | None:
     return None
 
 
-def _month(name: str) -> int:
-    """Return the number of a month by its name, 0 if it is none."""
-    low = name.lower()
-    is_name = low in _MONTHS or low in _NAMES
-    return _MONTHS.index(low[:3]) + 1 if is_name else 0
+def _day(year: str, month: str, day: str) -> str | None:
+    try:
+        return dt.date(int(year), _month(month), int(day)).isoformat()
+    except ValueError:  # the 31st of June
+        return None
+
+
+def _month(text: str) -> int:
+    """Return the number of a month by its name or its digits, 0 if it is none."""
+    return int(text) if text.isdigit() else _MONTHS.get(text.lower(), 0)
 
 
 def year_first(text: str) -> str:
@@ -104,15 +106,8 @@ def year_first(text: str) -> str:
         return text
     if part[1:].isdigit() and not part.isdigit():
         return f"{year}-{part}"
-    month = int(part) if part.isdigit() else _month(part)
+    month = _month(part)
     return f"{year}-{month:02d}" if month in range(1, 13) else text
-
-
-def _day(year: str, month: str | int, day: str) -> str | None:
-    try:
-        return dt.date(int(year), int(month), int(day)).isoformat()
-    except ValueError:  # the 31st of June
-        return None
 
 
 def is_doubtful(value: Any) -> bool:
@@ -179,6 +174,8 @@ def period_of(value: Any, period: str) -> Any:
 
 # --- numbers --------------------------------------------------------------------------------------
 
+_LONGEST_NUMBER = 400
+_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LONGEST = 64
 _CODES = (
     "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|TRY|USD|"
@@ -198,6 +195,22 @@ def _forms(decimal: str, between: str) -> re.Pattern[str]:
 
 
 _FORMS = {".": _forms(".", ","), ",": _forms(",", ".")}
+
+
+def as_number(value: Any) -> Any:
+    """Return a number, or text that is one, as an int or float; None for all else."""
+    if isinstance(value, Decimal):
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_whole else float(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+            return None
+        if text.lstrip("+-").isdigit():
+            return int(text)
+        number = float(text)
+        return number if math.isfinite(number) else None
+    return value if isinstance(value, int | float) else None
 
 
 def number_in(value: Any, notation: str) -> float | None:
