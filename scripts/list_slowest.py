@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / ".pytest_cache/v/robustbn/seconds"  # by tests/conftest.py
 LONG = ROOT / "tests/data/long.txt"
 N_SHOWN = 20
-MOST_SECONDS = 0.5  # of a test that is short
+MOST_SECONDS = 0.35  # of a test that is short
 
 
 def main() -> int:
