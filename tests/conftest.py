@@ -155,3 +155,19 @@ def clean(browser):
     browser.resize(1360, 900)
     assert browser.complaints() == []
     assert browser.requests() == []
+
+
+@pytest.fixture(scope="module")
+def alarm_report(alarm):
+    """What a fit to corrupted rows of ALARM shows."""
+    from tests.reports import fit_corrupted, report_of
+
+    return report_of(*fit_corrupted(alarm, 30_000))
+
+
+@pytest.fixture(scope="module")
+def page(alarm_report):
+    """The same as a page."""
+    from robustbn._show.page.render import render_page
+
+    return render_page(alarm_report)

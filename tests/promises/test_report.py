@@ -40,25 +40,12 @@ from robustbn._show.page.render import render_markdown, render_page
 from robustbn.exceptions import MissingDependencyError, NetworkError
 from tests.reports import (
     facts,
-    fit_corrupted,
     hostile_kind,
     hostile_report,
     quick_report,
-    report_of,
     star,
 )
 from tests.strategies import networks
-
-
-@pytest.fixture(scope="module")
-def alarm_report(alarm):
-    return report_of(*fit_corrupted(alarm, 30_000))
-
-
-@pytest.fixture(scope="module")
-def page(alarm_report):
-    return render_page(alarm_report)
-
 
 # --- numbers --------------------------------------------------------------------------------------
 

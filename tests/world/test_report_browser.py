@@ -17,24 +17,12 @@ from robustbn._show.words import as_text, percent
 from tests.reports import (
     HOSTILE,
     changed,
-    fit_corrupted,
     hostile_report,
     quick_report,
-    report_of,
     star,
 )
 
 VIEW = "document.querySelector('#canvas svg').getAttribute('viewBox').split(' ').map(Number)"
-
-
-@pytest.fixture(scope="module")
-def alarm_report(alarm):
-    return report_of(*fit_corrupted(alarm, 30_000))
-
-
-@pytest.fixture(scope="module")
-def page(alarm_report):
-    return render_page(alarm_report)
 
 
 def table_on_page(browser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -182,7 +183,7 @@ def not_fitted(message: str) -> NotFittedError:
     return error
 
 
-class TableEstimator(Settings):
+class TableEstimator(Settings, ABC):
     """What the estimators share: tables in, priors, likelihoods."""
 
     _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
@@ -321,15 +322,15 @@ class TableEstimator(Settings):
 
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
+    @abstractmethod
     def _describe_fit(self) -> dict[str, Any]:
         """Return what was found, as plain values for a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
     ) -> None:
         """Take what was found from the plain values of a file."""
-        raise NotImplementedError
 
     def _fitted(self) -> BayesianNetwork:
         if not hasattr(self, "network_"):

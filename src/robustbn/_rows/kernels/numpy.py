@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ from robustbn.exceptions import CodeRangeError
 ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
 
 
-class DividedInParts:
+class DividedInParts(ABC):
     """Rows whose weight is divided among columns part by part: what fused passes give.
 
     A part costs one `project` and one `count`. O(N d r) time.
@@ -37,8 +38,9 @@ class DividedInParts:
 
     layout: Layout
 
+    @abstractmethod
     def parts(self, max_rows: int) -> Iterator[tuple[slice, Any]]:
-        raise NotImplementedError
+        """Yield ranges of rows with those rows, as `Rows.parts`."""
 
     def divide(
         self, table: Vector, offset: Vector | None = None, weights: RowVector | None = None
