@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, soak. They have options of their own:
-see `python -m benchmarks proof --help`.
+Commands: proof, page, stale, compare, golden, stream, soak, judge, order. They have options of
+their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from benchmarks import (
     golden,
     growth,
     holes,
+    judge,
     kernels,
     learned_adversary,
     misfit,
+    order,
     profile_fits,
     proof,
     proposals,
@@ -85,6 +87,8 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "golden": golden.main,
     "stream": stream.main,
     "soak": soak.main,
+    "judge": judge.main,
+    "order": order.main,
     "stale": stale.main,
 }
 

@@ -16,10 +16,11 @@ STAGES = {  # function of the stage: (file, name)
     "read": (("estimator/base.py", "_read"),),
     "survey": (("_rows/memory.py", "survey"),),
     "design of copies": (("_learn/multiplicity.py", "heed_design"),),
-    "copies": (("_learn/study.py", "find_copies"),),
-    "rounds": (("_learn/conductor.py", "_begin"), ("_learn/conductor.py", "_learn_rounds")),
-    "components": (("_learn/misfit.py", "describe_rows"),),
+    "copies": (("_learn/copies.py", "find_copies"),),
+    "search": (("_learn/conductor.py", "explain"),),
+    "judge groups": (("_learn/judge.py", "judge_groups"),),
     "settle": (("_learn/conductor.py", "_settle"),),
+    "filter": (("_learn/density_filter.py", "filter_rest"),),
     "judge all rows": (("_rows/memory.py", "judge"),),
 }
 PASSES = ("encode", "count", "project", "score", "gram", "divide", "divide_apart", "odds",
@@ -27,8 +28,8 @@ PASSES = ("encode", "count", "project", "score", "gram", "divide", "divide_apart
 NOTE = (
     "One fit under Python's profiler, whose own cost is in the times; kernels on all CPUs. Stages "
     "and passes in milliseconds, with the number of passes in parentheses; `rest` of the passes is "
-    "what Python and NumPy do between them. Sum over stages may be below the total: what is said "
-    "of the fit is not a stage."
+    "what Python and NumPy do between them. Copies are found during the search, and counted there, "
+    "too. What is said of the fit is not a stage."
 )
 
 

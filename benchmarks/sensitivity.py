@@ -1,16 +1,22 @@
-"""Which numbers of `Tuning` matter: each halved and doubled, on scenes not used to choose it.
+"""Which numbers matter: each halved and doubled, on scenes not used to choose it.
 
 The networks are published ones and draws that no other benchmark makes; of some, edges are left out
 (`-6`: six of them), so that good rows are not the network's. The adversaries work on rows and are
-not those of the gallery.
+not those of the gallery. Swept is what stands at the top of a module under a name in capitals; what
+the judge has learned is not: `python -m benchmarks judge` makes and measures it.
 """
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
+import re
+import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -25,7 +31,6 @@ from benchmarks.scenes import Codes, build_network
 from robustbn import BayesianNetwork, sample, total_variation
 from robustbn._core.config import RobustConfig
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.tuning import TUNING, Tuning
 from robustbn._learn.conductor import fit_robustly
 from robustbn._means import ORACLES
 from robustbn._means.algorithm1 import follow_jointly, follow_paper, trim_by_likelihood
@@ -41,19 +46,19 @@ SMALL = ("graph:15:60", "categorical:12:50")  # for the oracles, which are slow
 MATTERS = 0.02  # a change of R by more than this share, on average over the scenes
 HARMS = 0.1  # or in one of them
 
-AROUND_ONE = (
-    "spectrum_obvious", "split_edge", "split_growth", "copies_slack", "copies_runaway",
+OF_DEFAULT = (
+    "conductor", "copies", "density_filter", "edges", "gain", "groups", "judge", "look",
+    "multiplicity", "search", "settle", "study", "ties",
 )  # fmt: skip
-BELOW_ONE = ("descent_better", "descent_shrink", "paper_shrink", "que_halved")
-OF_ORACLES = ("oracle", "paper", "joint", "que", "spectral", "descent", "ransac", "trimmed")
-OF_WORDS = ("where", "states")  # decide what is said or read: R does not depend on them
-ARGUMENTS = {
-    "oracle_allowance": "allowance",
-    "oracle_step": "step_cap",
-    "oracle_steps": "max_steps",
-    "que_width": "width",
-    "ransac_trials": "n_trials",
-}
+OF_CORE = (
+    "CEILING",
+    "DAMPING",
+    "LEAST_SAMPLE",
+    "ROWS_A_PARAMETER",
+)  # which decide the default, too
+OF_ORACLES = ("algorithm1", "baselines", "descent", "que", "spectral", "weighting")
+NO_CHOICE = ("AS_GOOD", "ALONE", "OWN", "ANY_NUMBER", "BISECTIONS", "MAD_TO_SD")  # never otherwise
+LINE = re.compile(r"([A-Z][A-Z0-9_]*(?:, [A-Z][A-Z0-9_]*)*)(?:: [^=]+)? = .*?(?:  # (.*))?")
 NOTE = (
     "R = TV(fit, truth) / TV(counts of the good rows, truth), mean over the scenes; `change` is "
     "the mean of |log(R / R with the default)|, `worst` the largest rise of R in one scene. A "
@@ -159,59 +164,95 @@ def _distance(network: BayesianNetwork, counts: NDArray[np.float64]) -> float:
     return total_variation(network, fitted, n_draws=N_DRAWS)
 
 
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, or a tuple of them, at the top of a module; `comment` says its unit and reason."""
+
+    module: str
+    name: str
+    value: Any
+    comment: str
+
+
+def find_numbers(package: str) -> list[Number]:
+    """Return the numbers at the top of all modules of a package."""
+    found = []
+    for each in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        module = import_module(each.name)
+        for match in filter(None, map(LINE.fullmatch, inspect.getsource(module).splitlines())):
+            for name in match[1].split(", "):
+                number = Number(
+                    each.name.rpartition(".")[2], name, vars(module)[name], match[2] or ""
+                )
+                if all(type(v) in (int, float) for v in _each(number.value)):
+                    found.append(number)
+    return found
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def vary(value: Any, factor: float) -> Any:
+    """Return a number times a factor; one near 1 is moved away from 1, or towards it."""
+    if isinstance(value, tuple):
+        return tuple(vary(v, factor) for v in value)
+    if isinstance(value, int):
+        return max(1, round(value * factor))
+    return 1 + (value - 1) * factor if 0.5 < value <= 1.5 and value != 1 else value * factor
+
+
+@contextmanager
+def replaced(number: Number, value: Any) -> Iterator[None]:
+    """Set a number in all modules that hold it, and in functions that take it by default."""
+    with ExitStack() as patches:
+        for module in [m for name, m in sys.modules.items() if name.startswith("robustbn.")]:
+            if vars(module).get(number.name) is not number.value:
+                continue
+            patches.enter_context(patch.object(module, number.name, value))
+            for function in filter(inspect.isfunction, list(vars(module).values())):
+                if function.__module__ == module.__name__:
+                    given, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+                    given = tuple(value if v is number.value else v for v in given)
+                    named = {k: value if v is number.value else v for k, v in named.items()}
+                    patches.enter_context(patch.object(function, "__defaults__", given))
+                    patches.enter_context(patch.object(function, "__kwdefaults__", named))
+        yield
+
+
 # --- fits -----------------------------------------------------------------------------------------
 
 
-def fit_default(scene: Scene, tuning: Tuning, name: str) -> float:
-    """Return R of the default method; `name` says which number differs."""
-    data, config = RowsInMemory(scene.network, scene.rows), RobustConfig(tuning=tuning)
-    fit, _ = fit_robustly(scene.network, data, None, config, lambda _: None)
+def fit_default(scene: Scene, method: str) -> float:
+    """Return R of the default method."""
+    data = RowsInMemory(scene.network, scene.rows)
+    fit, _ = fit_robustly(scene.network, data, None, RobustConfig(), lambda _: None)
     return _distance(scene.network, fit.counts) / scene.floor
 
 
-def fit_oracle(scene: Scene, tuning: Tuning, name: str) -> float:
-    """Return R of the oracle that a number belongs to, told the contamination."""
-    rows, stage = load_rows(scene.network, scene.rows), name.partition("_")[0]
-    files = ("algorithm1", "baselines", "descent", "que", "spectral", "weighting")
-    modules = [import_module(f"robustbn._means.{file}") for file in files]
-    with _patched(modules, tuning):
-        if stage == "trimmed":
-            found = trim_by_likelihood(rows, EPS, lambda _: None)
-        else:
-            which = stage if stage in ORACLES else "que" if stage == "joint" else "spectral"
-            settings: dict[str, Any] = {} if which == "ransac" else {"trim": stage == "oracle"}
-            if name in ARGUMENTS:
-                settings[ARGUMENTS[name]] = getattr(tuning, name)
-            follow = follow_paper if stage == "paper" else follow_jointly
-            found = follow(rows, partial(ORACLES[which], **settings), EPS, lambda _: None)
+def fit_oracle(scene: Scene, method: str) -> float:
+    """Return R of an oracle, told the contamination."""
+    rows, (which, _, way) = load_rows(scene.network, scene.rows), method.partition(" ")
+    if which == "trimmed":
+        found = trim_by_likelihood(rows, EPS, lambda _: None)
+    else:
+        settings = {} if which == "ransac" else {"trim": way == "trim"}
+        follow = follow_paper if way == "paper" else follow_jointly
+        found = follow(rows, partial(ORACLES[which], **settings), EPS, lambda _: None)
     layout = scene.network.layout
     pi = layout.sum_configurations(rows.count(found.weights))[layout.config_of_cell]
     return _distance(scene.network, pi * found.q) / scene.floor
 
 
-class _patched:  # noqa: N801 - reads as a word at the place of use
-    """Modules that read their numbers from `TUNING`, given others."""
-
-    def __init__(self, modules: list[Any], tuning: Tuning) -> None:
-        self._patches = [patch.object(module, "TUNING", tuning) for module in modules]
-
-    def __enter__(self) -> None:
-        for each in self._patches:
-            each.start()
-
-    def __exit__(self, *_: object) -> None:
-        for each in self._patches:
-            each.stop()
-
-
-def vary(name: str, factor: float) -> Any:
-    """Return a number times a factor; numbers near 1 are moved away from 1, or towards it."""
-    value = getattr(TUNING, name)
-    if name in AROUND_ONE:
-        return 1 + (value - 1) * factor
-    if name in BELOW_ONE:
-        return 1 - (1 - value) * factor
-    return max(1, round(value * factor)) if isinstance(value, int) else value * factor
+def method_of(number: Number) -> str:
+    """Return the oracle that shows what a number does, and how it is used."""
+    if number.module == "algorithm1":
+        stage = number.name.partition("_")[0]
+        return {"TRIMMED": "trimmed", "JOINT": "que"}.get(stage, "spectral paper")
+    return {"baselines": "ransac", "weighting": "spectral trim"}.get(number.module, number.module)
 
 
 # --- the sweep ------------------------------------------------------------------------------------
@@ -220,84 +261,89 @@ def vary(name: str, factor: float) -> Any:
 def run(settings: Settings) -> Report:
     """Halve and double every number."""
     n_rows = N_ROWS // 5 if settings.quick else N_ROWS
-    records = []
+    of_default = [n for n in find_numbers("robustbn._learn") if n.module in OF_DEFAULT]
+    of_default += [n for n in find_numbers("robustbn._core") if n.name in OF_CORE]
+    of_oracles = [n for n in find_numbers("robustbn._means") if n.module in OF_ORACLES]
+    tables, records = [], []
     with warnings.catch_warnings(), threadpool_limits(limits=1, user_api="blas"):
         warnings.simplefilter("ignore")
-        for fit, is_wanted, scenes in (
-            (fit_default, _is_of_default, build_scenes(NETWORKS, n_rows, 0)),
-            (fit_oracle, _is_of_oracle, build_scenes(SMALL, n_rows, 0)),
+        for title, fit, numbers, networks in (
+            ("The default method", fit_default, of_default, NETWORKS),
+            ("The oracles", fit_oracle, of_oracles, SMALL),
         ):
-            defaults: dict[str, NDArray[np.float64]] = {}
-            for name in (each.name for each in fields(TUNING) if is_wanted(each.name)):
-                stage = name.partition("_")[0] if fit is fit_oracle else ""
-                if stage not in defaults:
-                    defaults[stage] = np.array([fit(s, TUNING, name) for s in scenes])
-                for factor in (0.5, 2.0):
-                    records.append(_sweep(fit, scenes, name, factor, defaults[stage]))
+            found = list(_sweep(fit, numbers, build_scenes(networks, n_rows, 0)))
+            tables.append(_tabulate(title, found))
+            records += found
     return Report(
         "sensitivity",
         "Sensitivity: which numbers matter",
         NOTE,
         settings,
         installed_versions(["robustbn", "numpy"]),
-        tuple(_tabulate(records)),
+        tuple(tables),
         tuple(records),
     )
 
 
-def _is_of_default(name: str) -> bool:
-    return name.partition("_")[0] not in (*OF_ORACLES, *OF_WORDS)
-
-
-def _is_of_oracle(name: str) -> bool:
-    return name.partition("_")[0] in OF_ORACLES
-
-
 def _sweep(
-    fit: Callable[[Scene, Tuning, str], float],
-    scenes: list[Scene],
-    name: str,
-    factor: float,
-    default: NDArray[np.float64],
-) -> dict[str, Any]:
-    start, value = time.perf_counter(), vary(name, factor)
-    found = np.array([fit(s, replace(TUNING, **{name: value}), name) for s in scenes])
-    change = np.abs(np.log(found / default))
-    worst = int((found / default).argmax())
-    record = {
-        "name": name,
-        "default": getattr(TUNING, name),
-        "value": value,
-        "R default": float(default.mean()),
-        "R": float(found.mean()),
-        "change": float(change.mean()),
-        "worst": float(found[worst] / default[worst] - 1),
-        "worst scene": scenes[worst].name,
-        "wall_s": time.perf_counter() - start,
-    }
-    say(f"{name} = {value:g}: R {record['R']:.3f}, change {record['change']:.2%}")
-    return record
-
-
-def _tabulate(records: list[dict[str, Any]]) -> list[Table]:
-    reasons = {name: (unit, reason) for name, _, unit, reason in TUNING.describe()}
-    header = ("number", "unit", "default", "value", "R", "change", "worst", "where", "matters")
-    tables = []
-    for title, wanted in (("The default method", False), ("The oracles", True)):
-        lines = [
-            (
-                r["name"],
-                reasons[r["name"]][0],
-                f"{r['default']:g}",
-                f"{r['value']:g}",
-                f"{r['R']:.3f}",
-                f"{r['change']:.1%}",
-                f"{r['worst']:+.0%}",
-                r["worst scene"],
-                "yes" if r["change"] > MATTERS or r["worst"] > HARMS else "",
+    fit: Callable[[Scene, str], float], numbers: list[Number], scenes: list[Scene]
+) -> Iterator[dict[str, Any]]:
+    defaults: dict[str, NDArray[np.float64]] = {}
+    for number in (each for each in numbers if each.name not in NO_CHOICE):
+        method = method_of(number) if fit is fit_oracle else ""
+        if method not in defaults:
+            defaults[method] = np.array([fit(s, method) for s in scenes])
+        for value in (vary(number.value, 0.5), vary(number.value, 2.0)):
+            start, default = time.perf_counter(), defaults[method]
+            with replaced(number, value):
+                found = np.array([fit(s, method) for s in scenes])
+            change = np.abs(np.log(found / default)).mean()
+            worst = int((found / default).argmax())
+            say(
+                f"{number.module}.{number.name} = {_say(value)}: R {found.mean():.3f}, {change:.2%}"
             )
-            for r in records
-            if _is_of_oracle(r["name"]) == wanted
-        ]
-        tables.append(Table(title, header, tuple(lines), n_words=2))
-    return tables
+            yield {
+                "name": f"{number.module}.{number.name}",
+                "comment": number.comment,
+                "default": number.value,
+                "value": value,
+                "R default": float(default.mean()),
+                "R": float(found.mean()),
+                "change": float(change),
+                "worst": float(found[worst] / default[worst] - 1),
+                "worst scene": scenes[worst].name,
+                "wall_s": time.perf_counter() - start,
+            }
+
+
+def _tabulate(title: str, records: list[dict[str, Any]]) -> Table:
+    header = (
+        "number",
+        "what it is",
+        "default",
+        "value",
+        "R",
+        "change",
+        "worst",
+        "where",
+        "matters",
+    )
+    lines = tuple(
+        (
+            r["name"],
+            r["comment"],
+            _say(r["default"]),
+            _say(r["value"]),
+            f"{r['R']:.3f}",
+            f"{r['change']:.1%}",
+            f"{r['worst']:+.0%}",
+            r["worst scene"],
+            "yes" if r["change"] > MATTERS or r["worst"] > HARMS else "",
+        )
+        for r in records
+    )
+    return Table(title, header, lines, n_words=2)
+
+
+def _say(value: Any) -> str:
+    return ", ".join(f"{v:g}" for v in _each(value))

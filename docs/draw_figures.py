@@ -14,8 +14,7 @@ import numpy as np
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator
-from robustbn._core.tuning import TUNING
-from robustbn._learn.spectrum import find_spectrum
+from robustbn._learn.look import find_spectrum
 from robustbn._rows.memory import load_rows
 from robustbn.simulate import corrupt
 
@@ -66,7 +65,7 @@ def draw_filter(folder: Path) -> dict[str, Any]:
     good = robustbn.sample(tree, N_ROWS, random_state=0)
     rows, is_bad = corrupt(good, tree, "shift", 0.1, random_state=1)
     loaded, trust = load_rows(tree, rows), np.ones(len(rows), np.float32)
-    seen = find_spectrum(loaded, trust, TUNING)
+    seen = find_spectrum(loaded, trust)
     scores = loaded.project(seen.table[:, :1])[:, 0]
     drawn = load_rows(tree, robustbn.sample(tree.with_cpts(seen.q), N_ROWS, random_state=2))
     expected = drawn.project(seen.table[:, :1])[:, 0]
@@ -80,7 +79,7 @@ def draw_filter(folder: Path) -> dict[str, Any]:
     axes.set(xlabel="score along the direction of most variance", ylabel="rows")
     axes.legend(frameon=False)
     save(figure, folder / "filter.svg")
-    clean = find_spectrum(drawn, np.ones(drawn.n_rows, np.float32), TUNING).top
+    clean = find_spectrum(drawn, np.ones(drawn.n_rows, np.float32)).top
     return {"top of the rows": round(seen.top, 3), "top of drawn rows": round(clean, 3)}
 
 
@@ -123,7 +122,7 @@ def draw_misfit(folder: Path) -> dict[str, Any]:
     tops, shares = [], []
     for network, X in cases.values():
         loaded = load_rows(network, X)
-        tops.append(find_spectrum(loaded, np.ones(len(X), np.float32), TUNING).top)
+        tops.append(find_spectrum(loaded, np.ones(len(X), np.float32)).top)
         shares.append(100 * RobustEstimator(network, random_state=0).fit(X).contamination_)
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.6), sharey=True)
     names = list(cases)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import TwoSides
-from robustbn._core.tuning import TUNING
 from robustbn._rows.kernels import _native, native
 from robustbn._rows.kernels import numpy as specification
 
@@ -336,7 +335,7 @@ def call_holes(scene: Scene, name: str, rng: random.Random) -> str:
         return ""
     if name in ("holes", "posterior") or adding[0] is not scene.codes:
         return ""
-    exact = specification.make_holes(layout, None, 1, TUNING)
+    exact = specification.make_holes(layout, None, 1)
     exact.add(scene.codes, adding[1])
     if np.isfinite(expecting[0]).all() and not holes.n_sampled:
         wanted = exact.expect(np.asarray(expecting[0], float))

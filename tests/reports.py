@@ -11,7 +11,7 @@ import numpy as np
 
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
-from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
+from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.explain import ExplainedRow
 from robustbn._show.measures import measure_moves, moved_tables
@@ -183,7 +183,7 @@ def hostile_report():
 
 
 def hostile_kind(cell, names, label=HOSTILE[1]):
-    return BadKind(
+    return Group(
         0.1,
         400.0,
         (cell,),

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from robustbn import estimator as _estimator
-from robustbn._core.kinds import BadKind
+from robustbn._core.groups import Group
 from robustbn._core.protocols import RowVector
 from robustbn._networks.libraries import (
     collect_cpds,
@@ -203,9 +203,9 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         super().__init__(state_names=state_names)
 
     @property
-    def kinds_(self) -> list[BadKind]:
+    def kinds_(self) -> list[Group]:
         """The kinds of bad rows that were found, largest first."""
-        kinds: list[BadKind] = self.estimator_.kinds_
+        kinds: list[Group] = self.estimator_.kinds_
         return kinds
 
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:

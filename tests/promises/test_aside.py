@@ -210,12 +210,12 @@ def test_a_file_that_lacks_a_column_of_context_misses_its_values(feeds, tmp_path
 
 def test_kinds_that_are_trusted_change_where(feeds, many_files, monkeypatch):
     network, _ = feeds
-    expected = robustbn.fit(network, many_files, random_state=0).trust([1])
-    found = robustbn.fit(network, many_files, place="stream", random_state=0).trust([1])
+    expected = robustbn.fit(network, many_files, random_state=0).decide(good=[1])
+    found = robustbn.fit(network, many_files, place="stream", random_state=0).decide(good=[1])
     pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
     limits(monkeypatch, is_counted=True)
-    counted = robustbn.fit(network, many_files, place="stream", random_state=0).trust([1])
-    with pytest.raises(NotFittedError, match=r"trust\(kinds, X\)"):
+    counted = robustbn.fit(network, many_files, place="stream", random_state=0).decide(good=[1])
+    with pytest.raises(NotFittedError, match=r"decide\(bad, good, X\)"):
         counted.where()
     assert 'id="where"' not in counted.report()
 

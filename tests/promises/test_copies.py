@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 import warnings
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,10 +20,8 @@ from distributed import Client
 
 import robustbn
 from robustbn import RobustEstimator, total_variation
-from robustbn._core.tuning import TUNING
 from robustbn.adversary import corrupt
 from robustbn.cli import main
-from robustbn.estimator import learning
 
 N_ROWS = 30_000
 ALARM = robustbn.example_network("alarm")
@@ -132,9 +129,9 @@ def test_a_bootstrap_of_a_real_table_gives_no_alarm(table):
 
 
 def test_few_surveyed_rows_of_many_copies_tell_of_all(monkeypatch):
-    config = learning._config
-    few = replace(TUNING, sample_surveyed=20_000, sample_least=5_000, sample_per_parameter=10)
-    monkeypatch.setattr(learning, "_config", lambda fit: replace(config(fit), tuning=few))
+    monkeypatch.setattr("robustbn._learn.conductor.SURVEYED", 20_000)
+    monkeypatch.setattr("robustbn._core.config.LEAST_SAMPLE", 5_000)
+    monkeypatch.setattr("robustbn._core.config.ROWS_A_PARAMETER", 10)
     copied = np.repeat(GOOD[:10_000], 8, axis=0)[np.random.default_rng(0).permutation(80_000)]
     found = fit(copied)
     assert found.result_.learned.repetition.is_design

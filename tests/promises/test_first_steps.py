@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -268,7 +269,7 @@ def test_every_option_that_counts_takes_a_count():
     for name in COMMANDS:
         for each in main.get_command(None, name).params:
             if isinstance(each.type, click.types.IntParamType):
-                assert each.name in ("seed", "trust_kinds"), (name, each.name)
+                assert each.name in ("seed", "bad_groups", "good_groups"), (name, each.name)
 
 
 @pytest.mark.parametrize("text", ["1", "laplace", "0.5", "bdeu"])
@@ -335,7 +336,7 @@ def test_a_fit_that_did_not_settle_says_so_on_its_last_line(dirty, tmp_path):
     ran = call(*command, "-o", tmp_path / "fitted.json")
     last = ran.stdout.strip().splitlines()[-1]
     assert last.startswith("Not settled: ")
-    assert "more rows are bad than contamination allows (raise it)" in last
+    assert "because 10.0% stand out and 2% may go. Raise contamination" in last
     assert call(*command, "--strict", code=5).stdout.strip().splitlines()[-1] == last
     assert as_json(*command)["unsettled"] == last.removeprefix("Not settled: ")
     settled = call("fit", dirty / "tree.json", dirty / "rows.csv", "--strict")
@@ -404,11 +405,12 @@ def test_the_terminal_says_the_cause_of_a_kind_in_full(desk, monkeypatch, width)
     facts = as_json("fit", "net.bif", "rows.csv")
     text = "Stuck whatever the rest of the row says: wet = damp, rain = yes in all of them."
     cause = {"name": "stuck columns", "text": text}
-    facts["kinds"] = [{"rows": 40.2, "cause": cause, "unusual": []}]
+    facts["kinds"] = [{"number": 3, "rows": 40.2, "cause": cause, "unusual": []}]
     monkeypatch.setenv("COLUMNS", width)
     shown = StringIO()
     show_fit(Screen().console(shown), facts)
     assert f"about 40 rows: stuck columns. {text}" in shown.getvalue()
+    assert "\nkind 3 " in shown.getvalue()  # what --good-group takes
 
 
 def test_tables_that_did_not_move_are_not_listed(desk):
@@ -468,11 +470,11 @@ def test_one_is_singular_wherever_it_is_told(desk):
 
 
 def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
-    from robustbn._core.kinds import BadKind
+    from robustbn._core.groups import Group
     from robustbn._show.words import say_few_rows
 
-    kind = BadKind(0.01, 1.0, (), number=1)
-    assert repr(kind) == "BadKind(1: 1 row, unnamed)"
+    kind = Group(0.01, 1.0, (), number=1)
+    assert repr(kind) == "Group(1: 1 row, bad with probability 1.00, unnamed)"
     report = changed(quick_report(sprinkler), kinds=[kind])
     assert "(about 1 row)" in next_actions(report)[0].say
     assert "about 1 row " in render_markdown(report)
@@ -607,14 +609,22 @@ def test_every_status_says_what_to_do_in_words_that_are_right_everywhere():
     import re
 
     from robustbn._core.config import RobustConfig
-    from robustbn._core.result import Misfit, Status
+    from robustbn._core.result import Misfit, Status, Verdict
+    from robustbn._core.row_model import RowModel
     from robustbn._learn.status import describe_status
 
-    misfit = Misfit(False, 0.1, 1, 2.0, 1.0)
+    misfit, one = Misfit(False, 0.1, 1, 2.0, 1.0), np.ones(1)
+    model = RowModel.of_good_rows(one).with_component(one, 0.1, kept=1.0)
+    verdict = Verdict(model, np.ones((1, 1)), np.full(1, 0.5), (), 1.0, 1.5, "because")
     texts = [str(status) for status in Status]
     for contamination in (0.1, "auto"):
         config = RobustConfig(contamination=contamination)
-        for removed, top, wrong in ((0.1, 2.0, None), (0.47, 1.0, None), (0.1, 1.0, misfit)):
-            texts.append(describe_status(removed, config, top, 1.5, "because", wrong)[1])
+        for removed, changes in (
+            (0.1, {"top": 2.0}),
+            (0.47, {}),
+            (0.1, {"misfit": misfit}),
+            (0.1, {"misfit": misfit, "stopped": ""}),
+        ):
+            texts.append(describe_status(removed, config, replace(verdict, **changes))[1])
     for text in texts:
         assert not re.search(r"\b[a-z]\w*_(?!\w)|\b[a-z_]+=\S|--[a-z]", text), text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,8 @@ from robustbn import (
     total_variation,
     write_network,
 )
-from robustbn._core.tuning import TUNING
 from robustbn._learn.counting import log_likelihood_of_rows
-from robustbn._rows.memory import gather, load_rows
+from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
 from robustbn.cli import main
 from robustbn.exceptions import DataError, NotFittedError
@@ -264,15 +262,15 @@ def test_other_methods_keep_rows_with_holes(alarm, dirty):
 
 def test_trusting_a_kind_infers_missing_values_again(alarm, dirty, fitted):
     counted = MaximumLikelihoodEstimator(alarm, **SMOOTH).fit(dirty[0])
-    trusted = fitted.trust([1], dirty[0])
+    trusted = fitted.decide(good=[1], X=dirty[0])
     assert trusted.contamination_ < 1e-6
     assert trusted.network_.probabilities == pytest.approx(counted.network_.probabilities, abs=1e-6)
     np.testing.assert_allclose(trusted.inferred_.missing, counted.inferred_.missing, atol=1e-6)
     np.testing.assert_allclose(
         trusted.inferred_.observed_counts, counted.inferred_.observed_counts, rtol=1e-6
     )
-    with pytest.raises(NotFittedError, match=r"rows that miss values .* Call trust\(kinds, X\)"):
-        fitted.trust([1])
+    with pytest.raises(NotFittedError, match=r"that miss values .* Call decide\(bad, good, X\)"):
+        fitted.decide(good=[1])
 
 
 def test_the_command_line_infers_missing_values_again_for_a_trusted_kind(tmp_path):
@@ -280,7 +278,7 @@ def test_the_command_line_infers_missing_values_again_for_a_trusted_kind(tmp_pat
     rows, _ = corrupt(sample(network, 3_000, 0), network, "product", 0.1, random_state=0)
     network.write(tmp_path / "net.bif")
     as_frame(network, with_holes(rows, 0.1)).to_csv(tmp_path / "rows.csv", index=False)
-    command = ["fit", str(tmp_path / "net.bif"), str(tmp_path / "rows.csv"), "--trust-kind", "1"]
+    command = ["fit", str(tmp_path / "net.bif"), str(tmp_path / "rows.csv"), "--good-group", "1"]
     done = CliRunner().invoke(main, [*command, "--json", "--quiet", "--seed", "0"])
     assert json.loads(done.stdout)["contamination"] < 1e-6
     assert max(node["moved"] for node in json.loads(done.stdout)["moved"]) < 1e-9
@@ -314,12 +312,12 @@ def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
 @pytest.fixture(scope="module")
 def vanishing():
     """A state, and a pair of states, that only bad rows have; some of all values are missing."""
-    network = random_network("graph", 14, 40, random_state=3)
+    network = random_network("graph", 40, 110, random_state=4)
     pair = [network.nodes.index(node) for node in network.parents["X9"]]
     rows = sample(network, 5_000, 1)
     rows[(rows[:, pair] == 0).all(axis=1), pair[0]] = 1
     rows[:, 0] = 1
-    rows[:400] = sample(random_network("graph", 14, 40, random_state=9), 400, 2)
+    rows[:400] = sample(random_network("graph", 40, 110, random_state=9), 400, 2)
     rows[:400, [0, *pair]] = 0
     return network, with_holes(rows, 0.15)
 
@@ -456,8 +454,7 @@ def test_score_by_a_network_gives_the_likelihood_of_what_a_row_shows(tmp_path):
 
 
 def test_score_tells_of_rows_that_miss_too_many_values_for_a_likelihood(tmp_path, monkeypatch):
-    small = replace(TUNING, completion_largest_table=2)
-    monkeypatch.setitem(gather.__kwdefaults__, "tuning", small)
+    monkeypatch.setattr("robustbn._rows.kernels.native.LARGEST_TABLE", 2)
     network = random_network("tree", 12, random_state=0)
     rows = sample(network, 20, 1).astype(float)
     rows[3] = np.nan

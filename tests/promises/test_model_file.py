@@ -285,7 +285,7 @@ def test_no_change_of_a_value_gives_anything_but_a_model_or_our_error(
         (["fit", "rounds", 0, "removed"], 2, r"fit.rounds\[0\].removed must be .* found 2"),
         (["fit", "rounds", 0, "wall_s"], "x", r"fit.rounds\[0\].wall_s is damaged: Expected"),
         (["fit", "converged"], "yes", "fit.converged is damaged: Expected `bool`, got `str`"),
-        (["fit", "model", "is_bad"], [1], "fit.model.is_bad.* is damaged: Expected `bool`"),
+        (["fit", "model", "kept"], ["x"], "fit.model.kept.* is damaged: Expected `float`"),
         (["fit", "repetition"], [], r"fit.repetition is damaged: Expected `object . null`"),
         (["fit", "repetition"], {"effect": 0.5}, "fit.repetition.effect must be a number from 1"),
         (["fit", "misfit"], [], r"fit.misfit is damaged: Expected `object . null`"),

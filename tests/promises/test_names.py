@@ -172,7 +172,7 @@ def test_the_command_line_names_rows(on_disk):
     assert asked[0]["uid"] in told.output
     assert re.search(r"look at row.* uid +site +because", told.output)
     private = json.loads(run(*arguments, "--ask", 3, "--no-rows", "--json").stdout)["ask"]
-    assert list(private[0]) == ["row", "weight", "kind", "change"]
+    assert list(private[0]) == ["row", "weight", "group", "change"]
 
 
 def test_rows_that_are_scored_are_named(on_disk):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import robustbn
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, random_network, sample
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.kinds import UnusualCell
+from robustbn._core.groups import UnusualCell
 from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.advice import verdict
 from robustbn._show.measures import interval, measure_moves

@@ -14,7 +14,7 @@ from markupsafe import escape
 
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, example_network, sample
-from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
+from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Inferred, Misfit, RepeatedRow
 from robustbn._show.advice import (
@@ -36,7 +36,7 @@ from tests.reports import changed, fit_corrupted, hostile_report, quick_report
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 WRONG = Misfit(False, 0.4, 2, 1.5, 1.1)
-KIND = BadKind(
+KIND = Group(
     0.1, 400.0, (UnusualCell("rain", {}, "yes", 0.9, 0.1, 0.9),),
     cause=Cause("wrong join", ("rain", "grass"), 0.8, "Rain and grass come from other rows."),
     nats=3.0, moved=(MovedCell("grass", {"rain": "yes"}, "wet", 0.5, 0.95),),
@@ -95,7 +95,7 @@ def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case)
     ways = " ".join(action.command + action.python for action in actions)
     assert ("with_edges" in ways) == (case in ("misfit", "both"))
     assert ("--drop-distrusted" in ways) == (case in ("bad", "both"))
-    assert ("--trust-kind 1" in ways) == (case == "bad")
+    assert ("--good-group 1" in ways) == (case == "bad")
     assert ("--ask 20" in ways) == (case in ("bad", "both", "not settled"))
 
 
@@ -140,6 +140,12 @@ def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
     assert next_actions(report)[-1].command.endswith("--contamination 0.2")
     given = changed(report, settings={"contamination": 0.02})
     assert next_actions(given)[-1].command.endswith("--contamination auto")
+
+
+def test_no_decision_is_asked_on_rows_that_no_group_holds(sprinkler):
+    actions = next_actions(changed(quick_report(sprinkler), kinds=[changed(KIND, number=0)]))
+    assert actions[0].say.startswith("Check twenty rows: about 400 rows stand out alone")
+    assert all("-group" not in each.command and "decide" not in each.python for each in actions)
 
 
 def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
@@ -296,7 +302,7 @@ def test_the_kind_of_a_row_is_the_one_that_holds_it(fit):
     asked_for = np.isin(numbers, rows["row"])
     kinds = fit.result_.number_kinds(fit.result_.judged.codes[asked_for])
     found = dict(zip(numbers[asked_for].tolist(), kinds.tolist(), strict=True))
-    agree = [found[row] == kind for row, kind in zip(rows["row"], rows["kind"], strict=True)]
+    agree = [found[row] == group for row, group in zip(rows["row"], rows["group"], strict=True)]
     assert len(agree) > 5
     assert np.mean(agree) > 0.9
     assert set(kinds) <= {0, *(kind.number for kind in fit.kinds_)}

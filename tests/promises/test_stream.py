@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import threading
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import duckdb
 import numpy as np
@@ -26,14 +26,12 @@ from pyarrow.fs import LocalFileSystem
 
 import robustbn
 from robustbn import RobustEstimator, Streaming, random_network, sample
-from robustbn._core.tuning import TUNING
 from robustbn._learn.places import Watch
 from robustbn._rows.stream.parts import make_ahead
 from robustbn._tables.arrow import scan
 from robustbn._tables.files import find_files, make_dataset
 from robustbn._tables.sources import open_table
 from robustbn.adversary import corrupt
-from robustbn.estimator import learning
 from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.exceptions import CacheError, DataError
 
@@ -66,13 +64,6 @@ def stream(table, part=None, **settings):
     fit = RobustEstimator(NETWORK, streaming=streaming, **settings)
     fit_to(fit, table, watch=None if part is None else Watch(part=part))
     return fit
-
-
-def tune(monkeypatch, **numbers):
-    """Fit with other numbers."""
-    config = learning._config
-    tuning = replace(TUNING, **numbers)
-    monkeypatch.setattr(learning, "_config", lambda fit: replace(config(fit), tuning=tuning))
 
 
 def in_memory(codes, **settings):
@@ -108,7 +99,9 @@ def no_memory(monkeypatch):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Fewer rows are drawn than there are."""
-    tune(monkeypatch, sample_surveyed=9_000, sample_least=6_000, sample_per_parameter=1)
+    monkeypatch.setattr("robustbn._learn.conductor.SURVEYED", 9_000)
+    monkeypatch.setattr("robustbn._core.config.LEAST_SAMPLE", 6_000)
+    monkeypatch.setattr("robustbn._core.config.ROWS_A_PARAMETER", 1)
 
 
 @pytest.fixture(scope="module")
@@ -950,7 +943,7 @@ def test_weights_are_not_written_where_a_pattern_would_read_them(tmp_path):
 
 
 def test_copies_are_counted_among_all_rows_though_some_are_drawn(monkeypatch):
-    tune(monkeypatch, sample_surveyed=4000)
+    monkeypatch.setattr("robustbn._learn.conductor.SURVEYED", 4000)
     network = robustbn.random_network("tree", 30, random_state=0)
     codes = robustbn.sample(network, 20_000, random_state=0)
     codes[::20] = codes[3]

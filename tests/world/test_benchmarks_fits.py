@@ -28,7 +28,7 @@ def test_a_misfit_is_a_network_with_fewer_edges():
 
 def test_a_profile_knows_its_stages_and_passes():
     found = profile_fits.profile(build_fit_scene(NETWORK, "rowflip", 20_000, 0))
-    for stage in ("survey", "copies", "rounds", "judge all rows"):
+    for stage in ("survey", "copies", "search", "judge groups", "judge all rows"):
         assert 0 < found["stages"][stage] < found["total"], stage
     assert found["passes"]["divide"][1] > 5
     assert found["passes"]["gram"][1] > 0

@@ -142,8 +142,7 @@ def test_a_class_of_the_good_side_is_found_but_not_accepted(case: Case) -> None:
     rows, is_bad = plant(case.rows, case.cards, "noise", 0.1, np.random.default_rng(0))
     fit = RobustEstimator(case.network, random_state=0, prior="laplace").fit(rows)
     model = fit.result_.learned.model
-    is_bad_kind = np.zeros_like(model.is_bad)
-    model = dataclasses.replace(model, is_bad=is_bad_kind)
+    model = dataclasses.replace(model, kept=np.ones_like(model.kept))
     learned = dataclasses.replace(fit.result_.learned, model=model)
     fit.result_ = dataclasses.replace(fit.result_, learned=learned)
     found = find_pure(fit, rows, is_bad)

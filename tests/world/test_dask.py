@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import dask
@@ -26,7 +25,6 @@ import pytest
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
 from robustbn._core.expansion import normalise_counts
-from robustbn._core.tuning import TUNING
 from robustbn._learn.completion import complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._rows.dask import load as loading
@@ -422,8 +420,8 @@ class PartitionsHere:
 @pytest.fixture
 def holed_rows(monkeypatch):
     """Rows in three partitions that miss so many values that some questions are sampled."""
-    small = replace(TUNING, completion_largest_table=8, completion_sweeps=128)
-    monkeypatch.setitem(gather.__kwdefaults__, "tuning", small)
+    monkeypatch.setattr("robustbn._rows.kernels.native.LARGEST_TABLE", 8)
+    monkeypatch.setattr("robustbn._rows.kernels.native.SWEEPS", 128)
     network = robustbn.random_network("graph", 20, 100, random_state=0)
     codes = robustbn.sample(network, 600, random_state=0)
     codes[np.random.default_rng(0).random(codes.shape) < 0.4] = 2

@@ -11,7 +11,7 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
-from robustbn._core.kinds import BadKind, Cause, Example, MovedCell, UnusualCell
+from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Vanishing
 from robustbn._show.advice import next_actions
@@ -139,16 +139,27 @@ def test_the_rows_of_a_kind_are_one_click_away(clean, report, tmp_path):
     assert clean.text("#row-count").startswith(f"{n:,} of ")
 
 
+def test_kinds_have_the_numbers_of_their_groups(clean, sprinkler, tmp_path):
+    """Groups of good rows have numbers, too: those of bad rows need not follow each other."""
+    report = quick_report(sprinkler)
+    rows = [changed(row, kind=5 if k < 7 else 0) for k, row in enumerate(report.rows)]
+    kinds = [Group(0.1, 400.0, (), number=5)]
+    clean.open(render_page(changed(report, kinds=kinds, rows=rows)), tmp_path)
+    clean.click("#kind-5 .show-kind")
+    assert len(cells_in(clean, "#row-scroll")) == 7
+    assert clean.text("#row-count").startswith("7 of ")
+
+
 def test_a_kind_shows_its_cause_its_evidence_its_moves_and_its_rows(clean, sprinkler, tmp_path):
     a, b = sprinkler.nodes[:2]
     good, bad, *_ = sprinkler.states[a]
-    kind = BadKind(
+    kind = Group(
         0.1, 400.0, (UnusualCell(a, {}, good, 0.9, 0.1, 0.9),),
         cause=Cause("stuck columns", (a, b), 0.75, f"{a} and {b} never change."),
         nats=float(np.log(2_000)), moved=(MovedCell(a, {}, good, 0.5, 0.25),),
         examples=(Example(3, {a: bad, b: "x"}, 8, {a: good, b: "x"}, (a,)),),
     )  # fmt: skip
-    unnamed = BadKind(0.05, 200.0, (), number=2)
+    unnamed = Group(0.05, 200.0, (), number=2)
     clean.open(render_page(changed(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
     said = clean.text("#kind-1")
     assert "Kind 1: stuck columns" in said

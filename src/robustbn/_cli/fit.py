@@ -110,12 +110,20 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="A column that says good (1), bad (-1) or nothing of each row, where that is known.",
 )
 @click.option(
-    "--trust-kind",
-    "trust_kinds",
+    "--bad-group",
+    "bad_groups",
     type=click.IntRange(1),
     multiple=True,
     metavar="K",
-    help="Take kind K of the bad rows for good ones. Repeat it for more.",
+    help="Take the rows of group K for bad ones. Repeat it for more.",
+)
+@click.option(
+    "--good-group",
+    "good_groups",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="K",
+    help="Take the rows of group K for good ones. Repeat it for more.",
 )
 @click.option(
     "--ask",
@@ -322,8 +330,8 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         watch = Watch(tell, tell_part)
         source = table if rows is None else rows
         fit_to(estimator, source, known=known, reading=job.config, watch=watch)
-        kinds = options["trust_kinds"]
-        return estimator.trust(kinds, rows) if kinds else estimator
+        bad, good = options["bad_groups"], options["good_groups"]
+        return estimator.decide(bad, good, rows) if bad or good else estimator
 
 
 def _title(job: Job, fit: RobustEstimator) -> str:

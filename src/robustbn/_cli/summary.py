@@ -16,7 +16,7 @@ from robustbn._cli.screen import (
     say_kept,
 )
 from robustbn._cli.states import say_found
-from robustbn._core.kinds import BadKind
+from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._show.advice import cell_moves, next_actions, say_moved_cells, say_origin, verdict
 from robustbn._show.frames import origin_columns, question_columns
@@ -95,7 +95,7 @@ def _lines_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _describe_kind(kind: BadKind) -> dict[str, Any]:
+def _describe_kind(kind: Group) -> dict[str, Any]:
     return {
         "number": kind.number,
         "share": kind.share,
@@ -127,7 +127,7 @@ def rows_to_ask(result: FitResult, n: int | None) -> list[dict[str, Any]]:
         return []
     columns = question_columns(result, n)
     if result.rows_hidden:
-        columns = {n: columns[n] for n in ("row", "weight", "kind", "change")}
+        columns = {n: columns[n] for n in ("row", "weight", "group", "change")}
     return _lines_of(columns)
 
 
@@ -153,7 +153,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "missing": table["missing"],
             "stopped": facts["status"],
             "unseen": facts["unseen"],
-            **{f"kind {n}": _say_kind(k) for n, k in enumerate(facts["kinds"][:2], start=1)},
+            **{f"kind {kind['number']}": _say_kind(kind) for kind in facts["kinds"][:2]},
             "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_PRINTED]),
             "edges": f"missing: {'; '.join(edges)}" if edges else None,
         },
@@ -190,12 +190,12 @@ def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
     """Print the rows that a person should look at, by number and by what they keep."""
     if not asked:
         return
-    columns = dict.fromkeys(("look at row", "trust", "kind", "change"), "right")
+    columns = dict.fromkeys(("look at row", "trust", "group", "change"), "right")
     columns |= {shorten(plain(name), 24): "left" for name in names_before_row(asked[0])}
     lines = []
     for line in asked:
-        kind = str(line["kind"] or "")
-        cells = [f"{line['row']:,}", percent(line["weight"]), kind, percent(line["change"])]
+        group = str(line["group"] or "")
+        cells = [f"{line['row']:,}", percent(line["weight"]), group, percent(line["change"])]
         cells += [shorten(plain(value), 40) for _, value in say_kept(line)]
         lines.append(([*cells, plain(line.get("why", ""))], False))
     print_table(console, {**columns, "because": "wide"}, lines)

@@ -16,10 +16,11 @@ import numpy as np
 
 from robustbn._core.advice import Advice, Either
 from robustbn._core.layout import MOST_CODES, Layout
-from robustbn._core.tuning import TUNING, Tuning
 from robustbn.exceptions import SettingError
 
 CEILING = 0.45  # more than this cannot be told from a majority
+LEAST_SAMPLE = 50_000  # rows: of small networks, more cost next to nothing
+ROWS_A_PARAMETER = 200  # O(m / eps^2) rows tell good from bad: more only cost time
 LARGEST_COUNT = 2**31 - 1
 
 
@@ -96,7 +97,6 @@ class RobustConfig:
         None, "--jobs", "Threads.  [default: all]", kind="count", metavar="N"
     )
     kernels: str | None = None
-    tuning: Tuning = TUNING
 
     def __post_init__(self) -> None:
         check_contamination(self.contamination)
@@ -119,8 +119,7 @@ class RobustConfig:
         """Return how many rows to learn the verdict from."""
         if self.sample_rows is not None:
             return self.sample_rows
-        tuning = self.tuning
-        return max(tuning.sample_least, tuning.sample_per_parameter * layout.n_free)
+        return max(LEAST_SAMPLE, ROWS_A_PARAMETER * layout.n_free)
 
 
 @dataclass(frozen=True)

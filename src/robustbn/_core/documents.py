@@ -28,7 +28,7 @@ ABOVE_ZERO = (1e-300, 1e300)
 WHOLE = (0, 10**15)  # which doubles still hold exactly
 SHARE = (-1e-6, 1 + 1e-6)
 BOUNDS = {  # of the numbers in an entry, by its name
-    **dict.fromkeys(("counts", "plain_counts", "kind_counts", "found_counts"), FROM_ZERO),
+    **dict.fromkeys(("counts", "plain_counts", "group_counts", "found_counts"), FROM_ZERO),
     **dict.fromkeys(("observed_counts", "plain_probabilities", "good", "expected"), FROM_ZERO),
     **dict.fromkeys(("n_trusted", "n_sampled", "n_impossible", "wall_s"), FROM_ZERO),
     **dict.fromkeys(("states", "configurations"), FROM_ZERO),
@@ -137,7 +137,10 @@ def build(document: Any, layout: Layout, fingerprint: Fingerprint) -> RobustFit:
     """Return what a fit found, without the trust in its rows; `fingerprint` is of rows of codes."""
     check_numbers(document, "fit")
     fit = from_plain(RobustFit, document, "fit")
-    require_shapes("fit", kind_counts=(fit.kind_counts, (layout.n_cells, None)))
+    k = fit.model.n_others
+    require_shapes(
+        "fit", group_counts=(fit.group_counts, (layout.n_cells, k)), chances=(fit.chances, (k,))
+    )
     _check_model(fit.model, layout)
     with _refusing("fit.model.repeats"):
         repeats = _with_fingerprints(fit.model.repeats, layout, fingerprint)
@@ -151,7 +154,7 @@ def _check_model(model: RowModel, layout: Layout) -> None:
         good=(model.good, (m,)),
         shares=(model.shares, (k,)),
         others=(model.others, (m, k)),
-        is_bad=(model.is_bad, (k,)),
+        kept=(model.kept, (k,)),
     )
     if k and not model.good.min() >= ABOVE_ZERO[0]:  # its logarithm is taken
         raise ModelFileError(f"{where}.good is damaged: it must be above 0.")

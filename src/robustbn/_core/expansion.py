@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.tuning import TUNING
 
+DAMPING = 30.0  # rows: cells that fewer touch are scaled down, or a handful decides the top
 ROUNDING_OF_TRUST = float(np.finfo(np.float32).eps)
 MOST_WRITTEN_CELLS = 2048  # 32 MiB a matrix, of which five or so are held at a time
 
@@ -125,7 +125,7 @@ class Expansion:
         cls,
         rows: Rows,
         weights: RowVector,
-        damping: float = TUNING.spectrum_damping,
+        damping: float = DAMPING,
         pairs: PairMemory | None = None,
         counts: Vector | None = None,
     ) -> Self:

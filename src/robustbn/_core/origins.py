@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.numbers import rounded
-from robustbn._core.tuning import TUNING, Tuning
 
 ROW_NUMBER, FILE_NAME = "row number", "file name"  # columns that no table has
 HIDDEN = "not shown"
+ORIGIN_P_VALUE = 0.01  # probability of naming any group of a table whose bad rows gather nowhere
+STRETCHES = 100  # of the row number: one is 1 % of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +80,9 @@ class RowNumbers:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n_rows: int, tuning: Tuning = TUNING) -> RowNumbers:
+    def of(cls, n_rows: int) -> RowNumbers:
         """Return the stretches of a table."""
-        n_stretches = min(tuning.where_stretches, n_rows)
+        n_stretches = min(STRETCHES, n_rows)
         return cls(np.linspace(0, n_rows, n_stretches + 1).astype(np.int64))
 
     @property

@@ -18,7 +18,6 @@ from robustbn._core.layout import Codes, Layout
 
 if TYPE_CHECKING:
     from robustbn._core.holes import Holes
-    from robustbn._core.tuning import Tuning
 
 Vector = NDArray[np.float64]  # of length M, or (M, r)
 RowVector = NDArray[np.floating[Any]]  # of length N
@@ -353,7 +352,7 @@ class Kernels(Protocol):
         They have no holes, whatever the layout says.
         """
 
-    def make_holes(self, layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> Holes:
+    def make_holes(self, layout: Layout, n_threads: int | None, seed: int) -> Holes:
         """Return what rows with missing values ask, of no rows yet."""
 
     def find_copied(self, prints: NDArray[np.uint64], least: int) -> Copied:

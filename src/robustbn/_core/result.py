@@ -158,7 +158,8 @@ class Verdict:
     Parameters
     ----------
     model : what rows look like; it judges any row.
-    kind_counts : weight of each kind of bad rows on each cell, scaled to all rows; shape (M, K).
+    group_counts : weight of each group on each cell, scaled to all rows; shape (M, K).
+    chances : probability of each group to be bad rows; shape (K,).
     rounds : what happened.
     top, threshold : the certificate: largest eigenvalue left, and what clean rows would have.
     stopped : why the rounds ended, in a few words; empty when the rows look clean.
@@ -167,7 +168,8 @@ class Verdict:
     """
 
     model: RowModel
-    kind_counts: Vector
+    group_counts: Vector
+    chances: Vector
     rounds: tuple[Round, ...]
     top: float
     threshold: float
@@ -241,7 +243,8 @@ class RobustFit:
     weights : trust in each row, from 0 to 1; shape (N,), or None if nobody holds it.
     n_rows, n_trusted : weight of all rows, and of the trusted ones.
     model : how any row is judged.
-    kind_counts : weight of each kind of bad rows on each cell; shape (M, K).
+    group_counts : weight of each group of the model on each cell; shape (M, K).
+    chances : probability of each group to be bad rows; shape (K,).
     rounds, converged, status : what happened, whether it settled, and why it stopped.
     misfit : how well the network fits; None if it was taken for exact.
     inferred : what was inferred of values that are missing; None if nothing was.
@@ -256,7 +259,8 @@ class RobustFit:
     n_rows: float
     n_trusted: float
     model: RowModel
-    kind_counts: Vector
+    group_counts: Vector
+    chances: Vector
     rounds: tuple[Round, ...]
     converged: bool
     status: str
@@ -265,6 +269,11 @@ class RobustFit:
     repetition: Repetition | None = None
     unit: float = 1.0
     recorded: Recorded | None = None
+
+    @property
+    def kind_counts(self) -> Vector:
+        """Weight of each kind of bad rows on each cell; shape (M, kinds)."""
+        return self.group_counts[:, self.model.is_bad]
 
     @property
     def counts_in_rows(self) -> Vector:

@@ -2,9 +2,10 @@
 
 Good rows come from a population: a main class with tables of its own, and perhaps further classes.
 Bad rows are of a few kinds, each with tables of the same structure. A row's log-odds of being bad
-are `log of the sum of its kinds' e[k] T[k](x), over that of its classes`. Filters and a list of
-repeated rows multiply the trust that follows from them. All of it is a function of the row alone,
-so that streams and clusters need no state, and new rows are judged like old ones.
+are `log of the sum of its kinds' e[k] T[k](x), over that of its classes`; a component that is
+neither surely is on both sides, by the share of its weight that a row of it keeps. Filters and a
+list of repeated rows multiply the trust that follows from them. All of it is a function of the row
+alone, so that streams and clusters need no state, and new rows are judged like old ones.
 """
 
 from __future__ import annotations
@@ -123,8 +124,9 @@ class RowModel:
     good : tables of the main class of the good population; shape (M,).
     others : tables of the other components, classes and kinds; shape (M, K).
     shares : share of each of them among all rows; shape (K,).
-    is_bad : which of them are kinds of bad rows; shape (K,). The rest are classes of the good
-        population.
+    kept : share of its weight that a row of each of them keeps; shape (K,). It is 1 for classes of
+        the good population, 0 for kinds of rows that are surely bad, and between where neither is
+        sure.
     intercept, slope : calibration; the log-odds used are `intercept + slope * log-odds`.
     filters : applied on top.
     repeats : rows that appear too often.
@@ -133,7 +135,7 @@ class RowModel:
     good: Vector
     others: Vector
     shares: Vector
-    is_bad: NDArray[np.bool_]
+    kept: Vector
     intercept: float = 0.0
     slope: float = 1.0
     filters: tuple[Filter, ...] = ()
@@ -142,12 +144,18 @@ class RowModel:
     @classmethod
     def of_good_rows(cls, good: Vector) -> RowModel:
         """Return a model in which every row is good: one class, no kinds."""
-        return cls(good, np.empty((len(good), 0)), np.empty(0), np.empty(0, bool))
+        return cls(good, np.empty((len(good), 0)), np.empty(0), np.empty(0))
 
     @property
     def n_others(self) -> int:
         """Number of components beside the main class, K."""
         return len(self.shares)
+
+    @property
+    def is_bad(self) -> NDArray[np.bool_]:
+        """Which components are kinds of bad rows: their rows keep less than half their weight."""
+        is_bad: NDArray[np.bool_] = self.kept < 0.5
+        return is_bad
 
     @property
     def n_kinds(self) -> int:
@@ -156,21 +164,26 @@ class RowModel:
 
     @property
     def share_bad(self) -> float:
-        """Share of the rows that are bad."""
-        return float(self.shares[self.is_bad].sum())
+        """Share of the rows' weight that the components lose."""
+        return float(self.shares @ (1 - self.kept))
+
+    @property
+    def distrusts(self) -> bool:
+        """Whether rows of any component lose some of their weight."""
+        return bool((self.kept < 1).any())
 
     @property
     def trusts_all(self) -> bool:
         """Whether there is nothing that could speak against a row."""
-        return not (self.n_kinds or self.filters or len(self.repeats.factors))
+        return not (self.distrusts or self.filters or len(self.repeats.factors))
 
-    def with_component(self, tables: Vector, share: float, *, is_bad: bool = True) -> RowModel:
+    def with_component(self, tables: Vector, share: float, *, kept: float = 0.0) -> RowModel:
         """Return the model with one more component; the calibration no longer holds."""
         return replace(
             self,
             others=np.hstack([self.others, tables[:, None]]),
             shares=np.append(self.shares, share),
-            is_bad=np.append(self.is_bad, is_bad),
+            kept=np.append(self.kept, kept),
             intercept=0.0,
             slope=1.0,
         )
@@ -182,7 +195,7 @@ class RowModel:
             self,
             others=self.others[:, keep],
             shares=self.shares[keep],
-            is_bad=self.is_bad[keep],
+            kept=self.kept[keep],
             intercept=0.0,
             slope=1.0,
         )
@@ -227,36 +240,36 @@ class RowModel:
 
     @cached_property
     def _sides(self) -> tuple[NDArray[np.int64], Vector, Vector, TwoSides]:
-        """The components, classes before kinds; and what each cell and the shares say for them."""
-        order = np.argsort(self.is_bad, kind="stable")
-        n_classes = self.n_others - self.n_kinds
-        sides = TwoSides(n_classes, self.intercept, self.slope)
-        return order, self.evidence[:, order], -self.log_prior_odds[order], sides
+        """The components that rows are divided among, those of the good side first.
+
+        A component whose rows keep some of their weight is on both sides. Returns which component
+        each column is, what each cell and the shares say for it, and the sides.
+        """
+        good, bad = np.flatnonzero(self.kept > 0), np.flatnonzero(self.kept < 1)
+        which = np.concatenate([good, bad])
+        log_part = np.log(np.concatenate([self.kept[good], 1 - self.kept[bad]]))
+        sides = TwoSides(len(good), self.intercept, self.slope)
+        return which, self.evidence[:, which], -(self.log_prior_odds[which] + log_part), sides
 
     def log_odds(self, rows: Rows) -> RowVector:
         """Return the log-odds of each row to be bad, not calibrated; shape (N,). One pass."""
-        if not self.n_kinds:
+        if not self.distrusts:
             return np.full(rows.n_rows, -np.inf, np.float32)
         _, evidence, offset, sides = self._sides
         return rows.odds(evidence, offset, sides.n_first)
 
     def divide_calibrated(self, rows: Rows, base: RowVector) -> DividedInTwo:
         """Divide rows among the components, calibrated; and their log-odds to be bad. One pass."""
-        if not self.n_kinds:
+        if not self.distrusts:
             divided = self.divide(rows, base)
             return DividedInTwo(divided.counts, divided.masses, self.log_odds(rows))
-        order, evidence, offset, sides = self._sides
-        found, back = rows.divide_in_two(evidence, offset, sides, base), np.argsort(order) + 1
-        back = np.append(0, back)
-        return DividedInTwo(found.counts[:, back], found.masses[back], found.odds)
-
-    def _bad_against_good(self, by_component: RowVector) -> RowVector:
-        if not self.n_kinds:
-            return np.full(len(by_component), -np.inf, by_component.dtype)
-        if self.is_bad.all():
-            return log_sum_exp(by_component)
-        bad, classes = by_component[:, self.is_bad], by_component[:, ~self.is_bad]
-        return log_sum_exp(bad) - softplus(log_sum_exp(classes))
+        which, evidence, offset, sides = self._sides
+        found = rows.divide_in_two(evidence, offset, sides, base)
+        counts, masses = np.zeros((len(self.good), 1 + self.n_others)), np.zeros(1 + self.n_others)
+        for column, k in enumerate((0, *(which + 1))):
+            counts[:, k] += found.counts[:, column]
+            masses[k] += found.masses[column]
+        return DividedInTwo(counts, masses, found.odds)
 
     def sort(self, rows: Rows) -> tuple[RowVector, RowVector]:
         """Return the probability of each row to be of each component, not calibrated.
@@ -274,17 +287,21 @@ class RowModel:
         Shapes (N, 1 + K), the main class first, and (N,). The trust in a row, calibrated, is the
         sum over the classes. One pass.
         """
-        by_component = self.log_odds_by_component(rows)
-        log_odds = self._bad_against_good(by_component)
-        good = self.trust_at(log_odds)
-        if self.is_bad.all() and self.n_kinds:
-            return _divide(by_component, log_odds, good), log_odds
-        shares = np.hstack([np.zeros_like(good)[:, None], by_component])
-        of_good = np.append(True, ~self.is_bad)
-        for side, total in ((of_good, good), (~of_good, 1 - good)):
-            if side.any():
-                among = shares[:, side] - log_sum_exp(shares[:, side])[:, None]
-                shares[:, side] = np.exp(among) * total[:, None]
+        of_main = np.zeros((rows.n_rows, 1), np.float32)
+        by_component = np.hstack([of_main, self.log_odds_by_component(rows)])
+        kept, divided, totals = np.append(1.0, self.kept), [], []
+        for part in (kept, 1 - kept):
+            side = np.flatnonzero(part)
+            if len(side):
+                odds = by_component[:, side] + np.log(part[side]).astype(by_component.dtype)
+                totals.append(log_sum_exp(odds))
+                divided.append((side, np.exp(odds - totals[-1][:, None])))
+        if not self.distrusts:
+            totals.append(np.full(rows.n_rows, -np.inf, by_component.dtype))
+        log_odds = totals[1] - totals[0]
+        good, shares = self.trust_at(log_odds), np.zeros_like(by_component)
+        for (side, among), total in zip(divided, (good, 1 - good), strict=False):
+            shares[:, side] += among * total[:, None]
         return shares, log_odds
 
     def trust_at(self, log_odds: RowVector) -> RowVector:
@@ -299,7 +316,7 @@ class RowModel:
         if self.trusts_all:
             return weights
         for where, part in rows.parts(ROWS_JUDGED_AT_ONCE):
-            if self.n_kinds:
+            if self.distrusts:
                 weights[where] = self.trust_at(self.log_odds(part))
             for each in self.filters:
                 weights[where] *= each.weigh(part)
@@ -318,7 +335,7 @@ class RowModel:
             trust = trust * each.weigh(rows)
         with np.errstate(divide="ignore"):
             log_trust: RowVector = np.log(trust)
-        if not self.n_kinds:
+        if not self.distrusts:
             return log_trust
         return log_trust - softplus(self.intercept + self.slope * self.log_odds(rows))
 
@@ -331,23 +348,24 @@ class RowModel:
 
         Their covariance is the one that good rows should have.
         """
-        is_class = ~self.is_bad
-        shares = np.append(1 - self.shares.sum(), self.shares[is_class])
+        shares = np.append(1 - self.shares.sum(), self.shares * self.kept)
         sizes = np.diff(np.rint(np.cumsum(shares / shares.sum()) * n_rows), prepend=0)
-        tables = [self.good, *self.others[:, is_class].T]
+        tables = [self.good, *self.others.T]
         return draw([(q, int(n)) for q, n in zip(tables, sizes, strict=True)])
 
-    def most_like(self, rows: Rows) -> list[int]:
-        """Return the kind that each row is most like, by its place among the kinds.
+    def most_like(self, rows: Rows) -> NDArray[np.int64]:
+        """Return the number of the kind of bad rows that each row is most like, from 1; (N,).
 
-        One past the last for rows that no kind holds: filters and repetition speak against them.
+        0 for rows that no kind holds: filters and repetition speak against them.
         """
+        kinds = np.flatnonzero(self.is_bad)
         belongs = np.empty((rows.n_rows, 0), np.float32)
-        if self.n_kinds:
-            belongs = self.judge(rows)[0][:, 1:][:, self.is_bad]
+        if len(kinds):
+            belongs = self.judge(rows)[0][:, 1 + kinds] * (1 - self.kept[kinds]).astype(np.float32)
         unheld = 1 - self.weigh(rows) - belongs.sum(axis=1)
-        places: list[int] = np.hstack([belongs, unheld[:, None]]).argmax(axis=1).tolist()
-        return places
+        best = np.hstack([belongs, unheld[:, None]]).argmax(axis=1)
+        numbers: NDArray[np.int64] = np.append(kinds + 1, 0)[best]
+        return numbers
 
     def speak_against(self, cells: NDArray[np.int64]) -> Vector:
         """Return how much each of a row's cells speaks against it; shape (n, d).

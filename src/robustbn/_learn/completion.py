@@ -19,9 +19,15 @@ from robustbn._core.expansion import chi_distance, log_probabilities, uniform_ta
 from robustbn._core.holes import Expectation, Holes
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.tuning import TUNING, Tuning
 
 TablesFrom = Callable[[Vector], Vector]
+START = 1.0  # rows a configuration, spread evenly at first: no step leaves a zero
+SETTLED = 0.05  # standard errors left to go: a thousandth of a nat, what was seen says no more
+NOISE = 0.25  # sampling noise left to go, where components are sampled: steps jump about as far
+MOST_STEPS = 300  # each a pass over the distinct questions
+STRETCH = 4.0  # times a step, at first; so much more after a success, less after a failure
+MEMORY = 0.7  # times the pace found before: a stretch hides slow directions for a while
+LEAST_LEFT = 0.1  # share of an inferred count that a stretched step leaves: never nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +41,8 @@ class Completion:
     log_likelihood : of what the rows show, under the tables before the last step; without the
         components that were sampled or are impossible.
     n_steps : expectations that were taken.
-    is_converged : whether no more than `completion_settled` standard errors are left, or no more
-        than sampling adds.
+    is_converged : whether no more than `SETTLED` standard errors are left, or no more than sampling
+        adds.
     left : how far the tables have still to go, in standard errors of what was seen, about.
     missing : for each node the share of its table's weight that was inferred: that of the rows in
         which the node or a parent is missing; shape (d,).
@@ -92,7 +98,6 @@ def complete(
     unit: float = 1.0,
     log_prior: Callable[[Vector], float] | None = None,
     accelerate: bool = True,
-    tuning: Tuning = TUNING,
     tell: Callable[[int, float], None] | None = None,
 ) -> Completion:
     """Return the tables to which expectation-maximisation converges.
@@ -113,7 +118,7 @@ def complete(
         is not known.
     tell : called after each step with its number and the standard errors that are left to go.
     """
-    n_steps, pace, longest = 0, 1.0, tuning.completion_stretch
+    n_steps, pace, longest = 0, 1.0, STRETCH
     is_stretched = accelerate and holes.n_sampled == 0
     before: Vector | None = None
 
@@ -125,7 +130,7 @@ def complete(
         prior = log_prior(tables) if log_prior else 0.0
         return Point(tables, observed_counts + expected.counts, seen, prior, expected)
 
-    step = take(_softened(layout, start, observed_counts, unit * tuning.completion_start))
+    step = take(_softened(layout, start, observed_counts, unit * START))
     while True:
         first = take(tables_from(step.counts))
         tables = tables_from(first.counts)
@@ -134,27 +139,25 @@ def complete(
         left = _left(layout, first, tables, pace, unit)
         if tell:
             tell(n_steps, left)
-        is_converged = left <= max(
-            tuning.completion_settled, tuning.completion_noise * _noise(first, unit)
-        )
-        if is_converged or n_steps >= tuning.completion_steps:
+        is_converged = left <= max(SETTLED, NOISE * _noise(first, unit))
+        if is_converged or n_steps >= MOST_STEPS:
             return _conclude(layout, holes, first, tables, n_steps, left, is_converged)
         if not is_stretched:
             before, step = step.counts, first
             continue
         second = take(tables)
         found = _pace(step.counts, first.counts, second.counts, unit)
-        pace = max(found, tuning.completion_memory * pace)
+        pace = max(found, MEMORY * pace)
         length = min(found, longest)
         stretched = _stretch(step.counts, first.counts, second.counts, length)
         step = second
         if length > 1:
-            least = observed_counts + tuning.completion_least * second.expected.counts
+            least = observed_counts + LEAST_LEFT * second.expected.counts
             tried = take(tables_from(np.maximum(stretched, least)))
             is_better = tried.rank >= second.rank
             step = tried if is_better else second
-            longest *= tuning.completion_stretch if is_better else 1 / tuning.completion_stretch
-            longest = max(longest, tuning.completion_stretch)
+            longest *= STRETCH if is_better else 1 / STRETCH
+            longest = max(longest, STRETCH)
 
 
 def _softened(layout: Layout, tables: Vector, counts: Vector, weight: float) -> Vector:

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, RowVector, Survey
+from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
+from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
+from robustbn._learn.density_filter import filter_rest
 from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
+from robustbn._learn.judge import is_explained_by_edge, judge_groups, keep_at
 from robustbn._learn.known import Known, heed_known
-from robustbn._learn.misfit import is_misfit, learn_allowing_misfit
+from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
-from robustbn._learn.population import settle
-from robustbn._learn.repeats import Copies
-from robustbn._learn.rounds import (
-    State,
-    begin,
-    begin_from,
-    explain_bad_rows,
-    filter_the_rest,
-    is_suspicious,
-)
+from robustbn._learn.search import EXPLANATIONS, State, begin, search
+from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_repetition
-from robustbn._learn.study import Chosen, Study, Weighed, mean_weight
+from robustbn._learn.study import Study, mean_weight
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
+SURVEYED = 1_000_000  # rows: enough to count copies in, and to refit the verdict on
+ROUNDING = 1e-5  # share of rows: this much less than may go is taken
 
 
 def fit_robustly(
@@ -52,7 +50,7 @@ def fit_robustly(
     complete : how tables are learned from rows that miss values; None: from complete families.
     """
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
-    n_most = max(config.tuning.sample_surveyed, config.sample_size(network.layout))
+    n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
     verdict = learn(network, survey, sample_weight, config, tell, known)
 
@@ -64,14 +62,8 @@ def fit_robustly(
         gathers=complete is not None,
     )
     n = survey.n_rows * mean_weight(sample_weight)
-    converged, status = describe_status(
-        max(0.0, 1 - judged.total / n),
-        config,
-        verdict.top,
-        verdict.threshold,
-        verdict.stopped,
-        verdict.misfit,
-    )
+    removed = max(0.0, 1 - judged.total / n)
+    converged, status = describe_status(removed, config, verdict)
     fit = RobustFit(
         counts=judged.counts,
         plain_counts=survey.counts,
@@ -79,7 +71,8 @@ def fit_robustly(
         n_rows=n,
         n_trusted=judged.total,
         model=verdict.model,
-        kind_counts=verdict.kind_counts,
+        group_counts=verdict.group_counts,
+        chances=verdict.chances,
         rounds=verdict.rounds,
         converged=converged,
         status=status
@@ -102,137 +95,122 @@ def learn(
     tell: Tell,
     known: Known | None = None,
 ) -> Verdict:
-    """Learn how rows are to be judged, from those of a survey."""
+    """Learn how rows are to be judged, from those of a survey: look, search, judge."""
     study = heed_design(network, Study.of(network, survey, sample_weight, config, tell))
-    verdict = replace(judge_survey(study), repetition=study.repetition)
+    verdict = replace(conclude(explain(study)), repetition=study.repetition)
     return verdict if known is None else heed_known(study, verdict, known)
 
 
-def judge_survey(study: Study) -> Verdict:
-    """Learn how rows are to be judged from the rows alone."""
-    config, tuning, copies = study.config, study.config.tuning, study.find_copies()
-    begun = _begin(study, copies)
-    if config.misfit == "none" or not config.polish:
-        return _settle(study, _learn_exactly(study, copies, begun))
-    n_nodes = study.survey.rows.layout.n_nodes
-    least = max(tuning.exact_evidence, tuning.exact_evidence_node * n_nodes)
-    plain = _learn_rounds(study, copies, begun, least)
-    if _is_plain(study, plain, least):
-        top, limit = plain.state.spectrum.top, plain.state.threshold
-        return replace(_settle(study, plain), misfit=Misfit(True, 0.0, 0, top, limit))
-
-    def go_on(rounds: tuple[Round, ...]) -> Verdict:
-        return _settle(study, _learn_exactly(study, copies, plain.after(rounds)))
-
-    return learn_allowing_misfit(study, copies, go_on)
+def explain(study: Study) -> State:
+    """Search for what explains the rows; where a sample shows nothing, among all of them."""
+    n = study.config.sample_size(study.survey.rows.layout)
+    explanations = EXPLANATIONS if study.config.polish else ()
+    state = search(begin(study, n), explanations)
+    if study.n_rows > n and not state.is_explained:
+        state = search(begin(study, study.n_rows), explanations)
+    return state
 
 
-@dataclass(frozen=True, eq=False)
-class _Learned:
-    """How far the rounds have come: the state, on which rows, and which rows are repeated."""
-
-    state: State
-    chosen: Chosen
-    weighed: Weighed
-    is_explained: bool = False
-    is_finished: bool = False
-
-    def after(self, rounds: tuple[Round, ...]) -> _Learned:
-        """Return the same, as if some rounds had been before."""
-        later = (replace(r, number=r.number + len(rounds)) for r in self.state.rounds)
-        return replace(self, state=replace(self.state, rounds=(*rounds, *later)))
-
-
-def _begin(study: Study, copies: Copies) -> _Learned:
-    """Look at a sample, without rows that are copied more often than any network allows.
-
-    If the others still do not look like rows of any network, the tables do not say how often a row
-    may appear, and it is asked again later: the common rows among the good would seem copied.
-    """
-    few = study.choose(study.config.sample_size(study.survey.rows.layout))
-    weighed = study.first_repeats(copies, few)
-    state = begin(study.sample(few, weighed), spectrum=weighed.spectrum)
-    return _Learned(state, few, weighed)
-
-
-def _is_plain(study: Study, learned: _Learned, least: float) -> bool:
-    """Whether all is plain: clean rows, or plainly bad ones beside clean ones.
-
-    It is not where a kind of rows brings so little evidence that it may be the population's own
-    variety.
-    """
-    state, weighed = learned.state, learned.weighed
-    if not learned.is_finished or state.least_evidence < least or state.excess > 0:
-        return False
-    if is_misfit(study, state.model, weighed.base):
-        return False
-    return study.lost_to_copies(weighed, state) <= study.config.tuning.exact_copies
-
-
-def _learn_exactly(study: Study, copies: Copies, begun: _Learned) -> _Learned:
-    """Learn as if good rows were exactly the network's: filter, explain, filter again."""
-    return _learn_rounds(study, copies, begun, 0.0)
-
-
-def _learn_rounds(study: Study, copies: Copies, begun: _Learned, plain_evidence: float) -> _Learned:
-    """Go through the rounds; stop, to go on later, at a kind that brings less evidence."""
-    if begun.is_finished:
-        return begun
-
-    # Which rows are bad, learned from a sample: explain; and look closer where there is doubt.
-    learned = _explain(study, begun, plain_evidence)
-    if learned.state.pending is not None:
-        return learned
-    if study.n_rows > learned.chosen.rows.n_rows and _is_doubtful(study, learned):
-        more = replace(learned, chosen=study.choose(study.n_rows), is_explained=False)
-        sample = study.sample(more.chosen, more.weighed)
-        state = begin_from(sample, learned.state.model, learned.state.rounds)
-        learned = _explain(study, replace(more, state=state), plain_evidence)
-    if learned.state.pending is not None or (plain_evidence and learned.state.excess > 0):
-        return learned
-
-    # How often rows may be repeated, now that the tables are better known; then filter the rest.
-    state, before = learned.state, learned.weighed
-    weighed = study.last_repeats(copies, learned.chosen, state, before)
-    if state.excess > 0 or study.is_anew(before, weighed):
-        sample = study.sample(learned.chosen, weighed)
-        state = begin_from(sample, state.model, state.rounds)
-        if study.config.polish:
-            state = explain_bad_rows(sample, state, plain_evidence)
-        if state.pending is not None:
-            return learned
-        state = filter_the_rest(sample, state)
-    return replace(learned, state=state, weighed=weighed, is_finished=True)
-
-
-def _is_doubtful(study: Study, learned: _Learned) -> bool:
-    state = learned.state
-    return not state.model.n_kinds or is_suspicious(state, study.config.tuning)
-
-
-def _explain(study: Study, learned: _Learned, plain_evidence: float) -> _Learned:
-    """Explain bad rows by kinds, from where that was left."""
-    if learned.is_explained or not study.config.polish:
-        return learned
-    sample = study.sample(learned.chosen, learned.weighed)
-    state = explain_bad_rows(sample, learned.state, plain_evidence)
-    return replace(learned, state=state, is_explained=state.pending is None)
-
-
-def _settle(study: Study, learned: _Learned) -> Verdict:
-    """Return the verdict, its model refitted to all surveyed rows and calibrated."""
-    survey, state, base = study.survey, learned.state, learned.weighed.base
-    model, by_component = state.model, np.zeros((survey.rows.layout.n_cells, 1))
-    if model.n_others:
-        few = study.choose(study.config.sample_size(survey.rows.layout))
-        sample, some = ((each.rows, base[each.which]) for each in (learned.chosen, few))
-        many = survey.rows, base
-        model, by_component = settle(model, sample, some, many, study.draw, study.config.tuning)
+def conclude(state: State) -> Verdict:
+    """Judge what was found, and return how any row is judged."""
+    study, sample, config = state.study, state.sample, state.study.config
+    is_exact = config.misfit == "none" or not config.polish or state.is_exact
+    chances = judge_groups(state) if config.misfit == "allow" else np.ones(len(state.entries))
+    model = replace(state.population.model, kept=np.array([keep_at(p) for p in chances]))
+    model = replace(model, repeats=_distrusted_copies(state, is_exact))
+    model, wanted = _keep_within(config.ceiling, state, model)
+    stopped = ""
+    if wanted > config.ceiling:
+        stopped = f"because {wanted:.1%} stand out and {config.ceiling:.0%} may go"
+    counts = sample.rows.count(state.population.shares * sample.base[:, None])[:, 1:]
+    counts, look = counts * study.weight_of(sample), state.look
+    if is_exact and model.is_bad.all():  # what is trusted is rows of the network
+        if model.n_others:
+            model, counts = _settle(state, model, counts)
+        if look.excess > 0:
+            given, most = study.choose(state.n_rows), config.ceiling
+            model, look, why = filter_rest(given.rows, given.base, model, study.draw, most)
+            stopped = stopped or why
+    removed = max(0.0, _find_lost(state, model, state.n_rows))
+    state = replace(state, look=look)
+    wall_s = time.perf_counter() - state.ended_at
+    done = state.note("judged what was found", wall_s, removed, model.n_kinds)
     return Verdict(
-        model=replace(model, repeats=study.scale_to_all(learned.weighed.repeats)),
-        kind_counts=by_component[:, 1:][:, model.is_bad] * (study.unit * study.scale),
-        rounds=state.rounds,
-        top=state.spectrum.top,
-        threshold=state.threshold,
-        stopped=state.stopped,
+        model=replace(model, repeats=_scale_to_all(study, model.repeats)),
+        group_counts=counts,
+        chances=chances,
+        rounds=done.rounds,
+        top=look.top,
+        threshold=look.limit,
+        stopped=stopped,
+        misfit=_measure(state, model, is_exact) if config.misfit == "allow" else None,
     )
+
+
+def _distrusted_copies(state: State, is_exact: bool) -> Repeats:
+    """Return the rows whose copies are distrusted.
+
+    Beside an exact network, those that no edge explains as well; else if the caller says so.
+    """
+    copies, study = state.study.config.copies, state.study
+    if copies == "distrust" and not len(state.repeats.factors):
+        return study.copies.hold_to(state.population.model, study.total)
+    if copies == "distrust" or (is_exact and not is_explained_by_edge(state)):
+        return state.repeats
+    return NO_REPEATS
+
+
+def _keep_within(most: float, state: State, model: RowModel) -> tuple[RowModel, float]:
+    """Return a model that takes as much as may go, and the share of the rows that it would take.
+
+    Where that is too much, every row keeps more of its weight, in proportion.
+    """
+    lost = wanted = _find_lost(state, model, state.study.n_rows)
+    while lost > most:
+        times = (most - ROUNDING) / lost
+        kept, factors = (1 - (1 - each) * times for each in (model.kept, model.repeats.factors))
+        model = replace(model, kept=kept, repeats=replace(model.repeats, factors=factors))
+        lost = _find_lost(state, model, state.study.n_rows)
+    return model, wanted
+
+
+def _find_lost(state: State, model: RowModel, n_rows: int) -> float:
+    """Return the share of the weight of some rows that a model takes."""
+    if model.trusts_all:
+        return 0.0
+    given = state.study.choose(n_rows)
+    return 1 - float(given.base @ model.weigh(given.rows)) / given.n_given
+
+
+def _settle(state: State, model: RowModel, counts: Vector) -> tuple[RowModel, Vector]:
+    """Return the model refitted to all surveyed rows and calibrated, unless too much would go."""
+    study, draw = state.study, state.study.draw
+    some, many = (study.choose(n, model.repeats) for n in (state.n_rows, study.n_rows))
+    settled, by_component = settle(model, (some.rows, some.base), (many.rows, many.base), draw)
+    if _find_lost(state, settled, study.n_rows) > study.config.ceiling:
+        return model, counts
+    return settled, by_component[:, 1:] * study.weight_of(many)
+
+
+def _scale_to_all(study: Study, repeats: Repeats) -> Repeats:
+    """Return repeats among all rows of the table, by their numbers there."""
+    return replace(
+        repeats,
+        first=study.survey.numbers[repeats.first],
+        seen=np.rint(repeats.seen * study.scale).astype(np.int64),
+        expected=repeats.expected * (study.scale * study.effect),
+    )
+
+
+def _measure(state: State, model: RowModel, is_exact: bool) -> Misfit:
+    """Return how well the network describes the rows that are trusted."""
+    is_class = ~model.is_bad
+    if is_exact and not is_class.any():
+        return Misfit(True, 0.0, 0, state.look.top, state.look.limit)
+    entries = [(e.gain + e.cost) / e.n_rows for e in state.entries]
+    nats = float(np.array(entries)[is_class] @ model.shares[is_class]) if entries else 0.0
+    given, draw = state.study.choose(state.n_rows), state.study.draw
+    weights = given.base if model.trusts_all else given.base * model.weigh(given.rows)
+    look = look_at(given.rows, weights, draw)
+    ends = look_at_bottom(given.rows, weights, look.spectrum.q, draw)
+    return Misfit(False, nats, int(is_class.sum()), look.top, look.limit, *ends)

@@ -14,21 +14,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.expansion import sum_over_rows
-from robustbn._core.layout import Layout
+from robustbn._core.config import CEILING
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Judged, Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
-from robustbn._core.row_model import NO_REPEATS, SMALLEST_SHARE, RowModel
-from robustbn._core.tuning import Tuning
-from robustbn._learn.proposals import Sample
-from robustbn._learn.status import say_misfit
-from robustbn._learn.study import Study
-from robustbn._learn.tied_kinds import race
+from robustbn._core.row_model import SMALLEST_SHARE, RowModel
+from robustbn._learn.groups import race
+from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import Families
 
-TRUSTED_UNHELD = (
-    "Rows that are like no kind, and those that appear too often, are trusted because you said so."
-)
+LEAST_KNOWN = 0.9  # rows of a component that are known: one clear example is an answer
+STRAY = 0.5  # times the main class's rate: known good rows rarer than this in a kind are strays
+LEAST_START = 3  # known bad rows that no kind holds: fewer start none
+START_SHARES = (0.006, 0.03, 0.15)  # of the rows, that such a group starts with
+STEPS = 25  # of such a group
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,44 +61,43 @@ def override_known(sides: NDArray[np.int8], trust: RowVector) -> RowVector:
 
 def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:
     """Return the verdict with the components on the sides that known rows put them."""
-    chosen = study.choose(study.config.tuning.tied_rows)
-    sample = study.sample(chosen, study.unweighed())
-    model = _add_missed_kind(sample, verdict.model, known)
-    sides = find_sides(model, known, study.config.tuning)
+    sample = study.choose(study.config.sample_size(study.survey.rows.layout))
+    model = _add_missed_group(sample, verdict.model, known)
+    kept = find_sides(model, known)
     filters = () if _excuse_filters(model, known, sample) else model.filters
-    is_same = model is verdict.model and (sides == model.is_bad).all()
+    is_same = model is verdict.model and (kept == model.kept).all()
     if is_same and len(filters) == len(model.filters):
         return verdict
-    model = replace(model, is_bad=sides, filters=filters)
-    counts = model.count(chosen.rows, sample.base)[:, 1:]
-    scale = study.scale * study.effect_of(chosen)
-    counts = counts * (study.unit * scale * (study.n_rows / chosen.rows.n_rows))
+    is_decided = kept != model.kept
+    model = replace(model, kept=kept, filters=filters)
+    counts = model.count(sample.rows, sample.base)[:, 1:] * study.weight_of(sample)
     misfit, n = verdict.misfit, study.survey.n_rows * study.unit
-    if misfit is not None or not sides.all():
+    if misfit is not None or not model.is_bad.all():
         base = Misfit(True, 0.0, 0, verdict.top, verdict.threshold) if misfit is None else misfit
-        misfit = describe_classes(base, model, counts[:, ~sides], n)
-    return replace(verdict, model=model, kind_counts=counts[:, sides], misfit=misfit)
+        misfit = describe_classes(base, model, counts[:, ~model.is_bad], n)
+    chances = np.append(verdict.chances, np.ones(model.n_others - len(verdict.chances)))
+    chances = np.where(is_decided, 1 - kept, chances)
+    return replace(verdict, model=model, group_counts=counts, chances=chances, misfit=misfit)
 
 
-def find_sides(model: RowModel, known: Known, tuning: Tuning) -> NDArray[np.bool_]:
-    """Return which components are bad, as known rows say; shape (K,).
+def find_sides(model: RowModel, known: Known) -> Vector:
+    """Return what rows of each component keep of their weight, as known rows say; shape (K,).
 
     A component changes sides if a row that is known, at least, puts it there, more of them do than
     do not, and they are not just strays: rows known to be good are about as frequent in it as in
     the main class, or rows known to be bad are several times as frequent.
     """
     if not model.n_others:
-        return model.is_bad
+        return model.kept
     belongs = model.sort(known.rows)[0].astype(np.float64)
     shares = np.append(1 - model.shares.sum(), model.shares)
     good, bad = (belongs[side].sum(axis=0) for side in (~known.is_bad, known.is_bad))
     good_rate, bad_rate = good / shares, bad / shares
-    to_good = (good[1:] >= tuning.known_least) & (good > bad)[1:]
-    to_good &= good_rate[1:] >= tuning.known_stray * good_rate[0]
-    to_bad = (bad[1:] >= tuning.known_least) & (bad > good)[1:]
-    to_bad &= bad_rate[1:] >= bad_rate[0] / tuning.known_stray
-    is_bad: NDArray[np.bool_] = np.where(model.is_bad, ~to_good, to_bad)
-    return is_bad
+    to_good = (good[1:] >= LEAST_KNOWN) & (good > bad)[1:]
+    to_good &= good_rate[1:] >= STRAY * good_rate[0]
+    to_bad = (bad[1:] >= LEAST_KNOWN) & (bad > good)[1:]
+    to_bad &= bad_rate[1:] >= bad_rate[0] / STRAY
+    return np.where(to_good, 1.0, np.where(to_bad, 0.0, model.kept))
 
 
 def _excuse_filters(model: RowModel, known: Known, sample: Sample) -> bool:
@@ -111,32 +109,29 @@ def _excuse_filters(model: RowModel, known: Known, sample: Sample) -> bool:
     share = float(taken[1].mean())
     good, bad = (float(taken[0][side].sum()) for side in (~known.is_bad, known.is_bad))
     kept = float((1 - taken[0])[~known.is_bad].sum()) / max(1 - share, 1e-9)
-    least = max(sample.tuning.known_least, bad)
-    return good >= least and good / max(share, 1e-9) >= sample.tuning.known_stray * kept
+    return good >= max(LEAST_KNOWN, bad) and good / max(share, 1e-9) >= STRAY * kept
 
 
-def _add_missed_kind(sample: Sample, model: RowModel, known: Known) -> RowModel:
+def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel:
     """Return the model with a kind for the known bad rows that none of its kinds holds, if any.
 
     They are a start like any other: it must find rows like them, and earn its description.
     """
-    tuning, layout = sample.tuning, sample.rows.layout
+    layout = sample.rows.layout
     belongs = model.sort(known.rows)[0] if model.n_others else np.ones((known.rows.n_rows, 1))
     held = belongs[:, 1:][:, model.is_bad].sum(axis=1)
     is_missed = known.is_bad & (held < 0.5)
-    if is_missed.sum() < tuning.known_start:
+    if is_missed.sum() < LEAST_START:
         return model
     families = Families(layout, sample.prior, sample.plain_counts)
     density = model.log_density(sample.rows)
     missed = known.rows.count(is_missed.astype(np.float64))
     start = families.tie(missed[:, None], model.good).tables[:, 0]
-    shares = tuning.known_share * np.array([0.2, 1.0, 5.0])
+    shares = np.array(START_SHARES)
     starts = np.repeat(start[:, None], len(shares), axis=1)
-    tables, shares, worth = race(
-        sample, families, density, model.good, starts, shares, tuning.known_steps
-    )
+    tables, shares, worth = race(sample, families, density, model.good, starts, shares, STEPS)
     for k in np.argsort(-worth):
-        if worth[k] > 0 and shares[k] <= tuning.standing_share:
+        if worth[k] > 0 and shares[k] <= CEILING:
             more = replace(model, shares=model.shares * (1 - shares[k]))
             more = more.with_component(tables[:, k], float(shares[k]))
             if more.sort(known.rows)[0][is_missed, -1].mean() > 0.5:
@@ -172,70 +167,46 @@ def _explained(model: RowModel, which: NDArray[np.bool_], counts: Vector, n_rows
 # --- after a fit ----------------------------------------------------------------------------------
 
 
-def forgive_kinds(fit: RobustFit, kinds: Sequence[int]) -> RowModel:
-    """Return the model of a fit in which some kinds of bad rows are classes of the good population.
+def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> RowModel:
+    """Return a model in which a person has decided which groups are bad.
 
     Parameters
     ----------
-    kinds : columns of `kind_counts`; one more for the rows that no kind holds, which filters and
-        repetition speak against.
+    bad, good : columns of `group_counts`.
     """
-    model, n_kinds = fit.model, fit.kind_counts.shape[1]
-    is_bad = model.is_bad.copy()
-    is_bad[np.flatnonzero(is_bad)[[k for k in kinds if k < n_kinds]]] = False
-    if n_kinds in kinds:
-        model = replace(model, filters=(), repeats=NO_REPEATS)
-    return replace(model, is_bad=is_bad)
+    kept = model.kept.copy()
+    kept[list(bad)], kept[list(good)] = 0.0, 1.0
+    return replace(model, kept=kept)
 
 
-def trust_kinds(
-    layout: Layout,
-    fit: RobustFit,
-    kinds: Sequence[int],
-    unheld: Vector,
-    judged: Judged | None = None,
-) -> RobustFit:
-    """Return a fit that takes some kinds of bad rows for classes of the good population.
-
-    Nothing is learned again. Without the rows, the counts of a kind's rows are known, and join
-    those of the good.
+def refit_decided(fit: RobustFit, model: RowModel, judged: Judged | None = None) -> RobustFit:
+    """Return a fit whose groups a person has decided on. Nothing is learned again.
 
     Parameters
     ----------
-    kinds : as in `forgive_kinds`.
-    unheld : weight of the rows that no kind holds on each cell; shape (M,).
-    judged : all rows, by the model that `forgive_kinds` returns; None if they are not at hand.
+    model : as `decide_groups` returns it.
+    judged : all rows, by that model; without them, the sums of groups join or leave those of the
+        good rows.
     """
-    model, n_kinds = forgive_kinds(fit, kinds), fit.kind_counts.shape[1]
-    is_chosen, joins = np.isin(np.arange(n_kinds), kinds), fit.model.is_bad & ~model.is_bad
-    joining, misfit = fit.kind_counts[:, is_chosen], fit.misfit
-    if is_chosen.any():
-        last = fit.rounds[-1]
-        before = misfit or Misfit(True, 0.0, 0, last.eigenvalues[0], last.threshold)
-        misfit = replace(
-            before,
-            is_exact=False,
-            nats=before.nats + _explained(model, joins, joining, fit.n_rows),
-            n_classes=before.n_classes + int(is_chosen.sum()),
-        )
+    change = model.kept - fit.model.kept
     if judged is not None:
         counts, n = judged.counts, judged.total
     else:
-        rest = unheld if n_kinds in kinds else np.zeros(layout.n_cells)
-        counts = np.minimum(fit.counts + joining.sum(axis=1) + rest, fit.plain_counts)
-        n = float(model.shares[joins].sum()) * fit.n_rows + float(sum_over_rows(layout, rest))
-        n = min(fit.n_trusted + n, fit.n_rows)
+        counts = np.clip(fit.counts + fit.group_counts @ change, 0, fit.plain_counts)
+        n = float(np.clip(fit.n_trusted + change @ model.shares * fit.n_rows, 0, fit.n_rows))
+    last = fit.rounds[-1]
+    before = fit.misfit or Misfit(True, 0.0, 0, last.eigenvalues[0], last.threshold)
+    misfit = describe_classes(before, model, fit.group_counts[:, ~model.is_bad], fit.n_rows)
     removed = max(0.0, 1 - n / fit.n_rows)
-    status = f"{removed:.2%} of the rows' weight is distrusted. {TRUSTED_UNHELD}"
-    if misfit is not None and is_chosen.any():
-        status = say_misfit(removed, misfit)
+    decided = count(int(np.count_nonzero(change)), "group")
+    status = f"{removed:.2%} of the rows' weight is distrusted; you decided on {decided}."
     return replace(
         fit,
         counts=counts,
         weights=None if judged is None else judged.trust,
         n_trusted=n,
         model=model,
-        kind_counts=fit.kind_counts[:, ~is_chosen],
+        chances=np.where(change != 0, 1 - model.kept, fit.chances),
         misfit=misfit,
         converged=True,
         status=status,

@@ -75,10 +75,10 @@ def find_leftovers(
         measured = measure_pair(layout, codes, weights, *edge)
         if measured is None:
             continue
-        gain, chance = measured
+        gain, chance, _ = measured
         corrected = min(1.0, chance * d * (d - 1) / 2)
         if corrected <= p_value and gain > 0:
-            found.append(Leftover(*edge, gain, corrected, _added_cells(layout, *edge)))
+            found.append(Leftover(*edge, gain, corrected, count_added_cells(layout, *edge)))
     return sorted(found, key=lambda each: -each.gain)
 
 
@@ -159,11 +159,11 @@ def chi2_tail(value: float, freedom: float) -> float:
 
 def measure_pair(
     layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
-) -> tuple[float, float] | None:
-    """Return the gain of an edge in nats a row, and the p-value of its test.
+) -> tuple[float, float, float] | None:
+    """Return the gain of an edge in nats a row, the p-value of its test, and what those rows weigh.
 
-    Both from the rows that show the child, its parents and the new one. None where its table would
-    be too large to be measured.
+    All of the rows that show the child, its parents and the new one. None where its table would be
+    too large to be measured.
     """
     *given, _ = layout.families[child]
     cards = np.array(layout.cards)
@@ -188,7 +188,7 @@ def measure_pair(
     n_effective = total**2 / max(float(np.square(weights, dtype=np.float64).sum()), 1e-300)
     statistic = 2 * information * n_effective / max(total, 1e-300)
     gain = information / max(total, 1e-300) - freedom / (2 * max(n_effective, 1.0))
-    return gain, chi2_tail(statistic, freedom)
+    return gain, chi2_tail(statistic, freedom), total
 
 
 # --- the graph ------------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ def _choose_direction(layout: Layout, ancestors: list[set[int]], i: int, j: int)
         return i, j
     if j in ancestors[i]:
         return j, i
-    return min(((i, j), (j, i)), key=lambda edge: _added_cells(layout, *edge))
+    return min(((i, j), (j, i)), key=lambda edge: count_added_cells(layout, *edge))
 
 
-def _added_cells(layout: Layout, parent: int, child: int) -> int:
+def count_added_cells(layout: Layout, parent: int, child: int) -> int:
     return int(layout.cells_per_node[child]) * (int(layout.cards[parent]) - 1)

@@ -12,6 +12,7 @@ average (its own included), n rows say as much as n / m different ones: `effect`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +23,25 @@ from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import RowVector, Survey, Vector
 from robustbn._core.result import Repetition, UnevenCopies
 from robustbn._core.trust import even_weights, is_even
-from robustbn._core.tuning import Tuning
-from robustbn._learn.repeats import share_patterns
+from robustbn._learn.copies import share_patterns
 from robustbn._learn.study import Study
 from robustbn.network import BayesianNetwork
 
+RARE = 0.2  # share of rows that should appear once: fewer may all be bad rows of a few patterns
+SHARE = 0.45  # of those, that appear again: 0.47 to 0.7 in bootstraps, up to 0.37 in real tables
+STRATA = 5  # parts, from rare to less rare, each of which must show it
+LEAST = 20  # different rows of a part, or of a state: fewer say nothing
+EXPECTED = 0.25  # rows, at most, expected of one that should appear once
+NOTICED = 0.02  # share of rows repeated at all: less is not looked at
+LOOKED_AT = 20_000  # rows, with all their copies: a thinning, for time
+DISTINCT = 30  # different rows whose numbers share a divisor: by chance one table in 2^30 is so
+EFFECT = 1.05  # rows that say as much as one: less is chance
+TAIL = 1.0  # decades, added to the tail of the numbers of copies that a design may have
+ALIKE = 0.9  # share of rows of an upsampled state that are repeated
+UNEVEN = 1.5  # times as many copies as rows of other states have: less is not told of
+GROUP = 0.01  # share of rows of a state that is told of
+DRAWN_ANEW = 1.2  # times as many rows as are expected once: 1.0 in bootstraps, 1.7 and more else
+MORE_RARE = 1.5  # times as many rows that should appear once as in drawn rows: bad ones are more
 ANY_NUMBER = 2**62  # of copies speaks against no row
 
 
@@ -55,7 +70,7 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
 
     O(N) time, unless all rows have copies.
     """
-    copies, tuning = study.config.copies, study.config.tuning
+    copies = study.config.copies
     if copies == "distrust":
         return study
     scale = study.scale
@@ -66,16 +81,15 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
     is_design = divisor > 1
     most = 0
     if rare is not None:
-        n_rare = float(rare.seen.sum()) * rare.scale
-        is_alike = _least_repeated(
-            rare.seen, tuning
-        ) > tuning.design_share and n_rare >= tuning.design_rare * len(study.prints)
+        share_rare = float(rare.seen.sum()) * rare.scale / len(study.prints)
+        is_enough = share_rare >= RARE or _is_bootstrap(study, rare, share_rare)
+        is_alike = is_enough and _least_repeated(rare.seen) > SHARE
         is_design |= is_alike
         if is_alike or copies == "count":
-            most = _most_copies(rare, tuning)
+            most = _most_copies(rare)
             effect = max(effect, _effect_of(rare.weight, most) - _natural(rare, most))
-    effect = effect if effect >= tuning.design_effect else 1.0
-    uneven = None if rare is None else _find_uneven(network, rare, tuning)
+    effect = effect if effect >= EFFECT else 1.0
+    uneven = None if rare is None else _find_uneven(network, rare)
     found = Repetition(
         is_design=is_design,
         is_counted=is_design or copies == "count",
@@ -98,7 +112,7 @@ def _thin(study: Study, looked: _Looked) -> tuple[Study, int]:
         return study, 1
     seen = np.unique(study.prints, return_counts=True)[1]
     divisor = int(np.gcd.reduce(seen))
-    if divisor == 1 or len(seen) < study.config.tuning.design_distinct:
+    if divisor == 1 or len(seen) < DISTINCT:
         return study, 1
     order = np.argsort(study.prints, kind="stable")
     number = np.arange(len(order)) - np.repeat(np.cumsum(seen) - seen, seen)
@@ -129,7 +143,7 @@ class _Looked:
 def _look_at_some(study: Study) -> _Looked:
     """Return about so many rows as are looked at, chosen by their fingerprints."""
     prints = study.prints
-    share = study.config.tuning.design_rows / max(len(prints), 1)
+    share = LOOKED_AT / max(len(prints), 1)
     if share >= 1:
         some = np.arange(len(prints))
     else:
@@ -144,9 +158,9 @@ def _find_rare(study: Study, looked: _Looked) -> tuple[float, _Distinct | None]:
 
     They are None where too few rows are repeated to ask, or too few should appear once.
     """
-    tuning, survey, some = study.config.tuning, study.survey, looked.rows
+    survey, some = study.survey, looked.rows
     first, seen = looked.first, looked.seen
-    if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < tuning.design_noticed:
+    if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < NOTICED:
         return 0.0, None
     codes = take_rows(survey.codes, some[first])
     rows = study.load(codes)
@@ -155,8 +169,8 @@ def _find_rare(study: Study, looked: _Looked) -> tuple[float, _Distinct | None]:
     if rows.layout.holed and not study.knows_patterns:
         log_q += np.log(share_patterns(rows.layout, survey.codes[some], first))
     expected = study.n_rows * np.exp(log_q)
-    is_rare = expected <= tuning.design_expected
-    if np.count_nonzero(is_rare) < tuning.design_strata * tuning.design_least:
+    is_rare = expected <= EXPECTED
+    if np.count_nonzero(is_rare) < STRATA * LEAST:
         return 0.0, None
     weight = np.bincount(looked.place, study.given[some], len(seen)).astype(np.float64)
     scale = len(study.prints) / len(some)
@@ -169,18 +183,46 @@ def _share_repeated(seen: NDArray[np.int64]) -> float:
     return 1 - float(np.count_nonzero(seen == 1) / seen.sum())
 
 
-def _least_repeated(seen: NDArray[np.int64], tuning: Tuning) -> float:
+def _least_repeated(seen: NDArray[np.int64]) -> float:
     """Return the share of rows that appear again where it is least, from rare to less rare."""
-    return min(_share_repeated(part) for part in np.array_split(seen, tuning.design_strata))
+    return min(_share_repeated(part) for part in np.array_split(seen, STRATA))
 
 
-def _most_copies(rare: _Distinct, tuning: Tuning) -> int:
+def _is_bootstrap(study: Study, rare: _Distinct, share_rare: float) -> bool:
+    """Whether rows that should appear once are drawn anew, and are as many as the tables say.
+
+    Bad rows of a few patterns are repeated, too, but there are more of them.
+    """
+    if not _is_drawn_anew(rare.seen):
+        return False
+    layout, n = study.survey.rows.layout, min(study.n_rows, LOOKED_AT)
+    q = normalise_counts(layout, study.survey.counts, 1e-3)
+    drawn = study.draw([(q, n)]).project(log_probabilities(q)[:, None])[:, 0]
+    expected = study.n_rows * np.exp(drawn.astype(np.float64))
+    return share_rare <= MORE_RARE * float(np.mean(expected <= EXPECTED))
+
+
+def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
+    """Whether rows are there as often as if a table had been drawn from with replacement.
+
+    Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
+    copied some rows, far more rows are there once than a distribution of that mean has.
+    """
+    mean = float(seen.mean())
+    rate = max(mean - 1, 1e-6)
+    for _ in range(50):
+        rate = mean * -math.expm1(-rate)
+    once = rate * math.exp(-rate) / -math.expm1(-rate)
+    return float(np.mean(seen == 1)) <= DRAWN_ANEW * once
+
+
+def _most_copies(rare: _Distinct) -> int:
     """Return how often a row may appear by design: the upper tail of most rows, carried on.
 
     Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
     """
     middle, high = np.quantile(rare.seen, [0.5, 0.95])
-    decades = np.log10(max(0.05 * len(rare.seen) * rare.scale, 1.0)) + tuning.design_tail
+    decades = np.log10(max(0.05 * len(rare.seen) * rare.scale, 1.0)) + TAIL
     return int(np.ceil(high + (high - middle + 1) * decades))
 
 
@@ -205,14 +247,14 @@ def _natural(rare: _Distinct, most: float) -> float:
     return float(rare.weight[within] @ rare.expected[within] / max(rare.weight[within].sum(), 1.0))
 
 
-def _find_uneven(network: BayesianNetwork, rare: _Distinct, tuning: Tuning) -> UnevenCopies | None:
+def _find_uneven(network: BayesianNetwork, rare: _Distinct) -> UnevenCopies | None:
     """Return the state whose rows are nearly all repeated, far more often than all others."""
     best, found = 0.0, None
     n, total = len(rare.seen), float(rare.seen.sum())
-    least = max(tuning.design_least, tuning.design_group * n)
+    least = max(LEAST, GROUP * n)
     repeated = np.flatnonzero(rare.seen > 1)
     more = (rare.seen[repeated] - 1).astype(np.float64)
-    if len(repeated) < tuning.design_alike * least:
+    if len(repeated) < ALIKE * least:
         return None
     for i, node in enumerate(network.nodes):
         states, card = rare.codes[:, i], len(network.states[node])
@@ -221,7 +263,7 @@ def _find_uneven(network: BayesianNetwork, rare: _Distinct, tuning: Tuning) -> U
         again = np.bincount(here, minlength=card + 1)[:card] / np.maximum(inside, 1)
         mean = 1 + np.bincount(here, more, card + 1)[:card] / np.maximum(inside, 1)
         rest = (total - inside * mean) / np.maximum(n - inside, 1)
-        is_uneven = (again >= tuning.design_alike) & (mean >= tuning.design_uneven * rest)
+        is_uneven = (again >= ALIKE) & (mean >= UNEVEN * rest)
         is_uneven &= (inside >= least) & (n - inside >= least)
         contrast = np.where(is_uneven, inside * (n - inside) * (mean - rest) ** 2, 0.0)
         k = int(contrast.argmax())

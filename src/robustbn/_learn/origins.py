@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.origins import (
+    ORIGIN_P_VALUE,
     ContextColumn,
     ContextTally,
     GroupRun,
@@ -21,19 +22,20 @@ from robustbn._core.origins import (
 )
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
-from robustbn._core.tuning import TUNING, Tuning
 
 Counts = NDArray[np.int64]
 Together = Callable[[Sequence[GroupRun]], tuple[Counts, Counts]]
-COUNTED_AT_ONCE = 2**20
+COUNTED_AT_ONCE = 2**20  # rows: bounds memory, changes nothing
+LEAST_ROWS = 10  # rows of a group that is named: fewer are single cases
+LEAST_RATIO = 1.2  # times the overall share: among many rows less is certain, and of no interest
+PAIRED = 12  # groups, the most telling ones, that are looked at two by two
 MISSING_LABEL = "(missing)"
 
 
 def find_origins(
     context: Sequence[ContextColumn],
     weights: RowVector,
-    p_value: float = TUNING.where_p_value,
-    tuning: Tuning = TUNING,
+    p_value: float = ORIGIN_P_VALUE,
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
@@ -44,7 +46,7 @@ def find_origins(
     weights : trust in each row that was read, NaN for those left out; shape (n,).
     p_value : largest to be named.
     """
-    numbers = RowNumbers.of(len(weights), tuning)
+    numbers = RowNumbers.of(len(weights))
     of_numbers = ContextColumn(numbers.groups, numbers.place(0, len(weights)))
     columns = [*context, of_numbers]  # of equals, the first is named first
     is_judged, is_bad = ~np.isnan(weights), weights < DOUBT
@@ -59,14 +61,13 @@ def find_origins(
             rows, bad = rows + counted[0], bad + counted[1]
         return rows, bad
 
-    return name_origins(tallies, together, p_value, tuning)
+    return name_origins(tallies, together, p_value)
 
 
 def name_origins(
     tallies: Sequence[ContextTally],
     together: Together,
-    p_value: float = TUNING.where_p_value,
-    tuning: Tuning = TUNING,
+    p_value: float = ORIGIN_P_VALUE,
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
@@ -90,16 +91,16 @@ def name_origins(
         are distrusted.
     p_value : largest to be named.
     """
-    found = _find_groups(tallies, p_value, tuning)
+    found = _find_groups(tallies, p_value)
     n_tests = sum(map(_n_tests, tallies))
-    pair = _best_pair(found[: tuning.where_paired], together, p_value, n_tests, tuning)
+    pair = _best_pair(found[:PAIRED], together, p_value, n_tests)
     origins = [group.origin for group in found] + ([] if pair is None else [pair])
     return sorted(origins, key=lambda origin: (origin.p_value, -origin.gain))
 
 
-def choose_runs(tallies: Sequence[ContextTally], tuning: Tuning = TUNING) -> list[GroupRun]:
+def choose_runs(tallies: Sequence[ContextTally]) -> list[GroupRun]:
     """Return the groups to count two by two, before it is known which p-value will be asked for."""
-    found = _find_groups(tallies, 1.0, tuning)[: 2 * tuning.where_paired]
+    found = _find_groups(tallies, 1.0)[: 2 * PAIRED]
     runs = [group.run for group in found]
     return runs if len({run.column for run in runs}) > 1 else []
 
@@ -112,7 +113,7 @@ class _Group:
     origin: Origin
 
 
-def _find_groups(tallies: Sequence[ContextTally], p_value: float, tuning: Tuning) -> list[_Group]:
+def _find_groups(tallies: Sequence[ContextTally], p_value: float) -> list[_Group]:
     """Return the groups that hold too many, most gain first."""
     n, n_bad = int(tallies[-1].rows.sum()), int(tallies[-1].bad.sum())
     if not n_bad or n_bad == n:
@@ -122,7 +123,7 @@ def _find_groups(tallies: Sequence[ContextTally], p_value: float, tuning: Tuning
     found = [
         group
         for k, tally in enumerate(tallies)
-        for group in _find_in_column(k, tally, n_bad / n, level, n_tests, tuning)
+        for group in _find_in_column(k, tally, n_bad / n, level, n_tests)
     ]
     return sorted(found, key=lambda group: -group.origin.gain)
 
@@ -147,14 +148,14 @@ def _n_tests(tally: ContextTally) -> int:
 
 
 def _find_in_column(
-    column: int, tally: ContextTally, overall: float, level: float, n_tests: int, tuning: Tuning
+    column: int, tally: ContextTally, overall: float, level: float, n_tests: int
 ) -> list[_Group]:
     """Return the groups of a column, or runs of them, that hold too many; none overlaps another."""
     firsts, lasts = _runs(tally)
     sums = (np.concatenate([[0], np.cumsum(v)]) for v in (tally.rows, tally.bad))
     rows, bad = (upto[lasts + 1] - upto[firsts] for upto in sums)
     gains = gain_of(bad, rows, overall)
-    gains[(rows < tuning.where_rows) | (bad < tuning.where_ratio * overall * rows)] = 0
+    gains[(rows < LEAST_ROWS) | (bad < LEAST_RATIO * overall * rows)] = 0
     found = []
     while (place := int(np.argmax(gains))) >= 0 and gains[place] > 0:
         log_p = log_tail(int(bad[place]), int(rows[place]), overall)
@@ -187,7 +188,7 @@ def _say(groups: Groups, first: int, last: int) -> tuple[str, str, str]:
 
 
 def _best_pair(
-    groups: Sequence[_Group], together: Together, p_value: float, n_tests: int, tuning: Tuning
+    groups: Sequence[_Group], together: Together, p_value: float, n_tests: int
 ) -> Origin | None:
     """Return the two groups that together hold most beyond the better of them; None if none do."""
     pairs = [(a, b) for a, b in combinations(range(len(groups)), 2)
@@ -200,7 +201,7 @@ def _best_pair(
     for a, b in pairs:
         n, k = int(rows[a, b]), int(bad[a, b])
         base = max(groups[a].origin.rate, groups[b].origin.rate)
-        if n < tuning.where_rows or base >= 1 or k < tuning.where_ratio * base * n:
+        if n < LEAST_ROWS or base >= 1 or k < LEAST_RATIO * base * n:
             continue
         gain = float(gain_of(np.array([k]), np.array([n]), base)[0])
         log_alone = log_tail(k, n, base) + math.log(len(pairs))

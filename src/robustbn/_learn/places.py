@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.layout import Codes, take_rows
-from robustbn._core.protocols import Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
+from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import Complete, complete_fit, count_recorded
-from robustbn._learn.known import Known, forgive_kinds, override_known, trust_kinds
+from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
 from robustbn._rows.memory import (
     RowsInMemory,
@@ -113,32 +114,31 @@ def fit_in_memory(
     return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
 
 
-def trust_in_memory(
+def decide_in_memory(
     network: BayesianNetwork,
     table: Table,
     fit: RobustFit,
+    model: RowModel,
     config: RobustConfig,
-    kinds: Sequence[int],
-    unheld: Vector,
     weights: RowVector | None,
     sides: NDArray[np.int8] | None,
     complete: Complete | None,
 ) -> Fitted:
-    """Return a fit that trusts some kinds, and judges all its rows again; see `trust_kinds`.
+    """Return a fit with decided groups, which judges all its rows again; see `refit_decided`.
 
     Parameters
     ----------
     table : the rows of the fit.
+    model : with the groups as they were decided.
     weights, sides, complete : as they were given to the fit; see `fit_in_memory`.
     """
     data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, table.holed)
-    model = forgive_kinds(fit, kinds)
 
     def weigh(rows: Rows) -> RowVector:
         return model.trust(rows) if sides is None else override_known(sides, model.weigh(rows))
 
     judged = data.judge(weigh, weights, gathers=complete is not None)
-    fit = trust_kinds(network.layout, fit, kinds, unheld, judged)
+    fit = refit_decided(fit, model, judged)
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, weights, complete)
     survey = data.survey(weights, len(table), config.seed)

@@ -1,9 +1,9 @@
 """Which rows a person should look at: those whose answer would change the tables most.
 
-The answer to one row says on which side the rows like it belong. So every component has a stake:
-by how much the tables would move if it changed sides; so do the rows that filters and repeats
-speak against. A row is worth the stakes of what it is an example of, and each answer makes the
-next one about the same component worth less.
+The answer to one row says on which side the rows like it belong. So every group has a stake: by
+how much the tables would move if it changed sides; so do the rows that filters and repeats speak
+against. Groups are asked about first, one typical row each. After that a row is worth the stakes of
+what it is an example of, and each answer makes the next one about the same group worth less.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from robustbn._core.expansion import normalise_counts
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import RowModel
-from robustbn._core.tuning import Tuning
 
+TYPICAL = 0.5  # of a row that is of a group, to stand for it
 LEAST_SHARE = 0.01  # of a row that belongs to a component, for it to be an example of it
 
 
@@ -29,14 +29,13 @@ class Question:
     Parameters
     ----------
     place : among the rows that were offered.
-    column : of the kind of bad rows that it is an example of, among the model's; one more for rows
-        that no kind holds, -1 for none.
+    number : of the group that it is an example of, from 1; 0 for rows that no group holds.
     change : share of the rows, on average over the nodes, whose state would be told otherwise if
         the answer is not the expected one.
     """
 
     place: int
-    column: int
+    number: int
     change: float
 
 
@@ -47,9 +46,11 @@ def choose_questions(
     drawn: tuple[Rows, RowVector],
     offered: tuple[Rows, RowVector],
     n: int,
-    tuning: Tuning,
 ) -> list[Question]:
-    """Return at most n rows to look at, the most telling first; no two alike.
+    """Return at most n rows to look at; no two alike.
+
+    First one typical row of each group, the largest stake first; then those whose answers would
+    change most.
 
     Parameters
     ----------
@@ -58,20 +59,28 @@ def choose_questions(
     offered : rows to choose from, and the trust in them.
     """
     belongs, belongs_drawn = (_belongs(model, *each) for each in (offered, drawn))
-    stakes = _find_stakes(layout, counts, drawn[0].count(belongs_drawn), drawn[1], model)
-    stakes[~_is_distrusted(model)] *= tuning.ask_class
+    scale = float(counts.sum()) / max(float(drawn[1].sum(dtype=np.float64)) * layout.n_nodes, 1e-9)
+    is_distrusted = np.append(model.is_bad, True)
+    of_groups = drawn[0].count(belongs_drawn) * scale
+    stakes = find_stakes(layout, counts, of_groups, is_distrusted)
     prints = offered[0].fingerprints()
     asked, is_left = np.zeros(len(stakes)), belongs.max(axis=1) >= LEAST_SHARE
-    kind_of = np.cumsum(_is_distrusted(model)) - 1
+    typical = [k for k in np.argsort(-stakes, kind="stable").tolist() if stakes[k] > 0]
     questions: list[Question] = []
-    while len(questions) < n:
-        worth = np.where(is_left, belongs @ (stakes / (1 + asked)), 0.0)
-        best = int(worth.argmax()) if len(worth) else 0
-        if not len(worth) or worth[best] <= 0:
-            break
-        likely = int((belongs[best] * stakes).argmax())
-        column = int(kind_of[likely]) if _is_distrusted(model)[likely] else -1
-        questions.append(Question(best, column, float(belongs[best] @ stakes)))
+    while len(questions) < n and is_left.any():
+        if typical:
+            k = typical.pop(0)
+            best = int(np.where(is_left, belongs[:, k], -1).argmax())
+            if belongs[best, k] < TYPICAL:
+                continue
+        else:
+            worth = np.where(is_left, belongs @ (stakes / (1 + asked)), 0.0)
+            best = int(worth.argmax())
+            if worth[best] <= 0:
+                break
+            k = int((belongs[best] * stakes).argmax())
+        number = k + 1 if k < model.n_others else 0
+        questions.append(Question(best, number, float(belongs[best] @ stakes)))
         asked += belongs[best]
         is_left &= prints != prints[best]
     return questions
@@ -80,35 +89,31 @@ def choose_questions(
 def _belongs(model: RowModel, rows: Rows, trust: RowVector) -> RowVector:
     """Return of what each row is an example; shape (N, K + 1).
 
-    Of each component beside the main class; and, last, of rows that filters or repeats speak
-    against and no kind holds.
+    Of each group; and, last, of rows that filters or repeats speak against and no kind holds.
     """
     others = np.empty((rows.n_rows, 0), np.float32)
     if model.n_others:
         others = model.judge(rows)[0][:, 1:].astype(np.float32)
-    unexplained = np.clip(1 - trust - others[:, model.is_bad].sum(axis=1), 0, 1)
+    unexplained = np.clip(1 - trust - others @ (1 - model.kept), 0, 1)
     return np.hstack([others, unexplained[:, None].astype(np.float32)])
 
 
-def _is_distrusted(model: RowModel) -> NDArray[np.bool_]:
-    return np.append(model.is_bad, True)
-
-
-def _find_stakes(
-    layout: Layout, counts: Vector, of_components: Vector, trust: RowVector, model: RowModel
+def find_stakes(
+    layout: Layout, counts: Vector, of_groups: Vector, is_distrusted: NDArray[np.bool_]
 ) -> Vector:
-    """Return by how much the tables would move if each component changed sides.
+    """Return by how much the tables would move if each group changed sides; shape (K,).
 
     The mean over nodes of `sum over configurations a of P(a) TV(now[a], then[a])`.
+
+    Parameters
+    ----------
+    counts, of_groups : weight of the trusted rows, and of each group, on each cell; (M,), (M, K).
     """
-    now = normalise_counts(layout, counts)
-    total = float(trust.sum(dtype=np.float64))
-    scale = float(counts.sum()) / max(total * layout.n_nodes, 1e-9)
+    now, total = normalise_counts(layout, counts), max(float(counts.sum()), 1e-9)
     shown = layout.sum_configurations(counts)[layout.config_of_cell]
-    stakes = np.zeros(of_components.shape[1])
-    for k, is_distrusted in enumerate(_is_distrusted(model)):
-        moved = of_components[:, k] * scale
-        then = counts + moved if is_distrusted else np.maximum(counts - moved, 0)
-        apart = np.abs(normalise_counts(layout, then) - now) / 2
-        stakes[k] = float(apart @ shown) / max(float(counts.sum()), 1e-9)
+    stakes = np.zeros(of_groups.shape[1])
+    for k, is_out in enumerate(is_distrusted):
+        moved = of_groups[:, k]
+        then = counts + moved if is_out else np.maximum(counts - moved, 0)
+        stakes[k] = float(np.abs(normalise_counts(layout, then) - now) @ shown) / 2 / total
     return stakes

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from robustbn._core.config import CEILING, RobustConfig
-from robustbn._core.result import Misfit, Repetition
+from robustbn._core.protocols import Vector
+from robustbn._core.result import Misfit, Repetition, Verdict
+from robustbn._core.row_model import RowModel
+
+WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is named
 
 
-def describe_status(
-    removed: float,
-    config: RobustConfig,
-    top: float,
-    threshold: float,
-    stopped: str,
-    misfit: Misfit | None = None,
-) -> tuple[bool, str]:
+def describe_status(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[bool, str]:
     """Return whether the trusted rows look clean, and the sentence that says so.
 
     Parameters
     ----------
     removed : share of the rows' weight that is distrusted, repeated rows included.
-    top, threshold : largest eigenvalue left, and what good rows have at most.
-    stopped : why no more was filtered.
-    misfit : how well the network fits, if that was asked.
     """
-    if misfit is not None and not misfit.is_exact:
-        if not stopped:
-            return True, say_misfit(removed, misfit)
+    is_clean, sentence = _describe(removed, config, verdict)
+    return is_clean, sentence + say_doubtful(verdict.model, verdict.chances)
+
+
+def say_doubtful(model: RowModel, chances: Vector) -> str:
+    """Say which groups may be bad, and are not taken for it; empty if there are none."""
+    is_doubtful = ~model.is_bad & (chances >= WORTH_A_LOOK)
+    return "".join(
+        f" Group {k + 1}, {model.shares[k]:.1%} of the rows, may be bad "
+        f"(probability {chances[k]:.0%}): look at it."
+        for k in np.flatnonzero(is_doubtful).tolist()
+    )
+
+
+def _describe(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[bool, str]:
+    misfit, stopped = verdict.misfit, verdict.stopped
+    top, threshold = verdict.top, verdict.threshold
+    can_be_raised = config.ceiling < CEILING
+    is_exact = misfit is None or misfit.is_exact
+    if stopped and (top <= threshold or not is_exact):
+        more = "Raise contamination, or leave it at 'auto'." if can_be_raised else ""
         return False, (
             f"{removed:.2%} of the rows' weight is distrusted; no more was taken away {stopped}. "
-            "Raise contamination, or leave it at 'auto'."
+            f"{more or 'More cannot be told from a majority: look at the groups.'}"
         )
+    if misfit is not None and not is_exact:
+        return True, say_misfit(removed, misfit)
     values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
-    can_be_raised = config.ceiling < CEILING
     if top > threshold:
         raised = "more rows are bad than contamination allows (raise it)"
         beyond = "more rows are bad than can be told from a majority"
@@ -40,14 +55,6 @@ def describe_status(
             f"more than good rows do ({values}); no more was taken away {stopped}. Either "
             f"{raised if can_be_raised else beyond}, or the network does not describe the good "
             "rows: an edge that is missing looks like bad rows."
-        )
-    if removed > config.ceiling:
-        raised = "Raise contamination, or look" if can_be_raised else "Look"
-        return False, (
-            f"{removed:.2%} of the rows' weight is distrusted, more than the {config.ceiling:.0%} "
-            f"that {'contamination leads' if can_be_raised else 'a majority of good rows leaves'} "
-            f"to expect. {raised} at repeated rows and kinds: rows that good data repeats may be "
-            "missing from the network's point of view."
         )
     if removed < 1e-6:
         return True, f"The rows look clean ({values}): every row is trusted."

@@ -19,7 +19,7 @@ from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
 
-AS_GOOD, ALONE, OWN = 0, 1, 2
+AS_GOOD, ALONE, OWN = 0, 1, 2  # places among the fits of a family: the simplest first, for draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper, with any oracle for robust means, and the same loop done jointly.
 
 Line numbers are those of Algorithm 1 in Cheng and Lin (ICLR 2021). The paper's O(.) hide constants;
-ours are in `Tuning`. The balance c and the smallest configuration probability alpha are taken as 1,
+ours are below. The balance c and the smallest configuration probability alpha are taken as 1,
 as in its informal theorem: at their measured values (alpha is about 1e-5 in real networks) the
 thresholds would let everything pass.
 """
@@ -19,8 +19,15 @@ import numpy as np
 from robustbn._core.expansion import Expansion, FollowingExpansion, normalise_counts, remember_pairs
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Oracle, OracleResult, Round
-from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import drop_highest
+
+RHO = 1.0  # times eps sqrt(d): rho at the start; the paper's O(.)
+SHRINK = 0.6  # times: rho from round to round; the paper's c_1
+BETA = 0.1  # times the paper's order: stability of the mean
+GAMMA = 0.05  # times the paper's order: stability of the covariance
+JOINT_ROUNDS = 6  # at most, of the joint loop: three settle it
+JOINT_MOVED = 0.05  # eps: rounds that move less weight have settled
+TRIMMED_ROUNDS = 5  # of the baseline: as it is used elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,22 +66,22 @@ def follow_paper(
     start = Expansion.at_weights_of(rows, everything)  # lines 1 to 3, damped where counts are small
     pi = start.pi[layout.config_of_cell]
     q = start.q  # line 4
-    rho = TUNING.paper_rho * eps * math.sqrt(layout.n_nodes)  # line 6
+    rho = RHO * eps * math.sqrt(layout.n_nodes)  # line 6
     delta_1, delta_2 = eps * math.sqrt(math.log(1 / eps)), eps * math.log(1 / eps)
-    shrinking = math.log(1 / TUNING.paper_shrink)
+    shrinking = math.log(1 / SHRINK)
     n_rounds = max(1, math.ceil(math.log(max(rho / delta_1, 1.0)) / shrinking) + 1)
     pairs = remember_pairs(rows)
     rounds: list[Round] = []
     for t in range(n_rounds):  # line 7
         clock = time.perf_counter()
         # line 8, with the floors of Lemma first_phase
-        beta = TUNING.paper_beta * (delta_1 + eps * rho)
-        gamma = TUNING.paper_gamma * (delta_2 + rho**2 + rho)
+        beta = BETA * (delta_1 + eps * rho)
+        gamma = GAMMA * (delta_2 + rho**2 + rho)
         vectors = Expansion(rows, q, start.pi, start.scale, pairs)
         found = oracle(vectors, eps, beta=beta, gamma=gamma, random_state=t, **settings)  # line 9
         step = np.divide(found.mean, start.scale * pi, out=np.zeros_like(q), where=pi > 0)
         q = normalise_counts(layout, np.clip(q + step, 0.0, 1.0))  # line 10; clipped: correction
-        rho = max(TUNING.paper_shrink * rho, delta_1)
+        rho = max(SHRINK * rho, delta_1)
         rounds.append(_round(t, found, clock))
         on_round(rounds[-1])
     return Refined(q, found.weights, tuple(rounds), found.converged, found.status)
@@ -97,7 +104,7 @@ def follow_jointly(
     weights: RowVector = np.ones(rows.n_rows)
     pairs = remember_pairs(rows)
     rounds: list[Round] = []
-    for t in range(TUNING.joint_rounds):
+    for t in range(JOINT_ROUNDS):
         clock = time.perf_counter()
         vectors = FollowingExpansion.at_weights_of(rows, weights, pairs=pairs)
         found = oracle(vectors, eps, random_state=0, **settings)
@@ -105,7 +112,7 @@ def follow_jointly(
         on_round(rounds[-1])
         moved = float(np.abs(found.weights - weights).mean())
         weights = found.weights
-        if moved < TUNING.joint_moved * eps:
+        if moved < JOINT_MOVED * eps:
             break
     counts = rows.count(weights)
     return Refined(
@@ -122,7 +129,7 @@ def trim_by_likelihood(rows: Rows, eps: float, on_round: Callable[[Round], None]
     layout = rows.layout
     weights: RowVector = np.ones(rows.n_rows)
     rounds: list[Round] = []
-    for t in range(TUNING.trimmed_rounds):
+    for t in range(TRIMMED_ROUNDS):
         clock = time.perf_counter()
         counts = rows.count(weights)
         q = normalise_counts(layout, counts, 1e-3)

@@ -10,8 +10,10 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
-from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import drop_highest, find_center, look_at, signed_positions
+
+TRIALS = 20  # subsets that `ransac` averages: the usual number
+LUCKY = 0.1  # probability that a subset holds good rows only: decides how small it is
 
 
 @runtime_checkable
@@ -108,7 +110,7 @@ def ransac(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    n_trials: int = TUNING.ransac_trials,
+    n_trials: int = TRIALS,
     random_state: Any = None,
 ) -> OracleResult:
     """Average small random subsets, keep the rows nearest to the best average.
@@ -118,7 +120,7 @@ def ransac(
     """
     rng = np.random.default_rng(random_state)
     n_rows = vectors.n_rows
-    size = min(n_rows, max(2, round(math.log(TUNING.ransac_lucky) / math.log1p(-eps))))
+    size = min(n_rows, max(2, round(math.log(LUCKY) / math.log1p(-eps))))
     best, best_distance = vectors.square_norms(vectors.mean()), math.inf
     for _ in range(n_trials):
         subset = np.zeros(n_rows)

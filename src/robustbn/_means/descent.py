@@ -9,8 +9,9 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
-from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
+    ALLOWANCE,
+    MOST_STEPS,
     Look,
     look_at,
     project_capped_simplex,
@@ -19,6 +20,11 @@ from robustbn._means.weighting import (
     trim_far_rows,
 )
 
+SIZE = 0.5  # weight that a row with the mean score of the tail loses in a step, at first
+PATIENCE = 10  # steps without a better spectrum: no progress
+BETTER = 0.99  # times the best excess: what counts as better
+SHRINK = 0.8  # times: the size of a step that made nothing better
+
 
 def descent(
     vectors: Vectors,
@@ -26,8 +32,8 @@ def descent(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    allowance: float = TUNING.oracle_allowance,
-    max_steps: int = TUNING.oracle_steps,
+    allowance: float = ALLOWANCE,
+    max_steps: int = MOST_STEPS,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -52,19 +58,19 @@ def descent(
     weights = project_capped_simplex(caps, (1.0 - eps) * n_rows, caps)
     history: list[Step] = []
     status = Status.STEPS_SPENT
-    best, best_look, since_best, size = weights, None, 0, TUNING.descent_size
+    best, best_look, since_best, size = weights, None, 0, SIZE
     for number in range(max_steps):
         start = time.perf_counter()
         look = look_at(vectors, weights, seed=seed)
         threshold = 1.0 + tolerated + float(sampling_noise(vectors, weights, look)[0])
-        if best_look is None or look.top - 1.0 <= TUNING.descent_better * (best_look.top - 1.0):
+        if best_look is None or look.top - 1.0 <= BETTER * (best_look.top - 1.0):
             best, best_look, since_best = weights, look, 0
         else:
-            since_best, size = since_best + 1, TUNING.descent_shrink * size
+            since_best, size = since_best + 1, SHRINK * size
         top = tuple(look.spectrum.values[:8].tolist())
         if look.top <= threshold:
             best, best_look, status = weights, look, Status.CLEAN
-        elif since_best >= TUNING.descent_patience:
+        elif since_best >= PATIENCE:
             status = Status.NO_PROGRESS
         else:
             lowered = weights - size * _gradient(vectors, look, threshold, eps)

@@ -30,12 +30,12 @@ def fit_with_oracle(
     layout = rows.layout
     refined = _refine_with(rows, config, tell)
     plain_counts, distrust = rows.count(), np.asarray(1 - refined.weights)
-    counts, kind_counts = rows.count(refined.weights), np.zeros((layout.n_cells, 0))
+    counts, group_counts = rows.count(refined.weights), np.zeros((layout.n_cells, 0))
     prior = normalise_counts(layout, plain_counts, uniform_tables(layout))
     model = RowModel.of_good_rows(normalise_counts(layout, counts, prior))
     if distrust.sum() > 1:
-        kind_counts = rows.count(distrust)[:, None]
-        bad = normalise_counts(layout, kind_counts[:, 0], config.tuning.kind_prior * prior)
+        group_counts = rows.count(distrust)[:, None]
+        bad = normalise_counts(layout, group_counts[:, 0], prior)
         model = model.with_component(bad, float(distrust.sum(dtype=np.float64)) / rows.n_rows)
     pi = layout.sum_configurations(counts)[layout.config_of_cell]
     return RobustFit(
@@ -45,7 +45,8 @@ def fit_with_oracle(
         n_rows=float(rows.n_rows),
         n_trusted=float(refined.weights.sum()),
         model=model,
-        kind_counts=kind_counts,
+        group_counts=group_counts,
+        chances=np.ones(model.n_others),
         rounds=refined.rounds,
         converged=refined.converged,
         status=refined.status,

@@ -19,8 +19,9 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
-from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
+    ALLOWANCE,
+    STEP_CAP,
     Look,
     follow_weights,
     sampling_noise,
@@ -29,6 +30,13 @@ from robustbn._means.weighting import (
     trim_far_rows,
 )
 from robustbn._means.written import PassedVectors, WrittenLook, WrittenVectors, see
+
+WIDTH = 64  # columns of the sketch: what they buy is measured in `draw_sketch`
+REACH = 8.0  # nats: exp(-x) by Taylor loses e^x to cancellation, single precision bears 8
+TRIGGER = 0.2  # times the first excess: q~ above it, and rows are filtered
+GOAL = 0.1  # times the first excess: what filtering brings q~ down to
+HALVED = 0.5  # times the first excess: an epoch ends when it has fallen so far
+EPOCH_STEPS = 5.0  # ln dim: steps of an epoch at most (Lemma que_id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +203,7 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     shifts = np.linspace(0.0, 1.0, 21)
     low, high = 0.5 * at * shifts, 0.5 * at * (1.0 + excess_bound - shifts)
     degrees = np.maximum(high + 3.0 * np.sqrt(high) + 2.0, 2.4 * low + 5.0)
-    best = int(np.argmin(np.where(low <= TUNING.que_reach, degrees, np.inf)))
+    best = int(np.argmin(np.where(low <= REACH, degrees, np.inf)))
     return float(shifts[best]), math.ceil(degrees[best])
 
 
@@ -323,9 +331,9 @@ def que(
     *,
     beta: float = 0.0,
     gamma: float = 0.0,
-    width: int = TUNING.que_width,
-    allowance: float = TUNING.oracle_allowance,
-    step_cap: float = TUNING.oracle_step,
+    width: int = WIDTH,
+    allowance: float = ALLOWANCE,
+    step_cap: float = STEP_CAP,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -388,18 +396,15 @@ def _run_epoch(
     first = state.excess
     a = 1.0 / (1.1 * first)
     epoch = begin_epoch(seen)
-    for _ in range(math.ceil(TUNING.que_steps * math.log(seen.vectors.dim + 1.0))):
-        if (
-            state.excess <= max(TUNING.que_halved * first, xi)
-            or _left(settings, state.weights) <= 0
-        ):
+    for _ in range(math.ceil(EPOCH_STEPS * math.log(seen.vectors.dim + 1.0))):
+        if state.excess <= max(HALVED * first, xi) or _left(settings, state.weights) <= 0:
             break
         start = time.perf_counter()
         sketch = redraw_sketch(settings.sketch, rng)
         scores = epoch.score(state.weights, state.look, a, sketch, 1.1 * first)
         weights, look = state.weights, state.look
-        if scores.excess > TUNING.que_trigger * first:
-            weights = _filter(settings, weights, scores, TUNING.que_goal * first)
+        if scores.excess > TRIGGER * first:
+            weights = _filter(settings, weights, scores, GOAL * first)
             look = seen.look_at(weights, seed=settings.seed)
         epoch = epoch.add(weights, look)  # after the filter, not before
         state = state.advance(weights, look, xi, start)

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
-from robustbn._core.tuning import TUNING
 from robustbn._means.weighting import (
+    ALLOWANCE,
     MAD_TO_SD,
+    MOST_STEPS,
+    STEP_CAP,
     Look,
     follow_weights,
     look_at,
@@ -25,6 +27,11 @@ from robustbn._means.weighting import (
     trim_far_rows,
     weighted_median,
 )
+
+DIRECTIONS = 8  # that a step scores together at most: as many as a look finds
+LAYERS = 12  # of correlated directions that are looked behind: there may be no end to it
+PROBES = 9  # columns that say how heavy tails are: a median of them
+HEAVIEST = 3.0  # variance over spread^2 that heavy tails excuse: 2.3 for Student's t_3
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +126,9 @@ def spectral_filter(
     beta: float = 0.0,
     gamma: float = 0.0,
     known_covariance: bool = True,
-    allowance: float = TUNING.oracle_allowance,
-    step_cap: float = TUNING.oracle_step,
-    max_steps: int = TUNING.oracle_steps,
+    allowance: float = ALLOWANCE,
+    step_cap: float = STEP_CAP,
+    max_steps: int = MOST_STEPS,
     trim: bool = True,
     random_state: Any = None,
 ) -> OracleResult:
@@ -189,9 +196,9 @@ def examine(
     behind them, until nothing is above, something is not explained, or there is no end to it.
     """
     excuse = 0.0
-    for layer in range(TUNING.spectral_layers):
+    for layer in range(LAYERS):
         look = look_at(vectors, weights, seed=seed)
-        directions = look.spectrum.vectors[:, : TUNING.spectrum_directions]
+        directions = look.spectrum.vectors[:, :DIRECTIONS]
         reference = np.einsum("jk,jk->k", directions, vectors.expected(directions))
         thresholds = reference + sampling_noise(vectors, weights, look, reference) + xi
         found = Finding(vectors, look, reference, thresholds)
@@ -204,7 +211,7 @@ def examine(
             reference[k] = max(reference[k], excuse * spread**2)
         thresholds = reference + sampling_noise(vectors, weights, look, reference) + xi
         found = Finding(vectors, look, reference, thresholds, is_complete=False)
-        if found.in_excess.any() or layer == TUNING.spectral_layers - 1:
+        if found.in_excess.any() or layer == LAYERS - 1:
             break
         factors = 1.0 / np.sqrt(np.maximum(reference[above], 1.0))
         vectors = Whitened(vectors, directions[:, above], factors)
@@ -228,18 +235,18 @@ def _filter_once(found: Finding, weights: RowVector, tail: float, max_mass: floa
 def _excuse_tails(vectors: Vectors, weights: RowVector, mean: Vector, seed: int) -> float:
     """Return by how much a variance may exceed the squared robust spread.
 
-    The median of that ratio over a few coordinates, between 1 and `spectral_heaviest`; and room
+    The median of that ratio over a few coordinates, between 1 and `HEAVIEST`; and room
     for the standard error of a squared median distance, which is 2.3 / sqrt(n).
     """
     rng = np.random.default_rng(seed)
     ratios = []
-    for j in rng.choice(vectors.dim, min(TUNING.spectral_probes, vectors.dim), replace=False):
+    for j in rng.choice(vectors.dim, min(PROBES, vectors.dim), replace=False):
         axis = np.zeros(vectors.dim)
         axis[j] = 1.0
         variance, spread = _spread_along(vectors, weights, mean, axis)
         if spread > 0:
             ratios.append(variance / spread**2)
-    typical = float(np.clip(np.median(ratios), 1.0, TUNING.spectral_heaviest)) if ratios else 1.0
+    typical = float(np.clip(np.median(ratios), 1.0, HEAVIEST)) if ratios else 1.0
     return typical * (1.0 + 4.0 / math.sqrt(float(weights.sum())))
 
 

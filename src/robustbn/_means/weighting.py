@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.spectrum import Spectrum, top_eigenpairs
-from robustbn._core.tuning import TUNING
 
-BISECTIONS = 60
+ALLOWANCE = 0.1  # eps ln(1/eps): raises the threshold; 0.5 only tied looking once, 0.1 saw more
+STEP_CAP = 0.25  # eps: weight that a step may remove; uncapped steps took 30 % of good rows
+MOST_STEPS = 60  # of the spectral filter and of descent: ends a run that makes no progress
+FAR = 4.0  # median distances: a row farther out is trimmed first, in many columns
+FAR_NARROW = 6.0  # median distances a 1/sqrt(dim), added to it: few columns have longer tails
+SOFTNESS = 1e-3  # share of weight that the highest score keeps at kappa = 1: ties go in part
+BISECTIONS = 60  # steps: more than a double has bits
 MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distribution
 
 
@@ -142,7 +147,7 @@ def soft_filter(
     highest = tail_scores.max(initial=0.0)
     if highest <= 0 or max_mass <= 0:
         return w
-    logs = np.log1p(-tail_scores / (highest * (1.0 + TUNING.oracle_softness)))
+    logs = np.log1p(-tail_scores / (highest * (1.0 + SOFTNESS)))
     rest_mass = w.sum() - tail_w.sum()
     rest_score = (w * scores).sum() - (tail_w * tail_scores).sum()
 
@@ -306,7 +311,7 @@ def trim_far_rows(vectors: Vectors, max_share: float, *, seed: int = 0) -> RowVe
     norms = vectors.square_norms(find_center(vectors).point)
     typical, trace = float(np.median(norms)), expected_trace(vectors, seed)
     typical = typical if typical > 0.2 * trace else trace
-    far = TUNING.oracle_far + TUNING.oracle_far_narrow / math.sqrt(vectors.dim)
+    far = FAR + FAR_NARROW / math.sqrt(vectors.dim)
     limit = max(far**2 * typical, float(np.quantile(norms, 1.0 - max_share)))
     return (norms <= limit).astype(np.float64)
 

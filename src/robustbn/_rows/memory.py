@@ -14,7 +14,6 @@ from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import Judged, Rows, RowVector, Survey
 from robustbn._core.trust import is_even, sum_weights
-from robustbn._core.tuning import TUNING, Tuning
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.coded import as_codes
 from robustbn.exceptions import CodeRangeError
@@ -74,7 +73,6 @@ def gather(
     *,
     engine: str | None = None,
     seed: int = 0,
-    tuning: Tuning = TUNING,
 ) -> Holes:
     """Return the questions that rows with holes ask; one pass.
 
@@ -97,7 +95,7 @@ def gather(
     >>> holes.expect(q).counts.round(3)  # 0.45 against 0.1
     array([0.818, 0.182, 0.818, 0.   , 0.182, 0.   ])
     """
-    holes = load_kernels(engine).make_holes(layout, n_threads, seed, tuning)
+    holes = load_kernels(engine).make_holes(layout, n_threads, seed)
     holes.add(codes, weights)
     return holes
 

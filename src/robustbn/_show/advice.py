@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustbn._core.kinds import BadKind, MovedCell
+from robustbn._core.groups import Group, MovedCell
 from robustbn._core.numbers import count, rounded
 from robustbn._core.origins import Origin
 from robustbn._networks.edges import write_edge
@@ -199,7 +199,7 @@ def say_evidence(nats: float) -> str:
     return f"a typical row of it is about {rounded(times, 2)} times likelier bad than good"
 
 
-def say_cause(kind: BadKind) -> str:
+def say_cause(kind: Group) -> str:
     """Return what may have made the rows of a kind."""
     if kind.cause is None:
         return "No single cause explains these rows."
@@ -280,11 +280,15 @@ def _look_at_rows(result: FitResult, fit: str) -> list[Action]:
         return [Action(said, *ask)]
     kind = result.kinds[0]
     name = "" if kind.cause is None else f", {kind.cause.name}"
-    said = f"Look at kind {kind.number} (about {count(kind.n_rows, 'row')}{name}): are they wrong?"
-    real = f"If they are real, take kind {kind.number} for good rows; nothing is learned again."
+    if not kind.number:  # there is no group to decide on
+        said = f"Check twenty rows: about {count(kind.n_rows, 'row')} stand out alone{name}.{where}"
+        return [Action(said, *ask)]
+    said = f"Look at group {kind.number} (about {count(kind.n_rows, 'row')}{name}): are they wrong?"
+    real = f"If they are real, take group {kind.number} for good rows; nothing is learned again."
+    decide = f"fit.decide(good=[{kind.number}], X=table)"
     return [
         Action(said + where, *ask, kind=kind.number),
-        Action(real, f"{fit} --trust-kind {kind.number}", f"fit.trust([{kind.number}], table)"),
+        Action(real, f"{fit} --good-group {kind.number}", decide),
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Setting
-from robustbn._core.kinds import BadKind
+from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
 from robustbn._networks.files import encode, write_bytes
@@ -90,8 +90,8 @@ class ChangedKind:
     similarity : of the two, from 0 to 1; of one alone, to the nearest on the other side.
     """
 
-    before: BadKind | None
-    after: BadKind | None
+    before: Group | None
+    after: Group | None
     similarity: float
 
     @property
@@ -102,7 +102,7 @@ class ChangedKind:
         return "went" if self.after is None else "stayed"
 
     @property
-    def shown(self) -> BadKind:
+    def shown(self) -> Group:
         """The kind, as the later fit has it."""
         kind = self.before if self.after is None else self.after
         assert kind is not None  # noqa: S101 - one of the two is there
@@ -293,8 +293,11 @@ def measure_similarity(a: FitResult, b: FitResult, nodes: Sequence[str]) -> NDAr
     apart, weight = np.zeros((n_a, n_b)), np.zeros((n_a, n_b))
     if not n_a or not n_b:
         return apart
-    sides = [(side, side.deeper.kinds) for side in (a, b)]
-    kind_counts = [(side, found.counts[:, found.columns]) for side, found in sides]
+    sides = [(side, side.deeper.groups) for side in (a, b)]
+    kind_counts = [
+        (side, found.counts[:, [found.column(kind) for kind in found.kinds]])
+        for side, found in sides
+    ]
     for node in nodes:
         kinds, unusual = [], []
         for side, counts_of in kind_counts:

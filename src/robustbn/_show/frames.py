@@ -95,16 +95,16 @@ def question_columns(result: FitResult, n: int) -> dict[str, Any]:
     numbers, codes, trust = judged.candidates()
     drawn = (deeper.load(judged.drawn_codes), judged.drawn_trust)
     questions = deeper.find_questions(drawn, (deeper.load(codes), trust), n)
-    columns = deeper.kinds.columns
+    trusted = set((np.flatnonzero(~result.learned.model.is_bad) + 1).tolist())
     places = np.array([q.place for q in questions], np.int64)
     reasons = result.explainer.explain(codes[places])
     asked: dict[str, Any] = {
         "row": numbers[places],
         "weight": trust[places],
-        "kind": [columns.index(q.column) + 1 if q.column in columns else 0 for q in questions],
+        "group": [q.number for q in questions],
         "change": [q.change for q in questions],
         "why": [
-            OF_A_CLASS if question.column < 0 else reason.text or IN_DOUBT
+            reason.text or (OF_A_CLASS if question.number in trusted else IN_DOUBT)
             for question, reason in zip(questions, reasons, strict=True)
         ],
     }

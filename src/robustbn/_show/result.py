@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from robustbn._core import __version__
 from robustbn._core.config import is_same
 from robustbn._core.expansion import standard_errors
-from robustbn._core.kinds import BadKind, FoundKinds
+from robustbn._core.groups import FoundGroups, Group
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count
-from robustbn._core.origins import Origin
+from robustbn._core.origins import ORIGIN_P_VALUE, Origin
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import (
     Inferred,
@@ -30,7 +30,6 @@ from robustbn._core.result import (
     Vanishing,
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
-from robustbn._core.tuning import TUNING
 from robustbn._show.explain import ExplainedRow, Explainer, explain_rows, name_singled
 from robustbn._show.measures import (
     Diagnosis,
@@ -66,7 +65,7 @@ class Deeper:
     Parameters
     ----------
     load : makes rows of codes, and of the columns that miss values, if those are known.
-    find_kinds : returns the kinds of bad rows, with their causes.
+    find_groups : returns the groups, those of bad rows with their causes.
     find_origins : returns where bad rows come from, given the largest p-value.
     find_edges : returns the pairs that depend on each other without an edge, given the same.
     find_questions : returns the rows to look at, given rows drawn evenly from all and rows to
@@ -74,20 +73,20 @@ class Deeper:
     """
 
     load: Callable[..., Rows]
-    find_kinds: Callable[[], FoundKinds]
+    find_groups: Callable[[], FoundGroups]
     find_origins: Callable[[float], list[Origin]]
     find_edges: Callable[[float], list[Any]]
     find_questions: Callable[..., list[Any]]
 
     @cached_property
-    def kinds(self) -> FoundKinds:
-        """The kinds of bad rows, and the sums of each."""
-        return self.find_kinds()
+    def groups(self) -> FoundGroups:
+        """The groups, and the sums of each."""
+        return self.find_groups()
 
     @cached_property
     def origins(self) -> list[Origin]:
         """Where bad rows come from."""
-        return self.find_origins(TUNING.where_p_value)
+        return self.find_origins(ORIGIN_P_VALUE)
 
     @cached_property
     def edges(self) -> list[Any]:
@@ -358,26 +357,30 @@ class FitResult:
         return describe_repeats(self.network, self.learned.model.repeats)
 
     @cached_property
-    def kinds(self) -> list[BadKind]:
+    def kinds(self) -> list[Group]:
         """The kinds of bad rows, largest first."""
-        kinds = self.deeper.kinds.kinds
-        return [kind.without_values() for kind in kinds] if self.rows_hidden else list(kinds)
+        kinds = self.deeper.groups.kinds
+        return [kind.without_values() for kind in kinds] if self.rows_hidden else kinds
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """All groups that were found, whichever side they are on, the largest stake first."""
+        groups = [group for group in self.deeper.groups.groups if group.number]
+        return [group.without_values() for group in groups] if self.rows_hidden else groups
 
     def number_kinds(self, codes: Codes) -> NDArray[np.int64]:
         """Return the number of the kind that each row is most likely of, 0 for none; shape (n,)."""
         if not len(codes):
             return np.zeros(0, np.int64)
-        number = {column: k for k, column in enumerate(self.deeper.kinds.columns, start=1)}
-        columns = self.learned.model.most_like(self.deeper.load(codes))
-        return np.array([number.get(column, 0) for column in columns], np.int64)
+        return self.learned.model.most_like(self.deeper.load(codes))
 
     def _name_kinds(self, codes: Codes) -> list[str]:
         """Return the cause of the kind that each row is most like, to be put before its reason."""
-        kinds = self.deeper.kinds.kinds
-        named = ["", *(f"{kind.cause.name}: " if kind.cause else "" for kind in kinds)]
-        if not any(named):
+        kinds = self.deeper.groups.kinds
+        named = {kind.number: f"{kind.cause.name}: " for kind in kinds if kind.cause}
+        if not named:
             return [""] * len(codes)
-        return [named[number] for number in self.number_kinds(codes)]
+        return [named.get(number, "") for number in self.number_kinds(codes).tolist()]
 
     @cached_property
     def origins(self) -> list[Origin]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
-from robustbn._core.kinds import BadKind, Cause, UnusualCell
+from robustbn._core.groups import Cause, Group, UnusualCell
 from robustbn._core.layout import Layout
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
@@ -162,43 +162,30 @@ def _recorded_by_counts(layout: Layout, plain_counts: Vector, counts: Vector) ->
     return Recorded(np.vstack(states), layout.sum_configurations(both))
 
 
-def order_kinds(network: BayesianNetwork, kind_counts: Vector) -> list[int]:
-    """Return the columns of the kinds that have a row at least, largest first."""
-    n = sum_over_rows(network.layout, kind_counts)
-    order: list[int] = np.argsort(-n, kind="stable").tolist()
-    return [k for k in order if n[k] >= 1]
-
-
-def describe_kinds(
-    network: BayesianNetwork, kind_counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
-) -> list[BadKind]:
-    """Describe each kind of bad rows by the cells that tell it from good rows, largest kind first.
+def describe_group(
+    network: BayesianNetwork, counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
+) -> Group:
+    """Describe a group by the cells that tell it from good rows.
 
     Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
     most one a node.
     """
-    layout = network.layout
-    kinds = []
+    layout, n = network.layout, float(sum_over_rows(network.layout, counts))
     node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
-    for number, column in enumerate(order_kinds(network, kind_counts), start=1):
-        counts = kind_counts[:, column]
-        n = float(sum_over_rows(layout, counts))
-        among_bad = normalise_counts(layout, counts, 1e-9)
-        telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
-        order = np.argsort(telling)[::-1]
-        _, best_of_node = np.unique(node_of_cell[order], return_index=True)
-        cells = order[np.sort(best_of_node)][:n_cells]
-        unusual = tuple(
-            UnusualCell(
-                *network.describe_cell(int(j)),
-                among_bad=float(among_bad[j]),
-                among_good=float(q[j]),
-                share=float(counts[j] / n),
-            )
-            for j in cells
+    among_bad = normalise_counts(layout, counts, 1e-9)
+    telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
+    order = np.argsort(telling)[::-1]
+    _, best_of_node = np.unique(node_of_cell[order], return_index=True)
+    unusual = tuple(
+        UnusualCell(
+            *network.describe_cell(int(j)),
+            among_bad=float(among_bad[j]),
+            among_good=float(q[j]),
+            share=float(counts[j] / n),
         )
-        kinds.append(BadKind(n / n_rows, n, unusual, number))
-    return kinds
+        for j in order[np.sort(best_of_node)][:n_cells]
+    )
+    return Group(n / n_rows, n, unusual)
 
 
 def describe_repeats(

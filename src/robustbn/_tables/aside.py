@@ -18,8 +18,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Groups
 from robustbn._core.protocols import Column
-from robustbn._core.tuning import TUNING
-from robustbn._tables.context import ContextCoder, RawContext, group_rows, join_raws
+from robustbn._tables.context import MOST_VALUES, ContextCoder, RawContext, group_rows, join_raws
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn._tables.values import as_objects, moments_of
 from robustbn.exceptions import DataError
@@ -307,7 +306,7 @@ def _file_column(files: Sequence[tuple[str, int]]) -> ContextColumn | None:
 
 def say_files(paths: Sequence[str]) -> tuple[str, ...]:
     """Return what to call each of several files; nothing if there is one, or too many."""
-    if not 1 < len(paths) <= TUNING.where_values:
+    if not 1 < len(paths) <= MOST_VALUES:
         return ()
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
     return tuple(os.path.relpath(path, folder) if folder else path for path in paths)

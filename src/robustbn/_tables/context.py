@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
-from robustbn._core.tuning import TUNING
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
 from robustbn._tables.written import day_of, find_orders
 
@@ -33,6 +32,9 @@ PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
 NO_KEY = np.iinfo(np.int64).min  # of rows that miss a value: NumPy's NaT
 WIDEST_SPAN = 2**18  # of keys that are counted without being sorted
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
+MOST_VALUES = 1_000  # of words and whole numbers: with more they are names, or are cut
+MOST_PERIODS = 400  # of a time: the shortest with no more of them, so a year goes by days
+INTERVALS = 10  # of numbers, with equally many rows each
 COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
 
@@ -88,14 +90,14 @@ class ContextCoder:
             column = replace(column, values=column.values.astype("M8[h]"))
         values, places = find_distinct(column)
         occurs = np.arange(len(values))
-        if len(values) > TUNING.where_values:
+        if len(values) > MOST_VALUES:
             occurs = np.unique(places)
             occurs = occurs[occurs >= 0]
         table = np.full(len(values) + 1, -1, np.int16)
         for k in occurs.tolist():
             if not is_missing(values[k], self._is_text):
                 table[k] = self._numbers.setdefault(values[k], len(self._numbers))
-            if len(self._numbers) > TUNING.where_values:
+            if len(self._numbers) > MOST_VALUES:
                 self.kind = _kind_of(list(self._numbers))
                 return table[:0]
         codes: NDArray[Any] = table[places]
@@ -189,7 +191,7 @@ class ContextCounts:
         old = _coarser(kind, self._keys, self._scale, wanted)
         new = _coarser(kind, keys, scale, wanted)
         self._set(np.concatenate([old, new]), np.concatenate([self._counts, counts]), wanted)
-        if kind == "values" and len(self._values) > TUNING.where_values:
+        if kind == "values" and len(self._values) > MOST_VALUES:
             self._turn(_kind_of(list(self._values)))
         self._stay_small()
 
@@ -214,7 +216,7 @@ class ContextCounts:
 
     def _stay_small(self) -> None:
         """Merge neighbours until they are few enough."""
-        most = {"hours": TUNING.where_periods, "numbers": MOST_BUCKETS}.get(self.kind, math.inf)
+        most = {"hours": MOST_PERIODS, "numbers": MOST_BUCKETS}.get(self.kind, math.inf)
         while self.n_keys > most and not (self.kind == "hours" and self._scale == 3):
             scale = self._scale + 1
             self._set(_coarser(self.kind, self._keys, self._scale, scale), self._counts, scale)
@@ -248,7 +250,7 @@ class ContextCounts:
     def _group_values(self, counts: Counts) -> tuple[Groups, Counts] | None:
         values = list(self._values)
         kind, numbers = _kind_of(values), _floats_of(values)
-        is_cut = kind == "numbers" and len(values) > TUNING.where_intervals
+        is_cut = kind == "numbers" and len(values) > INTERVALS
         if kind == "hours" or (is_cut and (numbers != np.floor(numbers)).any()):
             turned = deepcopy(self)
             turned._turn(kind)
@@ -276,8 +278,8 @@ class ContextCounts:
         moments = hours.astype("M8[h]")
         by_period = {p: np.unique(moments.astype(f"M8[{p}]"), return_inverse=True) for p in letters}
         sizes = {p: len(periods) for p, (periods, _) in by_period.items()}
-        fits = next((n for n in sizes.values() if n <= TUNING.where_periods), sizes["Y"])
-        if not len(moments) or fits > TUNING.where_values:
+        fits = next((n for n in sizes.values() if n <= MOST_PERIODS), sizes["Y"])
+        if not len(moments) or fits > MOST_VALUES:
             return None
         letter = [p for p in letters if sizes[p] == fits][-1]  # days, where each has one hour only
         periods, group = by_period[letter]
@@ -292,7 +294,7 @@ class ContextCounts:
         if not len(keys):
             return None
         below = np.concatenate([[0], np.cumsum(counts[:-1, 0])])
-        n, k = int(counts[:, 0].sum()), TUNING.where_intervals
+        n, k = int(counts[:, 0].sum()), INTERVALS
         cuts = np.unique(np.searchsorted(below, np.arange(1, k) * n / k))
         cuts = cuts[cuts < len(below)]
         starts = _number_of(keys[cuts] << self._scale)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.numbers import count, count_are
-from robustbn._core.tuning import TUNING
 from robustbn._tables.columns import count_intervals
 from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
 from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
@@ -38,6 +37,10 @@ from robustbn.exceptions import DataError, SettingError
 IDENTIFIER = "identifier"
 OTHER = "other"
 GIVEN = "given"
+FEW_LABELS = 12  # so few are states even if no row repeats one: a small table
+NAMES = 0.9  # different labels a row: above it labels are the names of rows, and no states
+FEW_PERIODS = 4  # of a date at least: the longest period that still tells rows apart
+ROUNDING = 0.1  # share of an interval's rows that a readable end may move to the next one
 _FIRST = re.compile(r"(lt|less than|under|below|up to)\b", re.IGNORECASE)
 _LAST = re.compile(r"(gt|more than|over|above)\b|.*\bor (more|over)$", re.IGNORECASE)
 _PIECES = re.compile(r"([0-9]{1,15})")
@@ -257,7 +260,7 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) ->
         for value, n in survey.counts.items():
             rows[str(period_of(value, period + end))] += n
         found[period] = rows
-    chosen = next((p for p in PERIODS[:2] if len(found[p]) >= TUNING.states_few_periods), None)
+    chosen = next((p for p in PERIODS[:2] if len(found[p]) >= FEW_PERIODS), None)
     if chosen is None:
         chosen = "month" if len(found["month"]) > 1 else "day"
     n_merged, others, states = 0, None, sorted(found[chosen])
@@ -282,7 +285,7 @@ def _decide_labels(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
             notes.append(f"{word!r} is a state")
     counts = _join_equal(counts, said, rules.ignore_case)
     n_present = survey.n_rows - n_missing
-    is_new_in_each = len(counts) > max(TUNING.states_few_labels, TUNING.states_names * n_present)
+    is_new_in_each = len(counts) > max(FEW_LABELS, NAMES * n_present)
     if survey.is_mostly_distinct or is_new_in_each:
         return _decided(survey, IDENTIFIER, n_missing=n_missing)
     others, n_merged, reading = None, 0, None
@@ -389,8 +392,8 @@ def cut_evenly(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
         end = _nearest_change(numbers, start + size, start)
         if end >= n:
             break
-        low = max(start + 1, math.ceil(end - TUNING.states_rounding * size))
-        high = min(n - 1, math.floor(end + TUNING.states_rounding * size))
+        low = max(start + 1, math.ceil(end - ROUNDING * size))
+        high = min(n - 1, math.floor(end + ROUNDING * size))
         is_one_value = numbers[start] == numbers[end - 1]
         if is_one_value or not numbers[low - 1] < numbers[high]:
             low = high = end
@@ -417,7 +420,7 @@ def cut_equally(low: float, high: float, n_intervals: int) -> list[float]:
     """
     width = (high - low) / n_intervals if high > low else 1.0
     middles = [low + k * width for k in range(1, n_intervals)]
-    slack = TUNING.states_rounding * width
+    slack = ROUNDING * width
     return [find_readable(m - slack, m + slack, m) for m in middles]
 
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
-from robustbn._core.kinds import FoundKinds
+from robustbn._core.groups import FoundGroups
 from robustbn._core.layout import Codes
-from robustbn._core.origins import Origin
+from robustbn._core.origins import ORIGIN_P_VALUE, Origin
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import RobustFit
-from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
@@ -27,7 +26,7 @@ from robustbn._rows.memory import find_holed, load_rows
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
-from robustbn.estimator.kinds import find_kinds
+from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def build_result(
     n_rows = found.reading.n_rows
     deeper = Deeper(
         load,
-        partial(find_kinds, network, learned, judged, n_rows, load, find_where_of),
+        partial(find_groups, network, learned, judged, n_rows, load, find_where_of),
         partial(_find_where, aside, judged.weights),
         partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
@@ -67,7 +66,7 @@ def build_result_of_file(
     plain: Vector,
     learned: RobustFit,
     reading: Reading,
-    kinds: FoundKinds,
+    groups: FoundGroups,
 ) -> FitResult:
     """Return what a file holds of a fit: all but what is known of its rows.
 
@@ -76,7 +75,7 @@ def build_result_of_file(
     plain : tables by counting; shape (M,).
     """
     nothing = partial(_known, [])
-    deeper = Deeper(_loader(fit, network), partial(_known, kinds), nothing, nothing, nothing)
+    deeper = Deeper(_loader(fit, network), partial(_known, groups), nothing, nothing, nothing)
     return _describe(fit, network, plain, learned, reading, deeper)
 
 
@@ -152,7 +151,7 @@ def _find_where_of(
         return []
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
     trust[numbers] = 1 - belongs
-    return find_origins(aside.context, trust, TUNING.where_p_value)
+    return find_origins(aside.context, trust, ORIGIN_P_VALUE)
 
 
 def _choose_questions(
@@ -160,7 +159,7 @@ def _choose_questions(
 ) -> list[Any]:
     """Return the rows that a person should look at."""
     layout, model, counts = network.layout, learned.model, learned.counts
-    return list(choose_questions(layout, model, counts, drawn, offered, n, TUNING))
+    return list(choose_questions(layout, model, counts, drawn, offered, n))
 
 
 def _known(value: Any, *_: Any) -> Any:

@@ -16,14 +16,14 @@ from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.result import Round
 from robustbn._learn.filling import Complete, completing
-from robustbn._learn.known import trust_kinds
+from robustbn._learn.known import decide_groups, refit_decided
 from robustbn._learn.places import (
     Fitted,
     Watch,
+    decide_in_memory,
     fit_in_memory,
     fit_on_dask,
     fit_stream,
-    trust_in_memory,
 )
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.stream.find import find_place
@@ -105,33 +105,51 @@ def choose_place(fit: RobustEstimator, X: Any) -> str:
     return find_place(X, fit._given_network(), fit.place, fit.streaming or Streaming())
 
 
-def trust_again(fit: RobustEstimator, kinds: Sequence[int], X: Any) -> None:
-    """Let a fit take some kinds of bad rows for good ones; see `RobustEstimator.trust`."""
+def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], X: Any) -> None:
+    """Let a fit take some groups for bad rows, others for good; see `RobustEstimator.decide`."""
     result, network = fit.result_, fit.result_.network
     old, judged = result.learned, result.judged
     if X is None and judged is None:
         raise NotFittedError(
-            "A model from a file does not hold the rows it was fitted to: call trust(kinds, X)."
+            "A model from a file does not hold the rows it was fitted to: call "
+            "decide(bad, good, X) with them."
         )
     if X is None and (old.recorded is not None or fit._sides is not None):
         raise NotFittedError(
-            "The sums of a fit do not tell what trusting a kind makes of rows that miss values "
-            "or that are known: they are needed again. Call trust(kinds, X) with the rows of "
-            "fit; robustbn fit does so with --place memory."
+            "The sums of a fit do not tell what a decision makes of rows that miss values or that "
+            "are known: they are needed again. Call decide(bad, good, X) with the rows of fit; "
+            "robustbn fit does so with --place memory."
         )
-    columns = result.deeper.kinds.choose(kinds)
-    unheld = result.deeper.kinds.counts[:, -1] * (old.n_rows / max(result.n_rows, 1))
+    columns = [
+        check_groups(name, given, old.model.n_others)
+        for name, given in (("bad", bad), ("good", good))
+    ]
+    model = decide_groups(old.model, *columns)
     if X is None and judged is not None:
-        new = trust_kinds(network.layout, old, columns, unheld)
+        new = refit_decided(old, model)
         judged = judged.judged_again(lambda codes: new.model.weigh(result.deeper.load(codes)))
         found = Fitted(new, result.reading, judged, result.aside.without_counts())
     else:
         table = _encode_again(fit, X)
         complete = _completing(fit, network, table.reading.config)
-        found = trust_in_memory(
-            network, table, old, _config(fit), columns, unheld, fit._weights, fit._sides, complete
+        found = decide_in_memory(
+            network, table, old, model, _config(fit), fit._weights, fit._sides, complete
         )
     _store(fit, build_result(fit, network.with_cpts(None), found, result.seconds))
+
+
+def check_groups(name: str, numbers: Sequence[int], n_groups: int) -> list[int]:
+    """Return the columns of groups by their numbers, from 1; refuse those that there are not."""
+    numbers = [numbers] if isinstance(numbers, int) else list(numbers)
+    for number in numbers:
+        if not (isinstance(number, int | np.integer) and 0 < number <= n_groups):
+            there = (
+                f"the numbers of groups_, 1 to {n_groups}"
+                if n_groups
+                else "none: there is no group"
+            )
+            raise SettingError(f"{name} holds numbers of groups ({there}); found {number!r}.")
+    return [int(number) - 1 for number in numbers]
 
 
 def _store(fit: RobustEstimator, result: FitResult) -> None:
@@ -148,7 +166,7 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
     if fit._weights is None and not np.isclose(fit.result_.learned.n_rows, n):
         raise NotFittedError(
             "The rows of this fit were weighted, and their weights are not at hand: fit again, "
-            "and call trust then."
+            "and decide then."
         )
     return table
 

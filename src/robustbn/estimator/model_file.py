@@ -27,7 +27,7 @@ from robustbn._core.documents import (
     to_plain,
 )
 from robustbn._core.file_names import name_of
-from robustbn._core.kinds import Cause
+from robustbn._core.groups import Cause, FoundGroups
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Inferred, RobustFit
 from robustbn._networks import MAX_CELLS
@@ -36,7 +36,7 @@ from robustbn._networks.json import describe_network, find_parts
 from robustbn._networks.parts import build_network
 from robustbn._rows.memory import fingerprint_codes
 from robustbn._tables.coded import Reading
-from robustbn.estimator.kinds import FoundKinds, describe_found
+from robustbn.estimator.groups import describe_found
 from robustbn.exceptions import ModelFileError
 from robustbn.network import BayesianNetwork
 
@@ -65,11 +65,17 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class BesideFit:
-    """What the file of a robust fit holds beside the fit: tables by counting, kinds of bad rows."""
+    """What the file of a robust fit holds beside the fit: tables by counting, and its groups.
+
+    Parameters
+    ----------
+    found_counts : as in `FoundGroups`.
+    causes : with the number of the group of each.
+    """
 
     plain_probabilities: Vector
     found_counts: Vector
-    causes: tuple[Cause | None, ...]
+    causes: tuple[tuple[int, Cause], ...]
 
 
 def write_model(
@@ -154,15 +160,15 @@ def build_reading(document: dict[str, Any]) -> Reading:
     return replace(reading, config=replace(reading.config, labels=named))
 
 
-def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, Any]:
+def describe_fit(fit: RobustFit, plain: Vector, found: FoundGroups) -> dict[str, Any]:
     """Return what a robust fit found as plain values.
 
     Parameters
     ----------
     plain : tables by counting; shape (M,).
-    found : the kinds of bad rows; their causes are stored, single rows are not.
+    found : the groups; their causes are stored, single rows are not.
     """
-    causes = tuple(kind.cause for kind in found.kinds)
+    causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     return {
         **describe(replace(fit, weights=None)),
         **to_plain(BesideFit(plain, found.counts, causes)),
@@ -171,8 +177,8 @@ def describe_fit(fit: RobustFit, plain: Vector, found: FoundKinds) -> dict[str, 
 
 def build_fit(
     document: Any, network: BayesianNetwork, n_rows: int, kernels: str | None
-) -> tuple[RobustFit, Vector, FoundKinds]:
-    """Return a robust fit, without the trust in its rows; tables by counting; kinds of bad rows.
+) -> tuple[RobustFit, Vector, FoundGroups]:
+    """Return a robust fit, without the trust in its rows; tables by counting; its groups.
 
     Parameters
     ----------
@@ -185,7 +191,7 @@ def build_fit(
         "fit",
         plain_counts=(fit.plain_counts, (m,)),
         plain_probabilities=(beside.plain_probabilities, (m,)),
-        found_counts=(beside.found_counts, (m, fit.kind_counts.shape[1] + 1)),
+        found_counts=(beside.found_counts, (m, fit.model.n_others + 1)),
     )
     if fit.recorded is not None:
         require_shapes(
@@ -193,11 +199,11 @@ def build_fit(
             states=(fit.recorded.states, (sum(layout.cards), 2)),
             configurations=(fit.recorded.configurations, (layout.n_configurations, 2)),
         )
-    for cause in beside.causes:
-        unknown = [] if cause is None else [c for c in cause.columns if c not in network.nodes]
+    for _, cause in beside.causes:
+        unknown = [c for c in cause.columns if c not in network.nodes]
         if unknown:
             raise ModelFileError(f"fit.causes is damaged: there is no node {unknown[0]!r}.")
-    found = describe_found(network, fit, beside.found_counts, n_rows, beside.causes)
+    found = describe_found(network, fit, beside.found_counts, n_rows, dict(beside.causes))
     return replace(fit, weights=None), beside.plain_probabilities, found
 
 

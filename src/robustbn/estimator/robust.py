@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import Streaming
-from robustbn._core.kinds import BadKind
+from robustbn._core.groups import Group
+from robustbn._core.origins import ORIGIN_P_VALUE
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, Vanishing
 from robustbn._core.trust import DOUBT
-from robustbn._core.tuning import TUNING
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
 from robustbn._show.explain import Explainer
@@ -26,7 +26,7 @@ from robustbn._tables.coded import Reading
 from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
-from robustbn.estimator.learning import fit_to, trust_again
+from robustbn.estimator.learning import decide_again, fit_to
 from robustbn.exceptions import DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -109,7 +109,8 @@ class RobustEstimator(TableEstimator):
     network_ : the network with its learned tables.
     contamination_ : share of the rows' weight that is distrusted.
     row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
-    kinds_ : the kinds of bad rows that were found, largest first.
+    kinds_ : the groups of bad rows, largest first; those that no group describes have number 0.
+    groups_ : all groups that were found, whichever side they are on, the largest stake first.
     repeats_ : the rows that appear more often than the network allows, the 100 worst first.
     plain_network_ : what counting gives, for comparison.
     shift_ : robust minus plain estimate of each cell, and its z-score.
@@ -140,7 +141,8 @@ class RobustEstimator(TableEstimator):
     plain_network_: BayesianNetwork = _found("plain_network")
     counts_: Vector = _found("learned.counts")
     contamination_: float = _found("contamination")
-    kinds_: list[BadKind] = _found("kinds")
+    kinds_: list[Group] = _found("kinds")
+    groups_: list[Group] = _found("groups")
     repeats_: list[RepeatedRow] = _found("repeats")
     shift_: Shift = _found("shift")
     history_: tuple[Round, ...] = _found("rounds")
@@ -274,22 +276,34 @@ class RobustEstimator(TableEstimator):
         """Return +1 for rows that are trusted, -1 for the others, 0 if left out; shape (N,)."""
         return side_of(self.weights(X))
 
-    def trust(self, kinds: Sequence[int], X: Any = None) -> Self:
-        """Return a fit that takes some kinds of bad rows for good ones, without learning again.
+    def group_shares(self, X: Any) -> RowVector:
+        """Return how surely each row is of each group; shape (N, 1 + K).
 
-        For a group that is real but far from the rest. The tables are those of the rows that are
-        trusted now; the kinds that are left keep their order and are numbered anew.
+        Column 0 is the main class, column k the group whose number is k (see `groups_`). Rows that
+        are left out because of missing or unknown values get NaN.
+        """
+        self._fitted()
+        table, model = self._encode(X), self.result_.learned.model
+        shares = model.judge(self._load(table))[0]
+        return np.column_stack([table.spread(column) for column in shares.T])
+
+    def decide(self, bad: Sequence[int] = (), good: Sequence[int] = (), X: Any = None) -> Self:
+        """Return a fit in which you decide on groups, without searching again.
+
+        Groups keep their numbers. The tables are those of the rows that are trusted now. Decisions
+        are kept in the model file, and new rows are judged by them.
 
         Parameters
         ----------
-        kinds : their numbers, from 1: `kinds_[0]` is kind 1.
+        bad, good : numbers of groups, as in `groups_`, whose rows are bad, or belong to the
+            population.
         X : the rows of `fit`, to judge them all again; without it, the tables come from the sums
             that were kept, and only rows that were distrusted are judged again. Needed where
             values are missing, or rows are known: they are inferred and judged again.
         """
         self._fitted()
         new = copy(self)
-        trust_again(new, kinds, X)
+        decide_again(new, bad, good, X)
         return new
 
     def _describe_fit(self) -> dict[str, Any]:
@@ -297,7 +311,7 @@ class RobustEstimator(TableEstimator):
 
         result = self.result_
         plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.kinds)
+        return describe_fit(result.learned, plain, result.deeper.groups)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
@@ -365,7 +379,7 @@ class RobustEstimator(TableEstimator):
             found = result.deeper.edges if is_usual else result.deeper.find_edges(p_value)
         return build_frame(frames.edge_columns(result, found), self.reading_.kind)
 
-    def where(self, p_value: float = TUNING.where_p_value) -> Any:
+    def where(self, p_value: float = ORIGIN_P_VALUE) -> Any:
         """Return a frame with a line a group of rows that holds more distrusted ones than chance.
 
         The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
@@ -388,22 +402,22 @@ class RobustEstimator(TableEstimator):
         if aside.is_forgotten or (aside.counted is None and self.result_.row_weights is None):
             raise NotFittedError(
                 "A model from a file does not hold the rows it was fitted to, nor does one of many "
-                "rows once kinds were trusted: fit again, or call trust(kinds, X)."
+                "rows once groups were decided: fit again, or call decide(bad, good, X)."
             )
         if not 0 < p_value < 1:
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
-        is_usual = p_value == TUNING.where_p_value
+        is_usual = p_value == ORIGIN_P_VALUE
         found = deeper.origins if is_usual else deeper.find_origins(p_value)
         return build_frame(frames.origin_columns(found), self.reading_.kind)
 
     def ask(self, n: int = 20) -> Any:
         """Return a frame with the rows that a person should look at, the most telling first.
 
-        Its columns are row, weight (the trust in it), kind (its number in `kinds_`, 0 for none),
+        Its columns are row, weight (the trust in it), group (its number in `groups_`, 0 for none),
         change (share of the rows, on average over the nodes, whose state the tables would tell
         otherwise if the answer is not the expected one), why, and the row's states; before them
         come the columns of `id` and `keep`. Tell the
-        answers to `fit(X, known=...)`, or trust a whole kind with `trust`.
+        answers to `fit(X, known=...)`, or decide on a whole group with `decide`.
 
         Parameters
         ----------

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustbn._core.tuning import TUNING
-from robustbn._means.weighting import _bracket, _find_tail, soft_filter
+from robustbn._means.weighting import SOFTNESS, _bracket, _find_tail, soft_filter
 
 
 def tail_by_sorting(w, scores, mass):
@@ -59,7 +58,7 @@ def test_a_filter_step_takes_the_smallest_power_that_is_enough(max_mass):
     rng = np.random.default_rng(0)
     w, scores = rng.random(2000), rng.gamma(1.0, size=2000)
     in_tail = tail_by_sorting(w, scores, 0.2 * w.sum())
-    top = scores[in_tail].max() * (1 + TUNING.oracle_softness)
+    top = scores[in_tail].max() * (1 + SOFTNESS)
     allowed = 0.9 * (w @ scores) / w.sum()
 
     def lowered(kappa):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,12 +12,10 @@ from robustbn._core.expansion import (
     normalise_counts,
     standard_errors,
 )
-from robustbn._core.tuning import TUNING
+from robustbn._learn import completion
 from robustbn._learn.completion import complete
 from robustbn._learn.filling import completing
 from robustbn._rows.memory import gather
-
-STRICT = replace(TUNING, completion_settled=1e-3, completion_steps=5000)
 
 
 def count_complete_families(layout, codes):
@@ -57,6 +53,20 @@ def network_of(network, tables):
     )
 
 
+def fit_strictly(monkeypatch, *arguments, most_steps=5000, **settings):
+    """Fit until next to nothing is left to go."""
+    with monkeypatch.context() as patched:
+        patched.setattr(completion, "SETTLED", 1e-3)
+        patched.setattr(completion, "MOST_STEPS", most_steps)
+        return fit(*arguments, **settings)
+
+
+def sample_questions(monkeypatch, n_sweeps):
+    """Let all but the smallest questions be sampled."""
+    monkeypatch.setattr("robustbn._rows.kernels.native.LARGEST_TABLE", 8)
+    monkeypatch.setattr("robustbn._rows.kernels.native.SWEEPS", n_sweeps)
+
+
 @pytest.fixture(scope="module")
 def holed(alarm):
     return punch(sample(alarm, 2000, 0), alarm.layout, 0.15)
@@ -71,18 +81,20 @@ def test_rows_without_holes_give_their_counts_in_two_steps(alarm):
     assert not found.missing.any()
 
 
-def test_the_end_is_a_fixed_point_of_the_plain_step(alarm, holed):
+def test_the_end_is_a_fixed_point_of_the_plain_step(alarm, holed, monkeypatch):
     layout = alarm.layout
-    found = fit(layout, holed, tuning=STRICT)
+    found = fit_strictly(monkeypatch, layout, holed)
     assert found.is_converged
     counts = count_complete_families(layout, holed)
     counts += gather(layout, holed).expect(found.tables).counts
     np.testing.assert_allclose(normalise_counts(layout, counts), found.tables, atol=1e-4)
 
 
-def test_plain_and_stretched_steps_end_at_the_same_tables_and_stretched_ones_sooner(alarm, holed):
-    plain = fit(alarm.layout, holed, accelerate=False, tuning=STRICT)
-    fast = fit(alarm.layout, holed, tuning=STRICT)
+def test_plain_and_stretched_steps_end_at_the_same_tables_and_stretched_ones_sooner(
+    alarm, holed, monkeypatch
+):
+    plain = fit_strictly(monkeypatch, alarm.layout, holed, accelerate=False)
+    fast = fit_strictly(monkeypatch, alarm.layout, holed)
     errors = standard_errors(alarm.layout, fast.counts, fast.tables)
     assert np.abs((plain.tables - fast.tables) / errors).max() < 0.02
     assert fast.n_steps < plain.n_steps / 2
@@ -90,19 +102,21 @@ def test_plain_and_stretched_steps_end_at_the_same_tables_and_stretched_ones_soo
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
 @pytest.mark.parametrize("accelerate", [False, True])
-def test_it_stops_when_a_small_fraction_of_a_nat_is_left_to_gain(alarm, share, accelerate):
+def test_it_stops_when_a_small_fraction_of_a_nat_is_left_to_gain(
+    alarm, share, accelerate, monkeypatch
+):
     codes = punch(sample(alarm, 1000, 1), alarm.layout, share)
     found = fit(alarm.layout, codes, accelerate=accelerate)
-    end = fit(alarm.layout, codes, tuning=STRICT)
+    end = fit_strictly(monkeypatch, alarm.layout, codes)
     assert found.is_converged
     assert found.n_steps < end.n_steps
     assert end.log_likelihood - found.log_likelihood < 0.05
 
 
 @pytest.mark.parametrize("accelerate", [False, True])
-def test_the_likelihood_never_falls(alarm, holed, accelerate):
+def test_the_likelihood_never_falls(alarm, holed, accelerate, monkeypatch):
     found = [
-        fit(alarm.layout, holed, accelerate=accelerate, tuning=replace(STRICT, completion_steps=n))
+        fit_strictly(monkeypatch, alarm.layout, holed, accelerate=accelerate, most_steps=n)
         for n in range(2, 40, 3)
     ]
     assert (np.diff([f.log_likelihood for f in found]) > -1e-6).all()
@@ -138,16 +152,16 @@ def test_a_parent_missing_because_of_its_child_biases_counts_but_not_the_complet
     assert np.abs(found - truth).max() < 0.03
 
 
-def test_a_prior_is_climbed_too(alarm, holed):
+def test_a_prior_is_climbed_too(alarm, holed, monkeypatch):
     layout = alarm.layout
     pseudo = bdeu_pseudo_counts(layout, 50.0)
     ends = [
-        fit(
+        fit_strictly(
+            monkeypatch,
             layout,
             holed,
             pseudo,
             accelerate=accelerate,
-            tuning=STRICT,
             log_prior=lambda q: float(pseudo @ log_probabilities(q)),
         )
         for accelerate in (False, True)
@@ -176,20 +190,21 @@ def test_states_never_seen_whole_can_still_be_learned(sprinkler):
     assert np.isfinite(found.log_likelihood)
 
 
-def test_sampled_components_are_told_and_end_near_the_exact_ones():
+def test_sampled_components_are_told_and_end_near_the_exact_ones(monkeypatch):
     network = random_network("graph", 20, 100, random_state=0)
     layout = network.layout
     codes = punch(sample(network, 1000, 0), layout, 0.4)
     exact = fit(layout, codes)
     observed = count_complete_families(layout, codes)
-    small = replace(TUNING, completion_largest_table=8, completion_sweeps=128)
-    holes = gather(layout, codes, tuning=small)
+    with monkeypatch.context() as patched:
+        sample_questions(patched, n_sweeps=128)
+        holes = gather(layout, codes)
     assert holes.n_sampled > 100
 
     def tables_from(counts):
         return normalise_counts(layout, counts)
 
-    found = complete(layout, observed, holes, tables_from(observed), tables_from, tuning=small)
+    found = complete(layout, observed, holes, tables_from(observed), tables_from)
     assert found.is_converged
     assert found.n_sampled == holes.n_sampled
     assert found.sampling_errors is not None
@@ -205,15 +220,15 @@ def test_sampled_components_are_told_and_end_near_the_exact_ones():
 
 
 @pytest.mark.parametrize("unit", [0.001, 7.0])
-def test_the_unit_of_weights_does_not_matter_where_components_are_sampled(unit):
+def test_the_unit_of_weights_does_not_matter_where_components_are_sampled(unit, monkeypatch):
     network = random_network("graph", 20, 100, random_state=0)
     layout = network.layout
     codes = punch(sample(network, 300, 0), layout, 0.4)
-    small = replace(TUNING, completion_largest_table=8, completion_sweeps=64)
+    sample_questions(monkeypatch, n_sweeps=64)
 
     def learn(weight):
         observed = weight * count_complete_families(layout, codes)
-        holes = gather(layout, codes, np.full(len(codes), weight), tuning=small)
+        holes = gather(layout, codes, np.full(len(codes), weight))
         return completing(layout, 0.5 * weight)(observed, holes, weight)
 
     one, other = learn(1.0), learn(unit)

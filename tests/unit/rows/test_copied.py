@@ -11,8 +11,7 @@ from robustbn import random_network, sample
 from robustbn._core.layout import take_rows
 from robustbn._core.row_model import Repeats
 from robustbn._core.trust import even_weights
-from robustbn._core.tuning import TUNING
-from robustbn._learn.repeats import find_copies
+from robustbn._learn.copies import find_copies
 from robustbn._rows.kernels import has_native, load_kernels
 from robustbn._rows.memory import load_rows
 
@@ -88,7 +87,7 @@ def test_copies_weigh_rows_as_their_fingerprints_do():
     codes = sample(network, 500, random_state=0)
     rows = load_rows(network, codes)
     ones, prints = np.ones(len(codes), np.float32), rows.fingerprints()
-    copies = find_copies(prints, ones, codes, lambda some: load_rows(network, some), TUNING)
+    copies = find_copies(prints, ones, codes, lambda some: load_rows(network, some))
     assert len(copies.seen) > 3
     which = np.arange(0, len(copies.seen), 2)
     repeats = Repeats(
@@ -100,8 +99,8 @@ def test_copies_weigh_rows_as_their_fingerprints_do():
         copies.codes[which],
     )
     np.testing.assert_array_equal(copies.weigh(repeats, len(codes)), repeats.weigh(rows))
-    heavy = find_copies(prints, 2 * ones, codes, lambda some: load_rows(network, some), TUNING)
+    heavy = find_copies(prints, 2 * ones, codes, lambda some: load_rows(network, some))
     even = even_weights(len(codes))
-    light = find_copies(prints, even, codes, lambda some: load_rows(network, some), TUNING)
+    light = find_copies(prints, even, codes, lambda some: load_rows(network, some))
     np.testing.assert_array_equal(heavy.weight, 2 * copies.weight)
     np.testing.assert_array_equal(light.weight, copies.weight)

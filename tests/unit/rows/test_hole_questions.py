@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from robustbn import random_network, sample
 from robustbn._core.layout import Layout
-from robustbn._core.tuning import TUNING
 from robustbn._rows.memory import gather
 from robustbn.exceptions import CodeRangeError, InsufficientMemoryError
 
@@ -251,16 +250,14 @@ def test_codes_beyond_a_hole_are_refused(engine, alarm):
         gather(alarm.layout, codes[:0], engine=engine).posterior(codes, alarm.probabilities)
 
 
-def test_components_too_large_are_sampled_and_told(alarm):
+def test_components_too_large_are_sampled_and_told(alarm, monkeypatch):
     codes = holed_alarm(alarm, 300, 0.5)
     exact = gather(alarm.layout, codes)
     assert exact.n_sampled == 0
     assert exact.expect(alarm.probabilities).standard_errors is None
-    rough = gather(
-        alarm.layout,
-        codes,
-        tuning=replace(TUNING, completion_largest_table=8, completion_sweeps=2048),
-    )
+    monkeypatch.setattr("robustbn._rows.kernels.native.LARGEST_TABLE", 8)
+    monkeypatch.setattr("robustbn._rows.kernels.native.SWEEPS", 2048)
+    rough = gather(alarm.layout, codes)
     assert rough.n_sampled > 0
     truth, found = exact.expect(alarm.probabilities), rough.expect(alarm.probabilities)
     np.testing.assert_array_equal(found.counts, rough.expect(alarm.probabilities).counts)
@@ -273,10 +270,10 @@ def test_components_too_large_are_sampled_and_told(alarm):
     assert np.abs(p - r).mean() < 0.01
 
 
-def test_the_numpy_engine_refuses_what_is_too_large(alarm):
+def test_the_numpy_engine_refuses_what_is_too_large(alarm, monkeypatch):
     codes = holed_alarm(alarm, 20, 1.0)
-    small = replace(TUNING, completion_largest_table=8)
-    holes = gather(alarm.layout, codes, engine="numpy", tuning=small)
+    monkeypatch.setattr("robustbn._rows.kernels.numpy.LARGEST_TABLE", 8)
+    holes = gather(alarm.layout, codes, engine="numpy")
     with pytest.raises(InsufficientMemoryError, match="C\\+\\+17 compiler"):
         holes.expect(alarm.probabilities)
 

@@ -43,7 +43,7 @@ def one_kind():
 def everything():
     """Two classes of good rows, two kinds of bad ones."""
     model = RowModel.of_good_rows(GOOD).with_component(BAD, 0.1)
-    return model.with_component(CLASS, 0.3, is_bad=False).with_component(WORSE, 0.05)
+    return model.with_component(CLASS, 0.3, kept=1.0).with_component(WORSE, 0.05)
 
 
 @pytest.mark.parametrize("kernels", ["numpy", "native"])
@@ -63,7 +63,7 @@ def test_trust_is_the_probability_of_all_classes_together():
 
 def test_a_class_that_looks_like_a_kind_takes_its_rows_back():
     model = one_kind()
-    forgiven = model.with_component(BAD, 0.4, is_bad=False)
+    forgiven = model.with_component(BAD, 0.4, kept=1.0)
     before, after = model.weigh(rows_of()), forgiven.weigh(rows_of())
     assert (after > before)[before < 0.9].all()
 
@@ -115,7 +115,7 @@ def test_a_model_without_kinds_trusts_every_row():
     assert model.n_kinds == 0
     assert (model.weigh(rows_of()) == 1).all()
     assert (model.log_weigh(rows_of()) == 0).all()
-    with_class = model.with_component(CLASS, 0.4, is_bad=False)
+    with_class = model.with_component(CLASS, 0.4, kept=1.0)
     assert with_class.n_kinds == 0
     assert (with_class.weigh(rows_of()) == 1).all()
     shares, odds = with_class.judge(rows_of())
@@ -154,7 +154,7 @@ def test_the_cells_that_speak_against_a_row_are_those_its_kind_favours():
     cells = np.array([[0, 4], [1, 5]])  # a=0 b=2, a=1 b=0
     against = one_kind().speak_against(cells)
     np.testing.assert_allclose(against, np.log(BAD[cells] / GOOD[cells]))
-    with_class = one_kind().with_component(CLASS, 0.3, is_bad=False)
+    with_class = one_kind().with_component(CLASS, 0.3, kept=1.0)
     np.testing.assert_allclose(with_class.speak_against(cells), against)
 
 
@@ -180,8 +180,9 @@ def read(document, network):
 
 def stored(model, network):
     """The model as it comes back from a file."""
-    counts, of_kinds = np.ones(network.n_cells), np.ones((network.n_cells, model.n_kinds))
-    fit = RobustFit(counts, counts, None, 9.0, 9.0, model, of_kinds, (), True, "")
+    counts, of_groups = np.ones(network.n_cells), np.ones((network.n_cells, model.n_others))
+    chances = np.ones(model.n_others)
+    fit = RobustFit(counts, counts, None, 9.0, 9.0, model, of_groups, chances, (), True, "")
     return read(json.loads(json.dumps(describe(fit))), network).model
 
 
@@ -224,7 +225,7 @@ def test_a_model_survives_a_file_and_a_pickle_to_the_last_bit():
     prints = fingerprint_codes(network)
     order = np.argsort(prints(repeated))
     model = RowModel.of_good_rows(network.probabilities + 1e-3).with_component(tables, 0.1)
-    model = model.with_component(tables[::-1].copy(), 0.2, is_bad=False)
+    model = model.with_component(tables[::-1].copy(), 0.2, kept=1.0)
     model = replace(
         model,
         intercept=0.1,

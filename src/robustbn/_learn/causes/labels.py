@@ -13,7 +13,7 @@ from robustbn._learn.causes.suspects import Suspect
 
 MOST_STATES_RENAMED = 32  # of a column whose labels may have been swapped
 MOST_ROWS_RENAMED = 1500  # of the kind, the surest: enough to tell labels apart
-LABEL_SWEEPS = 6
+LABEL_SWEEPS = 6  # over all columns: ends a search that goes on changing labels
 WORTH = 3.0  # nats, beside log of the number of states, that new labels of a column must bring
 
 Names = NDArray[np.int64]  # of a column: the good state that each state stands for

@@ -14,7 +14,7 @@ from robustbn._learn.causes.sides import Sides, Trial
 
 SHARES = np.array([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95,
                    0.98, 1.0])  # fmt: skip # of a column's cells that were replaced: a grid
-NOISE_SHARES = (1.0, 0.85, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08)
+NOISE_SHARES = (1.0, 0.85, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08)  # of all cells that are noise: a grid
 STUCK_FROM = 0.85  # share of a column's cells at one state, good rows among the kind's allowed for
 PRUNINGS = 4  # rounds in which columns that gain nothing are let go
 

@@ -12,7 +12,7 @@ from robustbn._core.protocols import Vector
 from robustbn._learn.causes.sides import Sides
 
 MOST_ROWS_MATCHED = 600  # of the kind: what all of them look like
-MOST_TEMPLATES = 12
+MOST_TEMPLATES = 12  # of a kind: time and memory grow with them
 MOST_PROBES = 30  # rows that may lead to the next template
 RADII = (0.06, 0.12, 0.24)  # share of the cells in which a copy may differ from its template
 LEAST_COPIES = 0.03  # share of the kind's rows that a template must have

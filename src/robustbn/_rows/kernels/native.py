@@ -23,7 +23,6 @@ from robustbn._core.protocols import (
     Vector,
 )
 from robustbn._core.trust import is_even
-from robustbn._core.tuning import Tuning
 from robustbn._rows.kernels import _native
 from robustbn._rows.kernels.clusters import (
     Cluster,
@@ -32,8 +31,14 @@ from robustbn._rows.kernels.clusters import (
     fuse_families,
     separate_families,
 )
-from robustbn._rows.kernels.numpy import DividedInParts, sampling_thresholds, wrong_code
+from robustbn._rows.kernels.numpy import (
+    LARGEST_TABLE,
+    DividedInParts,
+    sampling_thresholds,
+    wrong_code,
+)
 
+SWEEPS = 1024  # of sampling: its noise is a small share of that of the rows themselves
 MOST_DIVIDED = 16  # columns that one pass holds
 
 
@@ -352,16 +357,10 @@ class NativeHoles:
         return HolePosterior(rows, columns, probabilities, logs)
 
 
-def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> NativeHoles:
+def make_holes(layout: Layout, n_threads: int | None, seed: int) -> NativeHoles:
     """Return questions of no rows yet."""
     layout.require_addressable()
-    questions = _native.Holes(
-        layout.cards,
-        layout.families,
-        tuning.completion_largest_table,
-        tuning.completion_sweeps,
-        seed,
-    )
+    questions = _native.Holes(layout.cards, layout.families, LARGEST_TABLE, SWEEPS, seed)
     return NativeHoles(layout, questions, n_threads or available_cpus())
 
 

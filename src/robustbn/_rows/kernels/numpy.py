@@ -23,10 +23,10 @@ from robustbn._core.protocols import (
     TwoSides,
     Vector,
 )
-from robustbn._core.tuning import Tuning
 from robustbn._rows.kernels import GOLDEN, scramble
 from robustbn.exceptions import CodeRangeError
 
+LARGEST_TABLE = 2**18  # entries, 2 MB: connected holes that need a larger one are sampled
 ROWS_IN_BLOCK = 4096  # rows worked on at a time: memory stays O(block), never O(N r)
 
 
@@ -266,11 +266,11 @@ def restore(
     return NumpyRows(layout, codes.reshape(n_rows, layout.n_nodes))
 
 
-def make_holes(layout: Layout, n_threads: int | None, seed: int, tuning: Tuning) -> Holes:
+def make_holes(layout: Layout, n_threads: int | None, seed: int) -> Holes:
     """Return questions of no rows yet; there is one thread, and nothing is drawn."""
     from robustbn._rows.kernels.numpy_holes import NumpyHoles  # not needed where kernels are native
 
-    return NumpyHoles(layout, tuning.completion_largest_table)
+    return NumpyHoles(layout, LARGEST_TABLE)
 
 
 def sample(

@@ -68,7 +68,7 @@ def page_data(result: FitResult) -> dict[str, Any]:
         "nodes": _nodes(result, number, tables, _used_states(result, number, tables, codes)),
         "order": [number[moved.node] for moved in result.moved_tables],
         "names": [] if result.rows_hidden else [as_text(name) for name in result.row_names],
-        "nKinds": len(result.kinds),
+        "kinds": [kind.number for kind in result.kinds],
         "holes": int(is_holed),
         "rows": [
             _row(row, number, states, parts)

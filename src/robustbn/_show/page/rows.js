@@ -54,7 +54,7 @@
   let texts = null;
   const matches = (wanted, r, k) => {
     const kind = /^kind=(\d+)$/.exec(wanted);
-    if (kind && data.nKinds >= Number(kind[1])) return r[8] === Number(kind[1]);
+    if (kind && data.kinds.includes(Number(kind[1]))) return r[8] === Number(kind[1]);
     if (/^\d+$/.test(wanted) && [r[0], ...r[7].map((other) => other[0])].some((number) => String(number) === wanted)) return true;
     texts = texts || data.rows.map(textOf);
     return texts[k].includes(wanted);
@@ -70,7 +70,7 @@
         { name: "Row", key: (r) => r[0], cell: (r, td) => td.append(rowButton(r[0])) },
         ...(hasCopies ? [{ name: "Same rows", class: "number", first: "descending", key: (r) => r[6], cell: (r, td) => { td.textContent = grouped(r[6]); } }] : []),
         ...data.names.map((name, k) => ({ name, class: "label", key: (r) => r[5][k], cell: (r, td) => { td.textContent = r[5][k]; } })),
-        ...(data.nKinds ? [{ name: "Kind", class: "number", key: (r) => r[8] || Infinity, cell: (r, td) => { td.textContent = r[8] || "–"; } }] : []),
+        ...(data.kinds.length ? [{ name: "Kind", class: "number", key: (r) => r[8] || Infinity, cell: (r, td) => { td.textContent = r[8] || "–"; } }] : []),
         {
           name: "Trust", key: (r) => r[1],
           cell: (r, td) => { const bar = make("span", { class: "trust" }, r[1].toFixed(2)); bar.style.setProperty("--v", r[1]); td.append(bar); },

@@ -1,8 +1,8 @@
-"""The kinds of bad rows of a fit: what they are, what made them, what they did."""
+"""The groups of a fit: what they are, what made them, what they do to the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
-from robustbn._core.kinds import Cause, Example, MovedCell
-from robustbn._core.kinds import FoundKinds as FoundKinds
+from robustbn._core.groups import Cause, Example, FoundGroups, MovedCell
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import RobustFit
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows
-from robustbn._core.tuning import TUNING
 from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.pairs import Pairs
 from robustbn._learn.causes.sides import Sides, spread
-from robustbn._show.words import describe_kinds, order_kinds, tell_cause
+from robustbn._learn.questions import find_stakes
+from robustbn._show.words import describe_group, tell_cause
 from robustbn.network import BayesianNetwork
 
 LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
@@ -78,24 +77,24 @@ class AtHand:
 
 
 def _tell_apart(rows: Rows, model: RowModel) -> tuple[Vector, Vector]:
-    """Return how surely rows are of each kind, none of them last; and the trust in each."""
+    """Return how surely rows are of each group, of none but distrusted last; and the trust."""
     trust = model.weigh(rows).astype(np.float64)
-    of_kind = np.empty((rows.n_rows, 0))
-    if model.n_kinds:
-        of_kind = model.judge(rows)[0][:, 1:][:, model.is_bad].astype(np.float64)
-    unheld = np.clip(1 - trust - of_kind.sum(axis=1), 0, 1) * (trust < DOUBT)
-    return np.hstack([of_kind, unheld[:, None]]), trust
+    of_group = np.empty((rows.n_rows, 0))
+    if model.n_others:
+        of_group = model.judge(rows)[0][:, 1:].astype(np.float64)
+    unheld = np.clip(1 - trust - of_group @ (1 - model.kept), 0, 1) * (trust < DOUBT)
+    return np.hstack([of_group, unheld[:, None]]), trust
 
 
-def find_kinds(
+def find_groups(
     network: BayesianNetwork,
     fit: RobustFit,
     judged: JudgedRows,
     n_rows: int,
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
-) -> FoundKinds:
-    """Return the kinds of bad rows, with their causes.
+) -> FoundGroups:
+    """Return the groups, those of bad rows with their causes.
 
     Parameters
     ----------
@@ -109,17 +108,18 @@ def find_kinds(
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
         belongs[:, -1] = 0
     found = describe_found(network, fit, load(at_hand.codes).count(belongs), n_rows)
-    causes = _find_causes(network, fit, at_hand, found.columns, load)
-    kinds = [
+    columns = [found.column(group) for group in found.groups]
+    causes = _find_causes(network, fit, at_hand, columns, load)
+    groups = [
         replace(
-            kind,
+            group,
             cause=cause,
             examples=_find_examples(network, at_hand, column),
             origins=_find_origins(at_hand, column, find_origins),
         )
-        for kind, cause, column in zip(found.kinds, causes, found.columns, strict=True)
+        for group, cause, column in zip(found.groups, causes, columns, strict=True)
     ]
-    return replace(found, kinds=kinds)
+    return replace(found, groups=groups)
 
 
 def describe_found(
@@ -127,31 +127,37 @@ def describe_found(
     fit: RobustFit,
     counts: Vector,
     n_rows: int,
-    causes: Sequence[Cause | None] | None = None,
-) -> FoundKinds:
-    """Return the kinds of bad rows as far as sums tell.
+    causes: Mapping[int, Cause | None] | None = None,
+) -> FoundGroups:
+    """Return the groups as far as sums tell.
 
     Parameters
     ----------
-    counts : as in `FoundKinds`.
+    counts : as in `FoundGroups`.
     n_rows : of the table.
-    causes : if they are known.
+    causes : by number, if they are known.
     """
-    columns = order_kinds(network, counts)
-    plain = describe_kinds(network, counts, network.probabilities, max(n_rows, 1))
     trusted = fit.counts * (n_rows / fit.n_rows)
-    if causes is None or len(causes) != len(plain):
-        causes = [None] * len(plain)
-    kinds = [
+    q, is_bad = network.probabilities, np.append(fit.model.is_bad, True)
+    stakes = find_stakes(network.layout, trusted, counts, is_bad)
+    chances = np.append(fit.chances, 1.0)
+    n = sum_over_rows(network.layout, counts)
+    groups = [
         replace(
-            kind,
-            cause=cause,
-            nats=_measure_evidence(network.layout, counts[:, column], network.probabilities),
-            moved=_find_moved(network, trusted, counts[:, column]),
+            describe_group(network, counts[:, k], q, max(n_rows, 1)),
+            number=k + 1 if k < fit.model.n_others else 0,
+            probability=float(chances[k]),
+            is_bad=bool(is_bad[k]),
+            stake=float(stakes[k]),
+            nats=_measure_evidence(network.layout, counts[:, k], q),
+            moved=_find_moved(network, trusted, counts[:, k], is_in=not is_bad[k]),
         )
-        for kind, column, cause in zip(plain, columns, causes, strict=True)
+        for k in np.argsort(-stakes, kind="stable").tolist()
+        if n[k] >= 1
     ]
-    return FoundKinds(counts, columns, kinds)
+    if causes is not None:
+        groups = [replace(group, cause=causes.get(group.number)) for group in groups]
+    return FoundGroups(counts, groups)
 
 
 def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
@@ -162,11 +168,18 @@ def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
     return max(0.0, told / max(float(sum_over_rows(layout, counts)), 1.0))
 
 
-def _find_moved(network: BayesianNetwork, trusted: Vector, counts: Vector) -> tuple[MovedCell, ...]:
-    """Return the cells that the rows of a kind would move most, by the rows that show them."""
+def _find_moved(
+    network: BayesianNetwork, trusted: Vector, counts: Vector, *, is_in: bool
+) -> tuple[MovedCell, ...]:
+    """Return the cells that the rows of a group would move most, by the rows that show them.
+
+    Parameters
+    ----------
+    is_in : whether they are among the trusted already.
+    """
     layout = network.layout
-    without = normalise_counts(layout, trusted)
-    with_kind = normalise_counts(layout, trusted + counts)
+    rest = np.maximum(trusted - counts, 0) if is_in else trusted
+    without, with_kind = (normalise_counts(layout, c) for c in (rest, rest + counts))
     shown = layout.sum_configurations(trusted)[layout.config_of_cell]
     moved = np.abs(with_kind - without) * shown
     node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
@@ -202,10 +215,10 @@ def _find_causes(
             layout.cards, layout.families, of_kind, belongs[some], codes, trust, of_good, rng,
             partial(_hold, load, fit.model, column),
         )  # fmt: skip
-    last = sides.pop(fit.model.n_kinds, None)
-    named, of_last = name_causes(list(sides.values()), last, TUNING)
+    last = sides.pop(fit.model.n_others, None)
+    named, of_last = name_causes(list(sides.values()), last)
     found: dict[int, Named | None] = dict(zip(sides, named, strict=True))
-    found[fit.model.n_kinds] = of_last
+    found[fit.model.n_others] = of_last
     return [
         None
         if each is None

@@ -1,16 +1,13 @@
-"""A kind of bad rows: what tells it from good rows, what made it, what it does to the tables."""
+"""Groups of rows: what tells them from good rows, what made them, what they do to the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
-from robustbn.exceptions import SettingError
 
 
 @dataclass(frozen=True)
@@ -96,35 +93,43 @@ class Example:
 
 
 @dataclass(frozen=True, repr=False)
-class BadKind:
-    """One kind of bad rows that was found.
+class Group:
+    """A group of rows that differ from what the network says of the others.
 
     Parameters
     ----------
     share : of all rows.
     n_rows : expected number of such rows.
     unusual : the cells that tell them from good rows, most telling first.
-    number : of the kind, from 1 for the largest; what `trust` takes.
+    number : of the group, from 1: what `decide` takes, and its column in `group_shares`. 0 for the
+        rows that filters and repetition alone speak against.
+    probability : of being bad rows, rather than a part of the population.
+    is_bad : whether its rows are distrusted: from a probability of 80 % on, unless you decided.
+    stake : share of the rows, on average over the nodes, whose state the tables would tell
+        otherwise if the group changed sides.
     cause : what may have made them; None if no single cause explains them.
     nats : evidence a row: the mean over its rows of the log of how much likelier each is in this
-        kind than among good rows; 0 if it was not measured.
+        group than among good rows; 0 if it was not measured.
     moved : what the tables would be with these rows left in, the largest difference first.
     examples : a few typical rows.
-    origins : where its rows come from: groups that hold more of them than chance.
+    origins : where its rows come from: values of columns that hold more of them than chance.
     """
 
     share: float
     n_rows: float
     unusual: tuple[UnusualCell, ...]
     number: int = 1
+    probability: float = 1.0
+    is_bad: bool = True
+    stake: float = 0.0
     cause: Cause | None = None
     nats: float = 0.0
     moved: tuple[MovedCell, ...] = ()
     examples: tuple[Example, ...] = field(default=(), compare=False)  # a file holds no rows
     origins: tuple[Origin, ...] = field(default=(), compare=False)
 
-    def without_values(self) -> BadKind:
-        """Return the kind without what single rows of a private table hold."""
+    def without_values(self) -> Group:
+        """Return the group without what single rows of a private table hold."""
         origins = tuple(origin.without_values() for origin in self.origins)
         return replace(self, examples=(), origins=origins)
 
@@ -132,40 +137,35 @@ class BadKind:
         cause = "unnamed"
         if self.cause is not None:
             cause = f"{self.cause.name}: {', '.join(self.cause.columns[:6])}"
-        return f"BadKind({self.number}: {count(self.n_rows, 'row')}, {cause})"
+        sure = f"bad with probability {self.probability:.2f}"
+        return f"Group({self.number}: {count(self.n_rows, 'row')}, {sure}, {cause})"
 
     def __str__(self) -> str:
         cause = f" {self.cause.name}. {self.cause.text}" if self.cause else ""
         lines = "".join(f"\n  {cell}" for cell in self.unusual)
-        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}):{cause}{lines}"
+        doubt = "" if self.probability > 0.99 else f", bad with probability {self.probability:.0%}"
+        return f"{self.share:.2%} of the rows (about {self.n_rows:,.0f}{doubt}):{cause}{lines}"
 
 
 @dataclass(frozen=True, eq=False)
-class FoundKinds:
-    """The kinds of bad rows of a fit.
+class FoundGroups:
+    """The groups of a fit.
 
     Parameters
     ----------
-    counts : number of their rows on each cell, whatever these weigh; those that no kind of the
-        model holds come last. Shape (M, K + 1).
-    columns : of `counts`, in the order of the kinds' numbers.
-    kinds : in the same order.
+    counts : number of their rows on each cell, whatever these weigh; those that no group holds, and
+        that are distrusted, come last. Shape (M, K + 1).
+    groups : those that have a row at least, the largest stake first.
     """
 
     counts: Vector
-    columns: list[int]
-    kinds: list[BadKind]
+    groups: list[Group]
 
-    def choose(self, numbers: Sequence[int]) -> list[int]:
-        """Return the columns of some kinds, given their numbers from 1."""
-        n = len(self.columns)
-        if not n:
-            raise SettingError(
-                "There are no kinds of bad rows in this fit, so none can be trusted."
-            )
-        is_right = [isinstance(k, int | np.integer) and 0 < k <= n for k in numbers]
-        if not is_right or not all(is_right):
-            raise SettingError(
-                f"kinds are numbers from 1 to {n}, the number of kinds_; found {list(numbers)!r}."
-            )
-        return [self.columns[k - 1] for k in numbers]
+    @property
+    def kinds(self) -> list[Group]:
+        """The groups of bad rows, largest first."""
+        return sorted((g for g in self.groups if g.is_bad), key=lambda g: -g.n_rows)
+
+    def column(self, group: Group) -> int:
+        """Return where the sums of a group are."""
+        return (group.number or self.counts.shape[1]) - 1

@@ -1,0 +1,329 @@
+"""Groups: some rows have tables of their own.
+
+Many starts race, all in the same passes, against the density found so far; the best are fitted
+together with all groups that are there already. Tables of a group are tied (`ties.py`): a family
+differs from the good one only where the rows say so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.expansion import uniform_tables
+from robustbn._core.layout import Codes
+from robustbn._core.protocols import DividedApart, Rows, RowVector, Vector
+from robustbn._core.row_model import (
+    LARGEST_SHARE,
+    SMALLEST_SHARE,
+    RowModel,
+    log_sum_exp,
+    logistic,
+    softplus,
+)
+from robustbn._learn.copies import LEAST_SEEN
+from robustbn._learn.gain import find_gain
+from robustbn._learn.look import RowSpectrum
+from robustbn._learn.study import Sample
+from robustbn._learn.ties import AS_GOOD, Families, Tied
+
+LEAST_ROWS = 20.0  # rows: fewer describe nothing
+UNLIKELY = (0.02, 0.06, 0.2)  # shares of the rows that are least likely so far: starts
+FAR = (0.97, 0.88)  # quantiles along a direction in excess beyond which rows are starts
+DIRECTIONS = 4  # of which both ends are starts
+NEAR = (3, 0.15, 10.0)  # rows often copied, share of nodes near one, nats that are no chance
+HANDFUL = 0.01  # share of rows, added to a start's own: or a handful of odd rows wins
+KEPT = 6  # starts after the first steps; none holds another's rows
+FINISHED = 2  # starts that are fitted together with all groups
+FIRST_STEPS, MORE_STEPS, JOINT_STEPS = 3, 6, 25  # of all starts, of those kept, of all groups
+MISSED_STEPS = 3  # of the shares of those that are left, when a group is left out
+SETTLED = 10  # steps after which ties are kept: they would flicker
+TOLERANCE = 5e-6  # nats a row: a step that gains less is the last
+START_SHARES = (1e-5, 0.6)  # of the rows, that a start may shrink and grow to
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Components with tied tables, and what they say of the rows they were fitted to.
+
+    Parameters
+    ----------
+    model : the main class and the groups, all of them called bad until they are judged.
+    ties : of the groups.
+    masses : weight of each component's rows, the main class first; shape (1 + K,).
+    log_likelihood : of the rows.
+    rows : the rows.
+    """
+
+    model: RowModel
+    ties: Tied
+    masses: Vector
+    log_likelihood: float
+    rows: Rows
+
+    @cached_property
+    def log_odds(self) -> RowVector:
+        """Log-odds of each group against the main class; shape (N, K). One pass."""
+        log_odds: RowVector = self.model.log_odds_by_component(self.rows).astype(np.float64)
+        return log_odds
+
+    @cached_property
+    def shares(self) -> RowVector:
+        """Probability of each row to be of each component, the main class first; (N, 1 + K)."""
+        shares = np.ones((self.rows.n_rows, 1 + self.model.n_others), np.float32)
+        if self.model.n_others:
+            total = log_sum_exp(self.log_odds)
+            main = logistic(-total)
+            shares[:, 0] = main
+            shares[:, 1:] = np.exp(self.log_odds - total[:, None]) * (1 - main)[:, None]
+        return shares
+
+    @cached_property
+    def density(self) -> RowVector:
+        """Log-probability of each row under all components; shape (N,). One pass."""
+        main = self.rows.project(np.log(self.model.good)[:, None])[:, 0].astype(np.float64)
+        main += self.model.log_main_share
+        if self.model.n_others:
+            main += softplus(log_sum_exp(self.log_odds))
+        return main
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What an explanation brought when it entered.
+
+    Parameters
+    ----------
+    gain : in nats, after paying for its parameters.
+    cost : what they cost.
+    n_rows : weight of its rows then.
+    lead : log of what edges would have gained over what it did, or something larger before it.
+    """
+
+    gain: float
+    cost: float
+    n_rows: float
+    lead: float = -np.inf
+
+
+def fit_population(
+    sample: Sample,
+    families: Families,
+    model: RowModel,
+    modes: NDArray[np.int64],
+    max_steps: int = JOINT_STEPS,
+) -> Population:
+    """Fit all components together by expectation-maximisation.
+
+    The main class also learns from the rows of groups in the families where those are as good. Ties
+    are chosen anew in the first steps, then kept.
+
+    Parameters
+    ----------
+    model, modes : where to start; modes of -1 are not chosen yet.
+    """
+    before, ties = -np.inf, Tied(model.others, modes, np.zeros(model.n_others))
+    for step in range(max_steps + 1):
+        divided = model.divide(sample.rows, sample.base)
+        likelihood = (
+            divided.log_sum
+            + sample.total * model.log_main_share
+            + float(sample.plain_counts @ np.log(model.good))
+        )
+        if step == max_steps or (step and likelihood - before < TOLERANCE * sample.total):
+            break
+        before = likelihood
+        kept = ties.modes if step >= SETTLED else None
+        model, ties = _refit(families, model, divided.counts, divided.masses, kept)
+    return Population(model, ties, divided.masses, likelihood, sample.rows)
+
+
+def find_missed(sample: Sample, population: Population, left_out: list[int]) -> float:
+    """Return the log-likelihood that rows lose without some groups; the others keep their tables.
+
+    Their shares are fitted again: a group whose rows another describes as well is not missed.
+    """
+    model, odds = population.model, population.log_odds
+    told = np.hstack([np.zeros((len(odds), 1)), odds - model.log_prior_odds])
+    told = np.delete(told, [1 + k for k in left_out], axis=1)
+    log_shares = np.append(model.log_main_share, np.log(np.maximum(model.shares, SMALLEST_SHARE)))
+    log_shares = np.delete(log_shares, [1 + k for k in left_out])
+    for _ in range(MISSED_STEPS):
+        total = log_sum_exp(told + log_shares)
+        masses = sample.base @ np.exp(told + log_shares - total[:, None])
+        log_shares = np.log(np.maximum(masses / sample.total, SMALLEST_SHARE))
+    lost = model.log_main_share + softplus(log_sum_exp(odds)) - log_sum_exp(told + log_shares)
+    return float(sample.base @ lost)
+
+
+def _refit(
+    families: Families,
+    model: RowModel,
+    counts: Vector,
+    mass: Vector,
+    modes: NDArray[np.int64] | None,
+) -> tuple[RowModel, Tied]:
+    """Return the model of counts by component, and its ties; by default they are chosen anew."""
+    of_groups = counts[:, 1:]
+    ties = families.tie(of_groups, families.own(counts[:, 0]), modes)
+    is_as_good = (ties.modes == AS_GOOD)[families.node_of_cell]
+    good = families.own(counts[:, 0] + (of_groups * is_as_good).sum(axis=1))
+    ties = replace(ties, tables=np.where(is_as_good, good[:, None], ties.tables))
+    return replace(model, good=good, others=ties.tables, shares=mass[1:] / mass.sum()), ties
+
+
+# --- starts ---------------------------------------------------------------------------------------
+
+
+def build_starts(
+    sample: Sample,
+    families: Families,
+    population: Population,
+    spectrum: RowSpectrum,
+    most_copies: int,
+) -> tuple[Vector, Vector]:
+    """Return tables to start from, shape (M, S), and the share of rows of each.
+
+    Rows that are unlikely so far; rows at either end of the directions in excess; rows near one
+    that appears too often; and two tables that need no rows: no edges, and nothing but noise.
+    """
+    density, good = population.density, population.model.good
+    marks = [density <= np.quantile(density, p) for p in UNLIKELY]
+    along = sample.rows.project(spectrum.table[:, :DIRECTIONS])
+    for y in along.T:
+        for side in (y, -y):
+            marks += [side >= np.quantile(side, p) for p in FAR]
+    marks += _near_copies(sample, families, density, most_copies)
+    marks = [mark for mark in marks if sample.base @ mark >= LEAST_ROWS]
+    tables = np.empty((families.layout.n_cells, 0))
+    if marks:  # few rows may leave none
+        counts = sample.rows.count(np.stack(marks, axis=1) * sample.base[:, None])
+        tables = families.tie(counts, good).tables
+    alone = families.alone(np.zeros(families.layout.n_cells))
+    noise = 0.9 * uniform_tables(families.layout) + 0.1 * alone
+    # rows that are all alike are all marked
+    shares = [min(float(sample.base @ mark) / sample.total, LARGEST_SHARE) for mark in marks]
+    return np.column_stack([tables, alone, noise]), np.array([*shares, 0.05, 0.05])
+
+
+def _near_copies(
+    sample: Sample, families: Families, density: RowVector, most_copies: int
+) -> list[NDArray[np.bool_]]:
+    """Return the rows near each of the few that appear most in excess of their density."""
+    n_copied, share_near, no_chance = NEAR
+    _, first, seen = np.unique(sample.rows.fingerprints(), return_index=True, return_counts=True)
+    expected = np.maximum(sample.rows.n_rows * np.exp(density[first]), 1e-12)
+    surprise = seen * np.log(seen / expected) - seen + expected
+    surprise[(seen < max(LEAST_SEEN, most_copies + 1)) | (seen <= expected)] = 0
+    found: list[NDArray[np.bool_]] = []
+    taken = np.zeros(sample.rows.n_rows, bool)
+    radius = max(1.0, share_near * families.layout.n_nodes)
+    for i in np.argsort(-surprise, kind="stable")[: n_copied * 60]:
+        if surprise[i] < no_chance or len(found) == n_copied:
+            break
+        if taken[first[i]]:
+            continue
+        distance = _distance_from(sample, families, sample.codes[first[i]])
+        found.append(distance <= radius)
+        taken |= distance <= 2 * radius
+    return found
+
+
+def _distance_from(sample: Sample, families: Families, row: Codes) -> RowVector:
+    """Return at how many nodes each row differs from this one; shape (N,). One pass."""
+    differs = (families.state_of_cell != row[families.node_of_cell]).astype(np.float64)
+    return sample.rows.project(differs[:, None])[:, 0]
+
+
+def race(
+    sample: Sample,
+    families: Families,
+    density: RowVector,
+    good: Vector,
+    tables: Vector,
+    shares: Vector,
+    n_steps: int,
+) -> tuple[Vector, Vector, Vector]:
+    """Let every start fit its tables and its share alone against a fixed density; S columns a pass.
+
+    Returns tables, shares, and what each gains a row that it holds.
+    """
+
+    def divide() -> DividedApart:
+        offset = np.log1p(-shares) - np.log(shares)
+        return sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+
+    divided = divide()
+    for _ in range(n_steps):
+        tied = families.tie(divided.counts, good)
+        tables, n_free = tied.tables, tied.n_parameters
+        shares = np.clip(divided.masses / sample.total, *START_SHARES)
+        divided = divide()
+    brought, n_tried = divided.log_sums + sample.total * np.log1p(-shares), float(len(shares))
+    gains = find_gain(brought, n_free + 1, divided.masses, n_tried)  # one more: its share
+    return tables, shares, _gain_a_row(sample, gains, divided.masses)
+
+
+def _gain_a_row(sample: Sample, gain: Vector, n_rows: Vector) -> Vector:
+    """Return gains by the row: of starts, the one that says most of its rows is the best."""
+    is_group = n_rows >= LEAST_ROWS
+    return np.where(is_group, gain / (n_rows + HANDFUL * sample.total), -1.0)
+
+
+def propose_group(
+    sample: Sample,
+    families: Families,
+    population: Population,
+    spectrum: RowSpectrum,
+    most_copies: int,
+) -> tuple[Population, Entry] | None:
+    """Return the population with the group that brings most, or None if none is worth it."""
+    good, density = population.model.good, population.density
+    tables, shares = build_starts(sample, families, population, spectrum, most_copies)
+    n_tried = float(len(shares))
+    tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
+    kept = _different(sample, density, tables, shares, worth)
+    if not kept:
+        return None
+    tables, shares, worth = race(
+        sample, families, density, good, tables[:, kept], shares[kept], MORE_STEPS
+    )
+    best, most = None, 0.0
+    for j in np.argsort(-worth, kind="stable")[:FINISHED]:
+        if worth[j] <= 0:
+            continue
+        model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
+        model = model.with_component(tables[:, j], float(shares[j]))
+        modes = np.column_stack([population.ties.modes, np.full(families.layout.n_nodes, -1)])
+        new = fit_population(sample, families, model, modes)
+        n, n_free = float(new.masses[-1]), float(new.ties.n_parameters[-1])
+        brought = new.log_likelihood - population.log_likelihood
+        gain = float(find_gain(brought, n_free + 1, n, n_tried))
+        brings = float(_gain_a_row(sample, np.array(gain), np.array(n)))
+        if brings > most:
+            best, most = (new, Entry(gain, brought - gain, n)), brings
+    return best
+
+
+def _different(
+    sample: Sample, density: RowVector, tables: Vector, shares: Vector, worth: Vector
+) -> list[int]:
+    """Return the best starts, none of which holds nearly the same rows as a better one."""
+    kept: list[int] = []
+    order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > 0]
+    if not order:
+        return kept
+    offset = (np.log1p(-shares) - np.log(shares))[order]
+    odds = sample.rows.project(np.log(tables[:, order]), offset) - density[:, None]
+    belongs = logistic(odds.astype(np.float32)) * sample.base[:, None]
+    alike = belongs.T @ belongs
+    size = np.sqrt(alike.diagonal())
+    for j in range(len(order)):
+        if len(kept) == KEPT:
+            break
+        if all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept):
+            kept.append(j)
+    return [order[j] for j in kept]

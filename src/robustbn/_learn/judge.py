@@ -1,0 +1,233 @@
+"""The judge: how likely is a group to be bad rows, not the population's own variety.
+
+Natural variety explains a little about many rows, or breaks a few tables by a lot; bad rows are
+explained a lot each, break many tables, and good rows that were swapped, shifted, stuck or joined
+wrongly look like them. Beside an exact network nothing natural is left. A group's probability of
+being bad is one logistic function of a few such numbers. `python -m benchmarks judge` makes its
+coefficients, and says how well it does on packages of tables that it has not seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustbn._core.protocols import Vector
+from robustbn._learn.causes.naming import Inquiry, is_of_rows
+from robustbn._learn.causes.pairs import Pairs
+from robustbn._learn.causes.sides import Sides, spread
+from robustbn._learn.groups import find_missed
+from robustbn._learn.search import State
+
+LEAST_COMPARED, MOST_COMPARED = 50, (1_500, 4_000)  # rows of a group, and others: to try acts on
+ROWS_TO_TELL = 20.0  # rows a parameter: with fewer, rows of another network look like its own
+MANY = 0.3  # share of rows: so many that differ are seldom a mistake
+LEAST_EVIDENCE = 0.02  # nats a row: less is none
+RIVALRY = 0.05  # log of the ratio of two gains: they are told apart so sharply
+EXCUSED = 0.2  # log of such a ratio: copies that gain no more over an edge are excused
+DISTRUSTED = 0.7  # probability of being bad at which a row of a group keeps half of its weight
+STEEPNESS = 5.0  # logits of lost weight a logit of the probability
+LEAST_WORTH, MOST_WORTH = -1.0, 2.0  # of an act, over tables of the group's own: bounds
+SURE = 0.01  # weight that is kept or lost: less is none
+
+
+Traits = dict[str, float]  # what the judge is told of a group, by name
+
+# Of groups beside rows that look like the network's.
+# evidence: log of the nats a row that it brings, or one that entered before it, whichever is more;
+# each when it entered or now, whichever is less. many: share of rows in these groups, above 30 %;
+# rival: whether edges would gain more than one of them, or than copies, from -1 to 1.
+BESIDE_EXACT: Traits = {
+    "evidence": 0.358,
+    "many": -27.94,
+    "rival": -1.562,
+    "intercept": -0.046,
+}
+# Of all other groups.
+# breadth: log of the share of tables that it breaks, as if all broke alike; divergence: log of the
+# nats a row between its tables and the good ones; excess: log of what is in excess beside all
+# groups; apart: log of the nats a row between its rows and good ones; act: share of these that the
+# best act on good rows explains; worth: what that act is worth over tables of the group's own.
+BESIDE_OTHERS: Traits = {
+    "evidence": 1.264,
+    "breadth": 1.491,
+    "divergence": 1.32,
+    "excess": -0.034,
+    "rival": -0.688,
+    "apart": -1.871,
+    "act": 7.318,
+    "worth": 6.795,
+    "intercept": -11.838,
+}
+
+
+def probability(traits: Traits, coefficients: Traits) -> float:
+    """Return the probability that a group is bad rows."""
+    told = sum(slope * (traits | {"intercept": 1.0})[name] for name, slope in coefficients.items())
+    return float(1 / (1 + np.exp(-np.clip(told, -40, 40))))
+
+
+def keep_at(p: float) -> float:
+    """Return the share of its weight that a row of a group keeps, by its probability to be bad.
+
+    As much as the loss on held-out tables says: a wrong accusation costs more than bad rows that
+    stay.
+    """
+    p = float(np.clip(p, 1e-12, 1 - 1e-12))
+    odds = np.log(p / (1 - p)) - np.log(DISTRUSTED / (1 - DISTRUSTED))
+    kept = float(1 / (1 + np.exp(np.clip(STEEPNESS * odds, -40, 40))))
+    return 0.0 if kept < SURE else 1.0 if kept > 1 - SURE else kept
+
+
+def judge_groups(state: State) -> Vector:
+    """Return the probability of each group to be bad rows; shape (K,)."""
+    groups = range(state.population.model.n_others)
+    if is_surely_exact(state):
+        found = [probability(find_traits_beside_exact(state, k), BESIDE_EXACT) for k in groups]
+    else:
+        found = [_judge_by_acts(state, k) for k in groups]
+    return np.array(found)
+
+
+def is_surely_exact(state: State) -> bool:
+    """Whether the rest looks like rows of the network, and there are rows enough to tell."""
+    enough = ROWS_TO_TELL * state.sample.rows.layout.n_free
+    return state.is_exact and state.sample.total >= enough
+
+
+def _judge_by_acts(state: State, k: int) -> float:
+    """Return the probability of one group; acts are tried only where they matter to it."""
+    sides = set_beside(state, k)
+    apart = {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
+    traits = find_traits(state, k) | apart
+    if sides is None:
+        return probability(traits, BESIDE_OTHERS)
+    least, most = (
+        probability(traits | {"act": act, "worth": worth}, BESIDE_OTHERS)
+        for act, worth in ((0.0, LEAST_WORTH), (1.0, MOST_WORTH))
+    )
+    if keep_at(least) == 0:
+        return least
+    if keep_at(most) == 1:
+        return most
+    return probability(traits | try_acts(sides), BESIDE_OTHERS)
+
+
+def find_traits_beside_exact(state: State, k: int) -> Traits:
+    """Return what is known of a group, the rest of the rows being the network's.
+
+    If there are bad rows at all, more of what differs is bad: the evidence is that of the surest of
+    the groups that have entered so far.
+    """
+    return {
+        "evidence": max(_find_evidence(state, j) for j in range(k + 1)),
+        "many": max(float(state.population.model.shares[: k + 1].sum()) - MANY, 0.0),
+        "rival": _compare(state.entries[k].lead),
+    }
+
+
+def find_traits(state: State, k: int) -> Traits:
+    """Return what is known of a group before acts are tried."""
+    sample, model = state.sample, state.population.model
+    counts = sample.rows.count(sample.base * state.population.shares[:, 1 + k])
+    n_rows = max(float(state.population.masses[1 + k]), 1e-9)
+    told = state.families.sum_by_node(counts * model.evidence[:, k] / n_rows)
+    apart = np.maximum(told, 0)
+    breadth = float(np.sqrt(apart).sum() ** 2 / max(apart.sum(), 1e-9) / len(apart))
+    return {
+        "evidence": _find_evidence(state, k),
+        "breadth": _log(breadth),
+        "divergence": _log(float(apart.sum())),
+        "excess": _log(max(state.look.excess, 0.0) + 0.01),
+        "rival": _compare(state.entries[k].lead),
+    }
+
+
+def _compare(lead: float) -> float:
+    """Return 1 where edges gain clearly more than a group, -1 where they gain clearly less."""
+    return float(np.tanh(lead / RIVALRY))
+
+
+def _find_evidence(state: State, k: int) -> float:
+    """Return the log of the nats a row that a group brings, when it entered or now."""
+    weights = np.maximum(state.sample.base @ state.population.shares[:, 1:], 1e-9)
+    entry = state.entries[k]
+    evidence = min(entry.gain / entry.n_rows, _find_missed_a_row(state, k, weights))
+    return _log(max(evidence, LEAST_EVIDENCE))
+
+
+def _log(value: float) -> float:
+    return float(np.log(max(value, 1e-3)))
+
+
+def _find_missed_a_row(state: State, k: int, weights: Vector) -> float:
+    """Return what a group brings for each row it holds, nothing refitted without it.
+
+    Asked of it, and of it and all that entered after it: these may have split its rows, and then
+    none of them alone is missed.
+    """
+    later = list(range(k, len(weights)))
+    found = []
+    for left_out in ([k], later):
+        cost = sum(state.entries[j].cost / state.entries[j].n_rows * weights[j] for j in left_out)
+        missed = find_missed(state.sample, state.population, left_out) - cost
+        found.append(float(missed / weights[left_out].sum()))
+    return max(found)
+
+
+# --- acts -----------------------------------------------------------------------------------------
+
+
+def _find_apart(sides: Sides | None) -> float:
+    """Return the nats a row between the rows of a group and good ones."""
+    return 0.0 if sides is None else max(sides.unexplained / sides.n_rows, 0.0)
+
+
+def try_acts(sides: Sides | None) -> Traits:
+    """Return how far the rows of a group are from good ones, and what acts on these explain."""
+    found = {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
+    if sides is None or sides.unexplained <= 0:
+        return found
+    inquiry = Inquiry.of(sides)
+    of_rows = [
+        share
+        for share, suspect in zip(inquiry.explained, inquiry.suspects, strict=True)
+        if is_of_rows(suspect)
+    ]
+    if inquiry.suspects:
+        best, own = inquiry.suspects[0], float(np.maximum(sides.paid, 0).sum())
+        price = sides.price * best.n_parameters
+        worth = (best.trial.total - price) / max(own, 0.05 * sides.n_rows)
+        found["act"] = float(np.clip(max(of_rows, default=0.0), 0, 1))
+        found["worth"] = float(np.clip(worth, LEAST_WORTH, MOST_WORTH))
+    return found
+
+
+def set_beside(state: State, k: int) -> Sides | None:
+    """Return the rows of a group beside all others; None where there are too few."""
+    sample, layout = state.sample, state.sample.rows.layout
+    of_group = state.population.shares[:, 1 + k]
+    of_others = sample.base * np.clip(1 - of_group, 0, 1)
+    of_group = sample.base * of_group
+    some = spread(np.flatnonzero(of_group > 0.01), MOST_COMPARED[0])
+    good = spread(np.flatnonzero(of_others > 0.5), MOST_COMPARED[1])
+    if min(len(some), len(good)) < LEAST_COMPARED:
+        return None
+    good_codes, trust = np.asfortranarray(sample.codes[good]), of_others[good].astype(np.float64)
+    return Sides(
+        layout.cards,
+        layout.families,
+        np.asfortranarray(sample.codes[some]),
+        of_group[some].astype(np.float64),
+        good_codes,
+        trust,
+        Pairs(layout.cards, good_codes, trust),
+        np.random.default_rng(0),
+    )
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def is_explained_by_edge(state: State) -> bool:
+    """Whether rows come too often only because the network lacks an edge, which gains as much."""
+    return any(entry.lead >= -EXCUSED for entry in state.entered)
