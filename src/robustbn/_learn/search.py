@@ -85,8 +85,13 @@ class State:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether the rest looks like rows of the network, but for some that are bad."""
-        return self.look.excess <= 0 or is_one_sided(self.look.excess, *self.ends)
+        """Whether the rest looks like rows of the network, but for some that are bad.
+
+        Rows of a table in which nothing was found are never called bad for that.
+        """
+        if self.look.excess <= 0:
+            return True
+        return self.is_explained and is_one_sided(self.look.excess, *self.ends)
 
     @property
     def entered(self) -> list[Entry]:
