@@ -140,7 +140,9 @@ def test_known_attacks_can_be_tried_again():
 
 
 def _known_attacks():
-    stands = pytest.mark.xfail(reason="stolen rows: up to 2 eps, not mended", strict=True)
+    stands = pytest.mark.xfail(
+        reason="is_mended in known_attacks.json: as strong as ever", strict=True
+    )
     for entry in learned_adversary.read_known():
         yield pytest.param(entry, marks=() if entry["is_mended"] else stands)
 

@@ -2,7 +2,8 @@
 
 Every explanation proposes itself and says what it gains (`gain.py`); the largest gain enters, all
 that is there is fitted again together, and what no longer pays leaves. The search ends when nothing
-pays, or when the rest looks like rows of the network. It does not ask who is bad: `judge.py` does.
+pays; where the rest looks like rows of the network, only what takes rows from it still enters. It
+does not ask who is bad: `judge.py` does.
 
 A new explanation is a class with `propose`, and a line in `EXPLANATIONS`.
 """
@@ -293,7 +294,7 @@ def begin(study: Study, n_rows: int) -> State:
 
 
 def search(state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS) -> State:
-    """Let explanations enter, the largest gain first, until nothing pays or all rows look clean."""
+    """Let explanations enter, the largest gain first, until nothing pays."""
     while True:
         proposed = (each.propose(state) for each in explanations)
         candidates = [each for each in proposed if each is not None and each.gain > 0]

@@ -297,15 +297,15 @@ def test_patterns_of_missing_values_are_counted(n_nodes):
 def test_a_row_copied_far_too_often_keeps_the_weight_it_should_have():
     codes = sample(NETWORK, 5000, 1)
     codes[:400] = codes[7]
-    found, model = copies_of(codes)
-    repeats = found.hold_to(model, 5000.0)
+    study = study_rows(codes)
+    repeats = CopiedRows().propose(begin(study, 5000)).enter().repeats
     worst = repeats.seen.argmax()
     assert repeats.seen[worst] >= 400
     kept = repeats.factors[worst] * repeats.seen[worst]
     assert kept == pytest.approx(repeats.expected[worst], rel=1e-6)
-    assert kept < 150
-    assert repeats.weigh_prints(load_rows(NETWORK, codes).fingerprints())[:400].max() < 0.4
-    assert 0.05 < found.find_surplus(repeats, 5000.0) < 0.09
+    assert kept < 100
+    assert repeats.weigh_prints(load_rows(NETWORK, codes).fingerprints())[:400].max() < 0.25
+    assert 0.05 < study.copies.find_surplus(repeats, 5000.0) < 0.09
 
 
 def test_rows_repeated_by_chance_are_left_alone():
@@ -338,13 +338,13 @@ def test_odds_that_are_right_need_no_calibration_and_wrong_ones_get_it():
     histogram = OddsHistogram.of_drawn(model.log_odds(drawn))
     observed = histogram.count(model.log_odds(found.rows), found.base)
     right = calibrate(model, histogram, observed, found.total)
-    assert abs(right.intercept) < 0.5
-    assert right.slope == pytest.approx(1, abs=0.2)
+    assert abs(right.intercept) < 0.3
+    assert right.slope == pytest.approx(1, abs=0.15)
     wrong = replace(model, shares=model.shares * 3)
     histogram = OddsHistogram.of_drawn(wrong.log_odds(drawn))
     observed = histogram.count(wrong.log_odds(found.rows), found.base)
     mended = calibrate(wrong, histogram, observed, found.total)
-    assert mended.intercept < right.intercept - 0.5
+    assert mended.intercept < -0.5
 
 
 def test_settling_leaves_a_clear_verdict_as_it_is():
