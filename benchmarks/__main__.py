@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, soak, judge, order. They have options of
-their own: see `python -m benchmarks proof --help`.
+Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted. They have
+options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from benchmarks import (
     stream,
     tables,
     threads,
+    unplanted,
 )
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
@@ -89,6 +90,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "soak": soak.main,
     "judge": judge.main,
     "order": order.main,
+    "unplanted": unplanted.main,
     "stale": stale.main,
 }
 

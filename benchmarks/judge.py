@@ -1,23 +1,25 @@
 """Where the judge's coefficients come from, and how well it judges tables it has not seen.
 
-`python -m benchmarks judge` searches every table of the packages that may be opened (two
-structures, clean and planted), and rows drawn from networks that are then taken for exact, lose the
-parents of some nodes, or lose nodes. Every group that is found is bad rows or not. A logistic
-function learns that, one for groups beside rows that look like the network's and one for others; a
-group of a table weighs what a wrong decision about it costs on rows kept aside (at most one nat a
-row, 0.1 added), six times that if the table is clean; a group of an exact network weighs 3, of one
-that lost parents 10 (3 where the rest does not look exact), of one that lost nodes 1: a hidden
-cause of few rows cannot be told from bad ones. Two fifths of the rows from elsewhere are called a
-class. All that is reported is of packages that were left out; a network is a package. `--write`
-puts the coefficients into `_learn/judge.py`.
+`python -m benchmarks judge` searches every table of the packages that may be opened, with three
+structures (a tree, greedy BIC, and a hunch that lacks most edges), clean and planted, all rows and
+few of them; and rows drawn from networks that are then taken for exact, lose the parents of some
+nodes, or lose nodes. Every group that is found is bad rows or not; two fifths of the rows are never
+bad, but a class. A logistic function learns that, one for groups beside rows that look like the
+network's and one for others. A group of a table weighs what a wrong decision about it costs on rows
+kept aside (at most one nat a row, 0.1 added), six times that if the table is clean; a group of an
+exact network weighs 8, of one that lost parents 10 (3 where the rest does not look exact), of one
+that lost nodes 1: a hidden cause of few rows cannot be told from bad ones. All that is reported is
+of packages that were left out; a network is a package. Groups are kept in `results/judge.json`,
+where the tests find them; `--write` puts the coefficients into `_learn/judge.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +39,7 @@ from robustbn._learn import judge
 from robustbn._learn.judge import (
     Traits,
     find_traits,
-    find_traits_beside_exact,
-    is_surely_exact,
+    has_rows_to_tell,
     keep_at,
     probability,
     set_beside,
@@ -52,7 +53,8 @@ from robustbn.adversary import KINDS
 
 SHARES = (0.03, 0.1, 0.25)
 FEW = ("two stuck", "two swapped")  # ways to spoil two columns
-PLANTED = 8  # of the 24 ways and shares, drawn for each table and structure
+PLANTED = 4  # of the 24 ways and shares, drawn for each table and structure
+FEW_ROWS = (250, 1_000)  # rows of the same tables, clean and planted once
 EXACT = (
     "example:alarm",
     "bif:asia",
@@ -73,25 +75,26 @@ FLOOR = 1e-4  # of a probability, where rows kept aside are judged
 CLEAN = 6.0  # times: what a group of a clean table weighs
 LEAST, MOST = 0.1, 1.0  # that a group weighs beside, and at most by, what deciding it wrongly costs
 OF_NETWORKS = {
-    "exact": 3.0,
+    "exact": 8.0,
     "classes": 3.0,
     "cut": 10.0,
     "hidden": 1.0,
 }  # that a group weighs there
 OF_CUT = 3.0  # the same, beside rows that do not look like the network's
-NAMES = ("BESIDE_EXACT", "BESIDE_OTHERS")  # of the coefficients, in the source
+GROUPS = Path(__file__).parent / "results" / "judge.json"
 RIDGE = 1.0  # precision of a coefficient, its trait scaled to a spread of one
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Some rows: a table or a network by name, and what was done to its rows."""
+    """Some rows: a table or a network by name, and what was done to its rows; by default all."""
 
     source: str
     structure: str
     way: str
     eps: float
     seed: int = 0
+    n_rows: int | None = None
 
     @property
     def package(self) -> str:
@@ -102,6 +105,11 @@ class Cell:
     def is_table(self) -> bool:
         """Whether its rows are of a table; otherwise they are drawn."""
         return "/" in self.source
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is all rows of a table with a fair structure, at most a quarter planted."""
+        return self.structure in STRUCTURES and self.n_rows is None and self.eps < CLASS
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,18 +180,21 @@ class Example:
 def plan(n_tables: int | None = None) -> list[Cell]:
     """Return the cells."""
     cells = []
+    ways = [(way, eps) for way in (*WAYS, *FEW) for eps in SHARES]
     for t, table in enumerate(list_tables()[:n_tables]):
-        for s, structure in enumerate(STRUCTURES):
-            ways = [(way, eps) for way in (*WAYS, *FEW) for eps in SHARES]
-            drawn = np.random.default_rng([t, s]).permutation(len(ways))[:PLANTED]
+        for s, structure in enumerate((*STRUCTURES, "hunch")):
+            rng = np.random.default_rng([t, s])
+            drawn = rng.permutation(len(ways))[:PLANTED]
             chosen = [("clean", 0.0), *(ways[i] for i in drawn)]
             cells += [Cell(table, structure, way, eps) for way, eps in chosen]
+            for n in FEW_ROWS:
+                cells += [Cell(table, structure, way, eps, 0, n) for way, eps in chosen[:2]]
+            cells.append(Cell(table, structure, str(rng.choice(WAYS)), CLASS))
     kinds = [kind for kind in KINDS if kind != "adaptive"]
     for n, name in enumerate(EXACT):
         rng = np.random.default_rng([9, n])
         cells += [Cell(name, "exact", "clean", 0.0, seed) for seed in (0, 1, 2, 3)]
         cells += [Cell(name, "exact", kind, eps) for kind in (*kinds, *FEW) for eps in SHARES]
-        cells += [Cell(name, "exact", kind, 0.1, 1) for kind in (*kinds, *FEW)]
         for seed in range(N_LACKING):
             way, eps = (rng.choice([*kinds, *FEW]), rng.choice(SHARES))
             bad = (str(way), float(eps)) if seed % 2 else ("clean", 0.0)
@@ -200,7 +211,8 @@ def draw(cell: Cell) -> tuple[BayesianNetwork, Any, NDArray[np.bool_], Any]:
             return case.network, case.rows, np.zeros(len(case.rows), bool), case.judges
         rng = np.random.default_rng([5, len(case.cards), int(1000 * cell.eps)])
         spoil = plant_few if cell.way in FEW else plant
-        return case.network, *spoil(case.rows, case.cards, cell.way, cell.eps, rng), case.judges
+        rows, is_bad = spoil(case.rows, case.cards, cell.way, cell.eps, rng)
+        return case.network, rows, is_bad & (cell.eps < CLASS), case.judges
     truth = build_network(cell.source, cell.seed)
     way, n = "none" if cell.way in ("clean", *FEW) else cell.way, N_ROWS[cell.seed // 2 % 2]
     scene = draw_scene(truth, way, cell.eps, n, cell.seed + 7)
@@ -254,15 +266,15 @@ def plant_few(
 def study_cell(cell: Cell) -> Example:
     """Search the rows of a cell, and find the traits of every group."""
     network, rows, is_bad, judges = draw(cell)
+    rows, is_bad = rows[: cell.n_rows], is_bad[: cell.n_rows]
     config = RobustConfig(n_threads=1)
     survey = RowsInMemory(network, rows, None, 1, ()).survey(None, len(rows), 0)
     study = heed_design(network, Study.of(network, survey, None, config, lambda _: None))
     state = search(begin(study, config.sample_size(network.layout)))
-    is_exact, groups = is_surely_exact(state), range(state.population.model.n_others)
-    if is_exact:
-        traits = [find_traits_beside_exact(state, k) for k in groups]
-    else:
-        traits = [find_traits(state, k) | try_acts(set_beside(state, k)) for k in groups]
+    is_exact = state.is_exact and has_rows_to_tell(state)
+    traits = find_traits(state)
+    if not is_exact:
+        traits = [t | try_acts(set_beside(state, k)) for k, t in enumerate(traits)]
     shares, which = state.population.shares, state.sample.which
     counts = state.sample.rows.count(shares)
     scale = len(rows) / len(shares)
@@ -291,7 +303,7 @@ def gather(cells: Sequence[Cell], n_jobs: int) -> list[Example]:
     """Return an example of each cell."""
     examples = []
     with ProcessPoolExecutor(n_jobs) as pool:
-        for example in pool.map(study_quietly, cells, chunksize=len(STRUCTURES) * (1 + PLANTED)):
+        for example in pool.map(study_quietly, cells, chunksize=10):
             examples.append(example)
             if len(examples) % 100 == 0:
                 say(f"{len(examples)} of {len(cells)} cells")
@@ -301,28 +313,53 @@ def gather(cells: Sequence[Cell], n_jobs: int) -> list[Example]:
 # --- learning -------------------------------------------------------------------------------------
 
 
-Coefficients = dict[bool, dict[str, float]]  # of groups beside exact rows, and of others
+Coefficients = dict[bool, Traits]  # of groups beside exact rows, and of others
+NAMES = {True: "BESIDE_EXACT", False: "BESIDE_OTHERS"}  # of the coefficients, in the source
 
 
-def learn(examples: Sequence[Example]) -> Coefficients:
+@dataclass(frozen=True)
+class Group:
+    """One group: what the judge is told of it, and what is true of it.
+
+    Parameters
+    ----------
+    package : that is left out together with it.
+    is_exact : whether the rest surely looks like rows of the network.
+    weight : that a decision about it has.
+    """
+
+    package: str
+    is_exact: bool
+    traits: Traits
+    is_bad: bool
+    weight: float
+
+
+def list_groups(example: Example) -> list[Group]:
+    """Return the groups of an example."""
+    names = [name for name in getattr(judge, NAMES[example.is_exact]) if name != "intercept"]
+    return [
+        Group(example.cell.package, example.is_exact, {n: t[n] for n in names}, bool(bad), float(w))
+        for t, bad, w in zip(example.traits, example.is_bad, _weigh(example), strict=True)
+    ]
+
+
+def learn(groups: Sequence[Group]) -> Coefficients:
     """Return the coefficients, by trait."""
-    found = {}
-    for is_exact in (True, False):
-        held = [e for e in examples if e.traits and e.is_exact == is_exact and _weigh(e).any()]
-        found[is_exact] = _learn_one(held)
-    return found
+    return {
+        is_exact: _learn_one([g for g in groups if g.is_exact == is_exact and g.weight > 0])
+        for is_exact in (True, False)
+    }
 
 
-def _learn_one(held: Sequence[Example]) -> dict[str, float]:
-    names = list(held[0].traits[0])
-    X = np.array([[traits[name] for name in names] for e in held for traits in e.traits])
-    y = np.concatenate([e.is_bad for e in held])
-    weights = np.concatenate([_weigh(e) for e in held])
+def _learn_one(groups: Sequence[Group]) -> Traits:
+    X = np.array([list(group.traits.values()) for group in groups])
+    y, weights = ([getattr(group, name) for group in groups] for name in ("is_bad", "weight"))
     center, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)
     found = LogisticRegression(C=1 / RIDGE, max_iter=2000).fit((X - center) / spread, y, weights)
     slopes = found.coef_[0] / spread
     intercept = float(found.intercept_[0] - slopes @ center)
-    return dict(zip(names, slopes.tolist(), strict=True)) | {"intercept": intercept}
+    return dict(zip(groups[0].traits, slopes.tolist(), strict=True)) | {"intercept": intercept}
 
 
 def _weigh(example: Example) -> NDArray[np.float64]:
@@ -335,22 +372,43 @@ def _weigh(example: Example) -> NDArray[np.float64]:
     return (LEAST + np.minimum(example.stakes, MOST)) * times
 
 
-def judge_by(coefficients: Coefficients, example: Example) -> NDArray[np.float64]:
-    """Return the probability of each group to be bad."""
-    by = coefficients[example.is_exact]
-    return np.array([probability(traits, by) for traits in example.traits])
+def leave_out(groups: Sequence[Group]) -> dict[str, Coefficients]:
+    """Return for each package the coefficients that were learned without it."""
+    packages = sorted({group.package for group in groups})
+    return {p: learn([group for group in groups if group.package != p]) for p in packages}
 
 
-def leave_out(examples: Sequence[Example]) -> Iterator[tuple[Example, NDArray[np.float64]]]:
-    """Yield every example with what coefficients say that were learned without its package."""
-    for package in sorted({e.cell.package for e in examples}):
-        others = learn([e for e in examples if e.cell.package != package])
-        for example in examples:
-            if example.cell.package == package:
-                yield example, judge_by(others, example)
+def write_groups(groups: Sequence[Group], path: Path = GROUPS) -> None:
+    """Keep groups in a file, a line each: names of traits are told once."""
+    names = {NAMES[g.is_exact]: list(g.traits) for g in groups}
+    lines = [
+        json.dumps(
+            [g.package, g.is_exact, _round(g.traits.values()), g.is_bad, *_round([g.weight])]
+        )
+        for g in groups
+    ]
+    told = ",\n".join(lines)
+    path.write_text(f'{{"traits": {json.dumps(names)},\n"groups": [\n{told}\n]}}\n')
+
+
+def read_groups(path: Path = GROUPS) -> list[Group]:
+    """Return the groups of a file."""
+    kept = json.loads(path.read_text())
+    return [
+        Group(p, e, dict(zip(kept["traits"][NAMES[e]], t, strict=True)), bad, weight)
+        for p, e, t, bad, weight in kept["groups"]
+    ]
+
+
+def _round(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]
+
+
+# --- what it comes to -----------------------------------------------------------------------------
 
 
 Judged = Sequence[tuple[Example, NDArray[np.float64]]]
+Calibrated = tuple[float, float, int]
 
 
 def summarise(judged: Judged, keep: Callable[[float], float] = keep_at) -> dict[str, float]:
@@ -369,16 +427,21 @@ def summarise(judged: Judged, keep: Callable[[float], float] = keep_at) -> dict[
     }
 
 
-def calibrate(judged: Judged) -> list[tuple[float, float, int]]:
+def calibrate(groups: Sequence[Group], left_out: dict[str, Coefficients]) -> list[Calibrated]:
     """Return for tenths of the probability its mean, the share that is bad, and how many are."""
-    chances = np.concatenate([p for _, p in judged])
-    is_bad = np.concatenate([e.is_bad for e, _ in judged])
+    chances = np.array([judge_group(left_out[group.package], group) for group in groups])
+    is_bad = np.array([group.is_bad for group in groups])
     tenths = np.minimum((chances * 10).astype(int), 9)
     return [
         (float(chances[tenths == t].mean()), float(is_bad[tenths == t].mean()), int(n))
         for t in range(10)
         if (n := np.count_nonzero(tenths == t))
     ]
+
+
+def judge_group(coefficients: Coefficients, group: Group) -> float:
+    """Return the probability of a group to be bad."""
+    return probability(group.traits, coefficients[group.is_exact])
 
 
 def main(arguments: list[str]) -> None:
@@ -389,26 +452,42 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--write", action="store_true", help="put the coefficients into the source")
     chosen = parser.parse_args(arguments)
     examples = gather(plan(chosen.tables), chosen.jobs)
-    judged = list(leave_out(examples))
-    tables = [each for each in judged if each[0].cell.is_table]
-    exact = [each for each in judged if not each[0].cell.is_table]
-    known = [(e, e.is_bad.astype(float)) for e, _ in tables]
-    for title, some in (("tables", tables), ("who knows", known), ("exact networks", exact)):
+    of_example = [list_groups(example) for example in examples]
+    groups = [group for some in of_example for group in some]
+    left_out = leave_out(groups)
+    judged = [
+        (e, np.array([judge_group(left_out[e.cell.package], g) for g in some]))
+        for e, some in zip(examples, of_example, strict=True)
+    ]
+    for title, wanted in KINDS_OF_CELLS.items():
+        some = [each for each in judged if wanted(each[0].cell)]
         print(title, {name: round(value, 4) for name, value in summarise(some).items()})
-    for mean, share, n in calibrate(judged):
+    known = [(e, e.is_bad.astype(float)) for e, _ in judged if KINDS_OF_CELLS["tables"](e.cell)]
+    print("who knows", {name: round(value, 4) for name, value in summarise(known).items()})
+    for mean, share, n in calibrate(groups, left_out):
         print(f"probability {mean:.2f}: {share:.2f} of {n} are bad")
-    coefficients = learn(examples)
-    for name, by in zip(NAMES, (coefficients[True], coefficients[False]), strict=True):
-        rounded = {trait: round(value, 3) for trait, value in by.items()}
-        print(name, rounded)
+    for is_exact, by in learn(groups).items():
+        print(NAMES[is_exact], by)
         if chosen.write:
-            write(name, rounded)
+            write_groups(groups)
+            write(NAMES[is_exact], by)
 
 
-def write(name: str, coefficients: dict[str, float]) -> None:
+KINDS_OF_CELLS: dict[str, Callable[[Cell], bool]] = {
+    "tables": lambda c: c.is_usual and c.way not in FEW,
+    "tables, with two columns": lambda c: c.is_usual,
+    "few rows": lambda c: c.is_table and c.n_rows is not None,
+    "a hunch": lambda c: c.structure == "hunch" and c.n_rows is None and c.eps < CLASS,
+    "exact networks": lambda c: c.structure == "exact",
+    "lacking parents": lambda c: c.structure == "cut",
+    "lacking nodes": lambda c: c.structure == "hidden",
+}
+
+
+def write(name: str, coefficients: Traits) -> None:
     """Put coefficients into the source of the judge."""
     path = Path(str(judge.__file__))
-    lines = "".join(f'    "{trait}": {value},\n' for trait, value in coefficients.items())
+    lines = "".join(f'    "{trait}": {value:.3f},\n' for trait, value in coefficients.items())
     block = f"{name}: Traits = {{\n{lines}}}\n"
     pattern = rf"(?s){name}: Traits = \{{.*?\}}\n"
     path.write_text(re.sub(pattern, lambda _: block, path.read_text()))

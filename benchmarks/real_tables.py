@@ -28,6 +28,7 @@ SIX = (
     "Ecdat/HI", "AER/Fertility",
 )  # fmt: skip
 STRUCTURES = ("tree", "bic")
+HUNCH = 250  # rows that teach the structure "hunch", which lacks most edges
 LEAST_ROWS, MOST_ROWS, MOST_FITTED = 4_000, 60_000, 15_000
 LEAST_COLUMNS, MOST_COLUMNS = 7, 40
 
@@ -233,7 +234,8 @@ def build_case(table: str, structure: str) -> Case:
     X, columns, cards = coded
     X = X[np.random.default_rng(1).permutation(len(X))][:MOST_ROWS]
     n = len(X) // 3
-    parents = learn_tree(X[:n], cards)[1] if structure == "tree" else learn_greedily(X[:n], cards)
+    teach = X[:n][: HUNCH if structure == "hunch" else n]
+    parents = learn_tree(teach, cards)[1] if structure == "tree" else learn_greedily(teach, cards)
     network = BayesianNetwork(
         {columns[i]: [columns[p] for p in parents[i]] for i in range(len(columns))},
         {columns[i]: list(range(cards[i])) for i in range(len(columns))},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 
@@ -33,6 +34,7 @@ def top_eigenpairs(
     depth: int = 4,
     enough: float = math.inf,
     seed: int = 0,
+    order: NDArray[np.int64] | None = None,
 ) -> Spectrum:
     """Return the top of `Sigma(w) = sum of w (x - center)(x - center)' / total_weight`.
 
@@ -40,6 +42,11 @@ def top_eigenpairs(
     columns each, fewer once the top value is above `enough`. An eigenvalue well above the rest is
     found to many digits; the edge of a bulk is approached from below, alike for two data sets of
     one kind, so compare like with like.
+
+    Parameters
+    ----------
+    order : the components in an order that does not depend on where they stand: nor does the random
+        block then.
     """
     return top_of_products(
         lambda V: vectors.gram(V, weights, center) / total_weight,
@@ -48,6 +55,7 @@ def top_eigenpairs(
         depth=depth,
         enough=enough,
         seed=seed,
+        order=order,
     )
 
 
@@ -59,11 +67,14 @@ def top_of_products(
     depth: int = 4,
     enough: float = math.inf,
     seed: int = 0,
+    order: NDArray[np.int64] | None = None,
 ) -> Spectrum:
     """Return the top of the symmetric matrix that `multiply` multiplies with, as above."""
     rng = np.random.default_rng(seed)
     width = min(width, dim)
     block = rng.normal(size=(dim, width))
+    if order is not None:
+        block[order] = block.copy()
     basis = np.empty((dim, 0))
     small = np.zeros((depth * width, depth * width))  # basis' Sigma basis, a block at a time
     for _ in range(depth):

@@ -14,7 +14,7 @@ from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._learn.density_filter import filter_rest
 from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
-from robustbn._learn.judge import is_explained_by_edge, judge_groups, keep_at
+from robustbn._learn.judge import are_copies_bad, judge_groups, keep_at
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
@@ -114,10 +114,11 @@ def explain(study: Study) -> State:
 def conclude(state: State) -> Verdict:
     """Judge what was found, and return how any row is judged."""
     study, sample, config = state.study, state.sample, state.study.config
-    is_exact = config.misfit == "none" or not config.polish or state.is_exact
+    is_given = config.misfit == "none" or not config.polish  # that the network is exact
+    is_exact = is_given or state.is_exact
     chances = judge_groups(state) if config.misfit == "allow" else np.ones(len(state.entries))
     model = replace(state.population.model, kept=np.array([keep_at(p) for p in chances]))
-    model = replace(model, repeats=_distrusted_copies(state, is_exact))
+    model = replace(model, repeats=_distrusted_copies(state))
     model, wanted = _keep_within(config.ceiling, state, model)
     stopped = ""
     if wanted > config.ceiling:
@@ -127,7 +128,7 @@ def conclude(state: State) -> Verdict:
     if is_exact and model.is_bad.all():  # what is trusted is rows of the network
         if model.n_others:
             model, counts = _settle(state, model, counts)
-        if look.excess > 0:
+        if is_given and look.excess > 0:
             given, most = study.choose(state.n_rows), config.ceiling
             model, look, why = filter_rest(given.rows, given.base, model, study.draw, most)
             stopped = stopped or why
@@ -141,21 +142,18 @@ def conclude(state: State) -> Verdict:
         chances=chances,
         rounds=done.rounds,
         top=look.top,
-        threshold=look.limit,
+        threshold=look.limit if is_given else state.limit,
         stopped=stopped,
         misfit=_measure(state, model, is_exact) if config.misfit == "allow" else None,
     )
 
 
-def _distrusted_copies(state: State, is_exact: bool) -> Repeats:
-    """Return the rows whose copies are distrusted.
-
-    Beside an exact network, those that no edge explains as well; else if the caller says so.
-    """
-    copies, study = state.study.config.copies, state.study
+def _distrusted_copies(state: State) -> Repeats:
+    """Return the rows whose copies are distrusted: if they are bad, or the caller says so."""
+    study, config, copies = state.study, state.study.config, state.study.config.copies
     if copies == "distrust" and not len(state.repeats.factors):
         return study.copies.hold_to(state.population.model, study.total)
-    if copies == "distrust" or (is_exact and not is_explained_by_edge(state)):
+    if copies == "distrust" or config.misfit == "none" or are_copies_bad(state):
         return state.repeats
     return NO_REPEATS
 
@@ -206,7 +204,7 @@ def _measure(state: State, model: RowModel, is_exact: bool) -> Misfit:
     """Return how well the network describes the rows that are trusted."""
     is_class = ~model.is_bad
     if is_exact and not is_class.any():
-        return Misfit(True, 0.0, 0, state.look.top, state.look.limit)
+        return Misfit(True, 0.0, 0, state.look.top, state.limit)
     entries = [(e.gain + e.cost) / e.n_rows for e in state.entries]
     nats = float(np.array(entries)[is_class] @ model.shares[is_class]) if entries else 0.0
     given, draw = state.study.choose(state.n_rows), state.study.draw

@@ -56,7 +56,7 @@ def filter_rest(
     most : share of the rows' weight that may be distrusted.
     """
     weights, total = base * model.weigh(rows), sum_weights(base)
-    look = look_at(rows, weights, draw, closely=True)
+    look, is_last = look_at(rows, weights, draw, closely=True), False
     while look.excess > 0 and look.clean is not None:
         if len(model.filters) == MOST_FILTERS:
             return model, look, f"after {MOST_FILTERS} filters"
@@ -66,9 +66,12 @@ def filter_rest(
         kept, before = weights * factors, sum_weights(weights)
         if 1 - sum_weights(kept) / total > most:
             return model, look, f"because more than {most:.0%} would go"
-        if sum_weights(kept) > (1 - LEAST_TAKEN) * before:
+        takes = sum_weights(kept) <= (1 - LEAST_TAKEN) * before
+        if is_last and not takes:
             return model, look, "because no row stands out"
-        model, weights = replace(model, filters=(*model.filters, built)), kept
+        if takes:
+            model, weights = replace(model, filters=(*model.filters, built)), kept
+        is_last = not takes  # one draw of rows may hide what another shows
         look = look_at(rows, weights, draw, closely=True)
     return model, look, ""
 

@@ -20,43 +20,45 @@ from robustbn._learn.search import State
 
 LEAST_COMPARED, MOST_COMPARED = 50, (1_500, 4_000)  # rows of a group, and others: to try acts on
 ROWS_TO_TELL = 20.0  # rows a parameter: with fewer, rows of another network look like its own
-MANY = 0.3  # share of rows: so many that differ are seldom a mistake
 LEAST_EVIDENCE = 0.02  # nats a row: less is none
 RIVALRY = 0.05  # log of the ratio of two gains: they are told apart so sharply
 EXCUSED = 0.2  # log of such a ratio: copies that gain no more over an edge are excused
-DISTRUSTED = 0.7  # probability of being bad at which a row of a group keeps half of its weight
-STEEPNESS = 5.0  # logits of lost weight a logit of the probability
+DISTRUSTED = 0.65  # probability of being bad at which a row of a group keeps half of its weight
+STEEPNESS = 6.0  # logits of lost weight a logit of the probability
 LEAST_WORTH, MOST_WORTH = -1.0, 2.0  # of an act, over tables of the group's own: bounds
 SURE = 0.01  # weight that is kept or lost: less is none
 
 
 Traits = dict[str, float]  # what the judge is told of a group, by name
 
+# evidence: log of the nats a row that it brings, when it entered or now, whichever is less; surest:
+# that, or the largest of groups that entered before and that no edge explains; breadth: log of the share of tables that it breaks, as
+# if all broke alike; divergence: log of the nats a row between its tables and the good ones;
+# excess: log of what is in excess beside all groups; rival: whether edges would gain more than it,
+# or than something larger before it, from -1 to 1; many: its share of the rows to the power of 6,
+# next to nothing below 25 %; apart: log of the nats a row between its rows and good ones; act:
+# share of these that the best act on good rows explains; worth: what that act is worth over tables
+# of the group's own.
+
 # Of groups beside rows that look like the network's.
-# evidence: log of the nats a row that it brings, or one that entered before it, whichever is more;
-# each when it entered or now, whichever is less. many: share of rows in these groups, above 30 %;
-# rival: whether edges would gain more than one of them, or than copies, from -1 to 1.
 BESIDE_EXACT: Traits = {
-    "evidence": 0.358,
-    "many": -27.94,
-    "rival": -1.562,
-    "intercept": -0.046,
+    "surest": 0.431,
+    "rival": -1.951,
+    "many": -1238.998,
+    "intercept": -0.087,
 }
 # Of all other groups.
-# breadth: log of the share of tables that it breaks, as if all broke alike; divergence: log of the
-# nats a row between its tables and the good ones; excess: log of what is in excess beside all
-# groups; apart: log of the nats a row between its rows and good ones; act: share of these that the
-# best act on good rows explains; worth: what that act is worth over tables of the group's own.
 BESIDE_OTHERS: Traits = {
-    "evidence": 1.264,
-    "breadth": 1.491,
-    "divergence": 1.32,
-    "excess": -0.034,
-    "rival": -0.688,
-    "apart": -1.871,
-    "act": 7.318,
-    "worth": 6.795,
-    "intercept": -11.838,
+    "evidence": 1.554,
+    "breadth": 1.480,
+    "divergence": 1.670,
+    "excess": -0.166,
+    "rival": -0.404,
+    "many": -774.445,
+    "apart": -2.203,
+    "act": 5.854,
+    "worth": 9.608,
+    "intercept": -14.274,
 }
 
 
@@ -79,26 +81,29 @@ def keep_at(p: float) -> float:
 
 
 def judge_groups(state: State) -> Vector:
-    """Return the probability of each group to be bad rows; shape (K,)."""
-    groups = range(state.population.model.n_others)
-    if is_surely_exact(state):
-        found = [probability(find_traits_beside_exact(state, k), BESIDE_EXACT) for k in groups]
-    else:
-        found = [_judge_by_acts(state, k) for k in groups]
-    return np.array(found)
+    """Return the probability of each group to be bad rows; shape (K,).
+
+    As groups beside rows of the network are judged, and as others are, by how surely they are.
+    """
+    exactness = state.exactness if has_rows_to_tell(state) else 0.0
+    return np.array([_judge(state, k, t, exactness) for k, t in enumerate(find_traits(state))])
 
 
-def is_surely_exact(state: State) -> bool:
-    """Whether the rest looks like rows of the network, and there are rows enough to tell."""
-    enough = ROWS_TO_TELL * state.sample.rows.layout.n_free
-    return state.is_exact and state.sample.total >= enough
+def _judge(state: State, k: int, traits: Traits, exactness: float) -> float:
+    found = exactness * probability(traits, BESIDE_EXACT)
+    if exactness < 1 - SURE:
+        found += (1 - exactness) * _judge_by_acts(traits, set_beside(state, k))
+    return found
 
 
-def _judge_by_acts(state: State, k: int) -> float:
+def has_rows_to_tell(state: State) -> bool:
+    """Whether there are rows enough to tell those of the network from others."""
+    return state.sample.total >= ROWS_TO_TELL * state.sample.rows.layout.n_free
+
+
+def _judge_by_acts(traits: Traits, sides: Sides | None) -> float:
     """Return the probability of one group; acts are tried only where they matter to it."""
-    sides = set_beside(state, k)
-    apart = {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
-    traits = find_traits(state, k) | apart
+    traits = traits | {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
     if sides is None:
         return probability(traits, BESIDE_OTHERS)
     least, most = (
@@ -112,34 +117,39 @@ def _judge_by_acts(state: State, k: int) -> float:
     return probability(traits | try_acts(sides), BESIDE_OTHERS)
 
 
-def find_traits_beside_exact(state: State, k: int) -> Traits:
-    """Return what is known of a group, the rest of the rows being the network's.
+def find_traits(state: State) -> list[Traits]:
+    """Return what is known of each group before acts are tried.
 
-    If there are bad rows at all, more of what differs is bad: the evidence is that of the surest of
-    the groups that have entered so far.
+    If there are bad rows at all, more of what differs is bad: the surest of the groups that have
+    entered so far speaks for all of them, unless an edge explains it as well.
     """
-    return {
-        "evidence": max(_find_evidence(state, j) for j in range(k + 1)),
-        "many": max(float(state.population.model.shares[: k + 1].sum()) - MANY, 0.0),
-        "rival": _compare(state.entries[k].lead),
-    }
+    groups = range(state.population.model.n_others)
+    evidence = [_find_evidence(state, k) for k in groups]
+    speaks = [
+        e if entry.lead < 0 else -np.inf for e, entry in zip(evidence, state.entries, strict=True)
+    ]
+    return [
+        {
+            "evidence": evidence[k],
+            "surest": max(evidence[k], *speaks[: k + 1]),
+            **_find_breadth(state, k),
+            "excess": _log(max(state.look.excess, 0.0) + 0.01),
+            "rival": _compare(state.entries[k].lead),
+            "many": float(state.population.model.shares[k] ** 6),
+        }
+        for k in groups
+    ]
 
 
-def find_traits(state: State, k: int) -> Traits:
-    """Return what is known of a group before acts are tried."""
-    sample, model = state.sample, state.population.model
+def _find_breadth(state: State, k: int) -> Traits:
+    """Return how many tables a group breaks, and how far they are from the good ones."""
+    sample = state.sample
     counts = sample.rows.count(sample.base * state.population.shares[:, 1 + k])
     n_rows = max(float(state.population.masses[1 + k]), 1e-9)
-    told = state.families.sum_by_node(counts * model.evidence[:, k] / n_rows)
-    apart = np.maximum(told, 0)
+    evidence = state.population.model.evidence[:, k]
+    apart = np.maximum(state.families.sum_by_node(counts * evidence / n_rows), 0)
     breadth = float(np.sqrt(apart).sum() ** 2 / max(apart.sum(), 1e-9) / len(apart))
-    return {
-        "evidence": _find_evidence(state, k),
-        "breadth": _log(breadth),
-        "divergence": _log(float(apart.sum())),
-        "excess": _log(max(state.look.excess, 0.0) + 0.01),
-        "rival": _compare(state.entries[k].lead),
-    }
+    return {"breadth": _log(breadth), "divergence": _log(float(apart.sum()))}
 
 
 def _compare(lead: float) -> float:
@@ -228,6 +238,10 @@ def set_beside(state: State, k: int) -> Sides | None:
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def is_explained_by_edge(state: State) -> bool:
-    """Whether rows come too often only because the network lacks an edge, which gains as much."""
-    return any(entry.lead >= -EXCUSED for entry in state.entered)
+def are_copies_bad(state: State) -> bool:
+    """Whether rows come too often for rows of the network, and no edge gains as much.
+
+    Only rows enough to tell say how often a row may come.
+    """
+    excuse = -np.inf if state.copied is None else state.copied.lead
+    return state.is_exact and has_rows_to_tell(state) and excuse < -EXCUSED

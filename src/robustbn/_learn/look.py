@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.expansion import DAMPING, Expansion
 from robustbn._core.protocols import Rows, RowVector, Vector
@@ -20,8 +21,6 @@ ALLOWANCE = 0.02  # eigenvalue that rows may have above what drawn ones have
 NOISE = 1.25  # times the excess of drawn rows over 1, which is noisy itself
 QUIET = 0.15  # sampling noise, sqrt(parameters / rows): good rows of any network may have this top
 LEAST_DRAWN, MOST_DRAWN = 1_000, 50_000  # rows drawn from the tables, to compare
-HAIR = 0.005  # eigenvalue: drawn rows differ by this from draw to draw
-ONE_SIDED = (0.5, 0.2)  # excess of the top at most, and share of it that the bottom is short of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,8 @@ def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False
     ----------
     closely : draw rows in any case.
     """
-    spectrum, n = find_spectrum(rows, weights), max(sum_weights(weights), 1.0)
+    order = order_cells(rows)
+    spectrum, n = find_spectrum(rows, weights, order), max(sum_weights(weights), 1.0)
     if not closely:
         quiet = 1 + QUIET * float(np.sqrt(rows.layout.n_free / n))
         if spectrum.top <= quiet:
@@ -88,12 +88,22 @@ def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False
         if spectrum.top > OBVIOUS:
             return Look(spectrum, 1.0)
     clean = draw([(spectrum.q, int(min(max(n, LEAST_DRAWN), MOST_DRAWN)))])
-    limit = 1 + NOISE * (clean_top(clean, n) - 1) + ALLOWANCE
+    limit = 1 + NOISE * (clean_top(clean, n, order) - 1) + ALLOWANCE
     return Look(spectrum, limit, clean)
 
 
-def find_spectrum(rows: Rows, weights: RowVector, damping: float = DAMPING) -> RowSpectrum:
-    """Centre and scale rows at their own weighted counts and find the top of the covariance."""
+def find_spectrum(
+    rows: Rows,
+    weights: RowVector,
+    order: NDArray[np.int64] | None = None,
+    damping: float = DAMPING,
+) -> RowSpectrum:
+    """Centre and scale rows at their own weighted counts and find the top of the covariance.
+
+    Parameters
+    ----------
+    order : of the cells, for spectra that are compared; by default as `order_cells` has it.
+    """
     expansion = Expansion.at_weights_of(rows, weights, damping)
     spectrum = top_eigenpairs(
         expansion,
@@ -103,19 +113,32 @@ def find_spectrum(rows: Rows, weights: RowVector, damping: float = DAMPING) -> R
         width=WIDTH,
         depth=DEPTH,
         enough=OBVIOUS,
+        order=order_cells(rows) if order is None else order,
     )
     directions = spectrum.vectors[:, :DIRECTIONS]
     return RowSpectrum(expansion.q, spectrum.values, expansion.table(directions))
 
 
-def clean_top(clean: Rows, n_rows: float) -> float:
+def order_cells(rows: Rows) -> NDArray[np.int64]:
+    """Return the cells by what the rows show, wherever nodes and states stand. One pass."""
+    layout, counts = rows.layout, rows.count()
+    of_node = np.add.reduceat(counts**2, layout.cell_start[:-1])
+    keys = (
+        np.repeat(of_node, layout.cells_per_node),
+        counts,
+        layout.sum_configurations(counts)[layout.config_of_cell],
+    )
+    return np.lexsort(keys)
+
+
+def clean_top(clean: Rows, n_rows: float, order: NDArray[np.int64] | None = None) -> float:
     """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones.
 
     With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
     `sqrt(n' / n)`.
     """
     ratio = clean.n_rows / n_rows
-    top = find_spectrum(clean, even_weights(clean.n_rows), DAMPING * ratio).top
+    top = find_spectrum(clean, even_weights(clean.n_rows), order, DAMPING * ratio).top
     return 1.0 + max(0.0, top - 1.0) * float(np.sqrt(ratio))
 
 
@@ -128,15 +151,6 @@ def look_at_bottom(rows: Rows, weights: RowVector, good: Vector, draw: Draw) -> 
     drawn = draw([(good, int(min(n, MOST_DRAWN)))])
     noise = 1 - find_bottom(drawn, even_weights(drawn.n_rows))
     return find_bottom(rows, weights), 1 - noise * float(np.sqrt(drawn.n_rows / n))
-
-
-def is_one_sided(excess: float, bottom: float, bottom_limit: float) -> bool:
-    """Whether only the top is off: misfit moves both ends, bad rows the top.
-
-    Such rows are bad ones that no group is worth its description for.
-    """
-    most, share = ONE_SIDED
-    return excess <= most and bottom_limit - bottom < share * excess + HAIR
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,5 +182,6 @@ def find_bottom(rows: Rows, weights: RowVector) -> float:
         total,
         width=WIDTH,
         depth=DEPTH,
+        order=order_cells(rows),
     )
     return 1.0 - short.top

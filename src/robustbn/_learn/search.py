@@ -32,7 +32,7 @@ from robustbn._learn.groups import (
     fit_population,
     propose_group,
 )
-from robustbn._learn.look import Look, is_one_sided, look_at, look_at_bottom
+from robustbn._learn.look import Look, look_at
 from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import Families
 
@@ -41,6 +41,7 @@ LEAST_MAIN = 0.3  # share of rows: a smaller main class is no main class
 EDGE_NODES = 8  # nodes that groups or copies break most: an edge is sought at each
 EDGE_ROWS = 20_000  # rows in which it is sought
 LEAST_GAIN = 10.0  # nats: what edges and others gain is known up to about this
+HAIR = 0.03  # eigenvalue in excess: drawn rows differ by 0.005 to 0.02, misfitting tables have 0.1
 COPIES_STEPS = 20  # of holding copies to what is expected, which changes what is expected
 COPIES_MOVED = 1e-3  # share of rows: copies that move less have settled
 
@@ -77,22 +78,23 @@ class State:
         """What is needed to tie tables."""
         return Families(self.sample.rows.layout, self.sample.prior, self.sample.plain_counts)
 
-    @cached_property
-    def ends(self) -> tuple[float, float]:
-        """The bottom of the rest's spectrum, and that of drawn rows."""
-        weights = self.sample.base * self.population.shares[:, 0]
-        good = self.population.model.good
-        return look_at_bottom(self.sample.rows, weights, good, self.study.draw)
+    @property
+    def exactness(self) -> float:
+        """How surely the rest looks like rows of the network, from 0 to 1.
 
-    @cached_property
-    def is_exact(self) -> bool:
-        """Whether the rest looks like rows of the network, but for some that are bad.
-
-        Rows of a table in which nothing was found are never called bad for that.
+        It falls with the excess, for drawn rows differ from draw to draw: nothing hangs on a hair.
         """
-        if self.look.excess <= 0:
-            return True
-        return self.is_explained and is_one_sided(self.look.excess, *self.ends)
+        return float(np.exp(-max(self.look.excess, 0.0) / HAIR))
+
+    @property
+    def limit(self) -> float:
+        """The top of rows that look more like those of the network than not."""
+        return self.look.limit + HAIR * float(np.log(2))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rest looks more like rows of the network than not."""
+        return self.look.top <= self.limit
 
     @property
     def entered(self) -> list[Entry]:

@@ -23,7 +23,7 @@ from robustbn._learn.judge import (
     BESIDE_EXACT,
     BESIDE_OTHERS,
     DISTRUSTED,
-    is_explained_by_edge,
+    are_copies_bad,
     keep_at,
     probability,
 )
@@ -177,16 +177,17 @@ def test_trust_falls_with_the_probability_and_to_zero_only_where_it_is_sure():
 
 
 def test_what_a_trait_says_has_the_right_sign():
-    natural = {"evidence": -1.0, "breadth": -1.5, "divergence": -0.5, "many": 0.1, "rival": 0.5}
-    natural |= {"excess": -1.0, "apart": -1.0, "act": 0.5, "worth": 0.3}
+    natural = {"evidence": -1.0, "breadth": -1.5, "divergence": -0.5, "many": 0.002, "rival": 0.5}
+    natural |= {"surest": -1.0, "excess": -1.0, "apart": -1.0, "act": 0.5, "worth": 0.3}
     for name, more, by in (
-        ("evidence", 1.0, BESIDE_EXACT),
+        ("surest", 1.0, BESIDE_EXACT),
         ("rival", -0.5, BESIDE_EXACT),
         ("many", 0.0, BESIDE_EXACT),
         ("evidence", 1.0, BESIDE_OTHERS),
         ("breadth", -0.2, BESIDE_OTHERS),
         ("excess", -4.0, BESIDE_OTHERS),
         ("rival", -0.5, BESIDE_OTHERS),
+        ("many", 0.0, BESIDE_OTHERS),
         ("act", 0.98, BESIDE_OTHERS),
     ):
         assert probability(natural | {name: more}, by) > probability(natural, by)
@@ -199,7 +200,7 @@ def test_copies_that_an_edge_explains_are_no_bad_rows():
     codes = np.stack([a, np.where(rng.random(6000) < 0.85, a, 1 - a), c], 1).astype(np.uint8)
     state = begin(study_rows(codes, apart, copies="distrust"), 6000)
     proposed = CopiedRows().propose(state)
-    assert proposed is None or is_explained_by_edge(proposed.enter())
+    assert proposed is None or not are_copies_bad(proposed.enter())
 
 
 # --- spectrum -------------------------------------------------------------------------------------
