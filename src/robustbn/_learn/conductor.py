@@ -12,8 +12,9 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
+from robustbn._learn.completion import Complete
 from robustbn._learn.density_filter import filter_rest
-from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
+from robustbn._learn.filling import complete_fit, count_recorded, typical_weight
 from robustbn._learn.judge import is_explained_by_edge, judge_groups, keep_at
 from robustbn._learn.known import Known, heed_known
 from robustbn._learn.look import look_at, look_at_bottom

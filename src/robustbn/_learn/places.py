@@ -18,8 +18,9 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
+from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
-from robustbn._learn.filling import Complete, complete_fit, count_recorded
+from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
 from robustbn._rows.memory import (
