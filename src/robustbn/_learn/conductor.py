@@ -16,7 +16,7 @@ from robustbn._learn.completion import Complete
 from robustbn._learn.density_filter import filter_rest
 from robustbn._learn.filling import complete_fit, count_recorded, typical_weight
 from robustbn._learn.judge import is_explained_by_edge, judge_groups, keep_at
-from robustbn._learn.known import Known, heed_known
+from robustbn._learn.known import Known, heed_known, override_known
 from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, search
@@ -58,7 +58,7 @@ def fit_robustly(
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
     judged = data.judge(
-        weigh if known is None else lambda rows: known.override(weigh(rows)),
+        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=complete is not None,
     )
