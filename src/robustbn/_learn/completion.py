@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -135,17 +136,8 @@ def complete(
             tell(n_steps, left)
         is_converged = left <= max(SETTLED, NOISE * _noise(first, unit))
         if is_converged or n_steps >= MOST_STEPS:
-            inferred = Inferred(
-                observed_counts=observed_counts,
-                missing=_share_missing(layout, first),
-                n_steps=n_steps,
-                is_converged=is_converged,
-                left=left,
-                n_sampled=holes.n_sampled,
-                n_impossible=first.expected.n_impossible,
-            )
-            errors = first.expected.standard_errors
-            return Completion(tables, first.counts, first.log_likelihood, inferred, errors)
+            steps = {"n_steps": n_steps, "is_converged": is_converged, "left": left}
+            return _conclude(observed_counts, holes, first, tables, steps)
         if not is_stretched:
             before, step = step.counts, first
             continue
@@ -215,8 +207,16 @@ def _noise(point: Point, unit: float) -> float:
     return float(np.sqrt(np.sum(variances / np.maximum(point.counts / unit, 0.5))))
 
 
-def _share_missing(layout: Layout, point: Point) -> Vector:
-    """Return for each node the share of its table's weight that was inferred; shape (d,)."""
-    starts = layout.cell_start[:-1]
-    inferred, weight = (np.add.reduceat(c, starts) for c in (point.expected.counts, point.counts))
-    return np.divide(inferred, weight, out=np.zeros_like(weight), where=weight > 0)
+def _conclude(
+    observed_counts: Vector, holes: Holes, last: Point, tables: Vector, steps: dict[str, Any]
+) -> Completion:
+    expected, starts = last.expected, holes.layout.cell_start[:-1]
+    inferred, weight = (np.add.reduceat(each, starts) for each in (expected.counts, last.counts))
+    how = Inferred(
+        observed_counts=observed_counts,
+        missing=np.divide(inferred, weight, out=np.zeros_like(weight), where=weight > 0),
+        n_sampled=holes.n_sampled,
+        n_impossible=expected.n_impossible,
+        **steps,
+    )
+    return Completion(tables, last.counts, last.log_likelihood, how, expected.standard_errors)
