@@ -26,18 +26,11 @@ ACTS = (find_stuck, find_joins, find_swapped_labels, find_moved, find_noise)
 COPIES, POPULATION = "copies", "another population"
 STUCK, DEFAULTS = "stuck columns", "defaults"  # which every row shows, or some
 EXPLAINS = 0.85  # share of nats between a kind and good rows that a cause must explain
-EXPLAINS_NOISE = 0.97  # the same of noise and defaults: small real groups reach 0.96
-EXPLAINS_UNLIKE = 0.98  # the same of unrelated columns: small real groups reach 0.96
-UNRELATED = 0.1  # share of nats by which columns must be seen not to depend as among good rows
+COMPLETE = 0.97  # the same of noise and defaults, which explain up to 0.96 of small real groups
 AHEAD = 0.05  # share of nats by which it must be ahead of any other
-COMPLETE = 0.97  # share of nats: a cause that explains so much need not be far ahead
-AHEAD_NATS = 30.0  # nats by which it then must be ahead
-SIMPLER = 0.03  # share of nats that a simpler cause may explain less than what it is a case of
-TOGETHER = 0.9  # share of nats of all kinds together, for a cause that they have in common
+AHEAD_NATS = 30.0  # nats by which a cause that explains nearly all must be ahead
+UNRELATED = 0.1  # share of nats by which columns must be seen not to depend as among good rows
 COVERED = 0.5  # share of rows of a kind that are near few templates: copies
-COPIED = 0.8  # nats of own tables that templates must bring: other causes bring up to 0.6
-MOST_EXPLAINED = 0.7  # share of nats that any other cause may explain of another population
-LEFT = 8.0  # nats a row, or left by any other cause: other causes leave up to 4
 BREADTH = 0.4  # share of tables in which another population differs, and four at least
 
 
@@ -98,7 +91,7 @@ class Inquiry:
         n = sides.n_columns
         own = float(sides.paid[:n].sum())
         rival = max((float(s.gain[:n].sum()) for s in self.suspects if s.is_of_rows), default=0.0)
-        if templates.gain * sides.n_rows < max(COPIED * own, COMPLETE * rival):
+        if templates.gain * sides.n_rows < max(EXPLAINS * own, COMPLETE * rival):
             return None
         return self._name_copies(templates.covered, templates.rows, templates.noise)
 
@@ -113,7 +106,7 @@ class Inquiry:
         first = self.suspects[0]
         for suspect in self.suspects:
             is_simpler = first.name == DEFAULTS and suspect.name == STUCK
-            if is_simpler and suspect.explained > first.explained - SIMPLER:
+            if is_simpler and suspect.explained > first.explained - AHEAD:
                 first = suspect
         akin = {STUCK, DEFAULTS} if first.name in (STUCK, DEFAULTS) else {first.name}
         is_shuffled = bool(first.details.get("is_all_apart"))  # columns unrelated, each as usual
@@ -126,7 +119,8 @@ class Inquiry:
         is_ahead = ahead >= AHEAD or (
             first.explained >= COMPLETE and ahead * self.sides.unexplained >= AHEAD_NATS
         )
-        if first.explained < _least_explained(first) or not is_ahead or not self._is_enough(first):
+        least = COMPLETE if first.name in ("noise", DEFAULTS) else EXPLAINS
+        if first.explained < least or not is_ahead or not self._is_enough(first):
             return None
         return Named(first.name, first.columns, min(first.explained, 1.0), first.details)
 
@@ -145,14 +139,12 @@ class Inquiry:
         return is_worth_more and apart >= UNRELATED * sides.unexplained
 
     def _find_population(self) -> Named | None:
-        """Return another population, or many copies, if tables of its own say far more."""
+        """Return another population, or many copies, if no act explains the kind."""
         sides = self.sides
         paid = sides.paid[: sides.n_columns]
         n_broken = int(np.count_nonzero(paid > 0))
-        left = LEFT * sides.n_rows / max(sides.unexplained, 1e-9)
-        most = max(MOST_EXPLAINED, min(EXPLAINS, 1 - left))
         is_simple = any(
-            s.explained > most if s.is_of_rows else self._is_enough(s) for s in self.suspects
+            s.explained > EXPLAINS if s.is_of_rows else self._is_enough(s) for s in self.suspects
         )
         if is_simple or n_broken < max(4, BREADTH * sides.n_columns):
             return None
@@ -160,18 +152,11 @@ class Inquiry:
         if copied >= COVERED:
             return self._name_copies(copied, None, 0.0)
         gain = 0.0 if self.templates is None else self.templates.gain * sides.n_rows
-        if gain > 0.75 * COPIED * float(paid.sum()):
+        if gain > 0.75 * EXPLAINS * float(paid.sum()):  # nearly copies
             return None
         broken = tuple(np.argsort(-paid, kind="stable")[:n_broken].tolist())
         most = max((s.explained for s in self.suspects), default=0.0)
         return Named(POPULATION, broken, float(np.clip(1 - most, 0, 1)), {})
-
-
-def _least_explained(suspect: Suspect) -> float:
-    """Return the share that a cause must explain: more of one that small real groups resemble."""
-    if not suspect.is_of_rows:
-        return EXPLAINS_UNLIKE
-    return EXPLAINS_NOISE if suspect.name in ("noise", DEFAULTS) else EXPLAINS
 
 
 def _count_nats(sides: Sides, suspect: Suspect) -> float:
@@ -197,7 +182,7 @@ def name_causes(
         together = Inquiry.of(join_sides(kinds)).decide()
         if together is not None and together.name != POPULATION:
             agree = all(named is not None and named.name == together.name for named in found)
-            if agree or together.explained >= TOGETHER:
+            if agree or together.explained >= EXPLAINS:
                 found = [together] * len(kinds)
     if unheld is None:
         return found, None
