@@ -208,7 +208,7 @@ def set_beside(state: State, k: int) -> Sides | None:
     if min(len(some), len(good)) < LEAST_COMPARED:
         return None
     kind, others = (
-        Weighed(layout, np.asfortranarray(sample.codes[rows]), weights[rows].astype(np.float64))
+        Weighed(layout, sample.codes[rows], weights[rows].astype(np.float64))
         for rows, weights in ((some, of_group), (good, of_others))
     )
     return Sides(kind, others, np.random.default_rng(0))

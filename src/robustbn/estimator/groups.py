@@ -204,12 +204,12 @@ def _find_causes(
     some = spread(
         np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
     )
-    good = Weighed(network.layout, _by_column(at_hand.codes[some]), at_hand.trust[some])
+    good = Weighed(network.layout, at_hand.codes[some], at_hand.trust[some])
     rng, sides = np.random.default_rng(0), {}
     for column in columns:
         belongs = at_hand.belongs[:, column] * at_hand.stands_for
         some = spread(np.flatnonzero(belongs > 1e-3), MOST_OF_KIND)
-        kind = Weighed(network.layout, _by_column(at_hand.codes[some]), belongs[some])
+        kind = Weighed(network.layout, at_hand.codes[some], belongs[some])
         sides[column] = Sides(kind, good, rng, partial(_hold, load, fit.model, column))
     last = sides.pop(fit.model.n_others, None)
     named, of_last = name_causes(list(sides.values()), last)
@@ -227,11 +227,6 @@ def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
     """Return how surely rows are of one kind."""
     belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
     return belongs
-
-
-def _by_column(codes: Codes) -> Codes:
-    """Return codes whose columns are each in one piece: they are read column by column."""
-    return np.asfortranarray(codes)
 
 
 # --- examples -------------------------------------------------------------------------------------

@@ -58,16 +58,15 @@ def _join_groups(told: Vector) -> Places:
 
 def _move_single(group: Places, told: Vector) -> Places:
     """Return the groups once each column is in the one that it agrees with most."""
-    for _ in range(10):
-        before = group.copy()
+    has_moved = True
+    while has_moved:
+        has_moved = False
         for i, nats in enumerate(told):
             total = np.bincount(group, nats, len(group))
             beside = np.append(group[nats != 0], group[i])
             best = beside[total[beside].argmax()]
             if total[best] > total[group[i]] + 1e-9:
-                group[i] = best
-        if (group == before).all():
-            break
+                group[i], has_moved = best, True
     return group
 
 

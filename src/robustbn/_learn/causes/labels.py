@@ -12,7 +12,6 @@ from robustbn._learn.causes.sides import Sides, Suspect
 
 MOST_STATES_RENAMED = 32  # of a column whose labels may have been swapped
 MOST_ROWS_RENAMED = 1500  # of the kind, the surest: enough to tell labels apart
-LABEL_SWEEPS = 6  # over all columns: ends a search that goes on changing labels
 WORTH = 3.0  # nats, beside log of the number of states, that new labels of a column must bring
 
 Names = NDArray[np.int64]  # of a column: the good state that each state stands for
@@ -82,14 +81,13 @@ def assign(worth: Vector, start: Names) -> Names:
 
 def _exchange(worth: Vector, start: Names) -> Names:
     names = start.copy()
-    for _ in range(len(names) ** 2):
+    while True:
         picked = worth[:, names]  # [line, other] = worth of the other's column for the line
         better = picked + picked.T - picked.diagonal()[:, None] - picked.diagonal()[None, :]
         i, j = np.unravel_index(int(better.argmax()), better.shape)
         if better[i, j] <= 1e-9:
-            break
+            return names
         names[[i, j]] = names[[j, i]]
-    return names
 
 
 class _Search:
@@ -118,7 +116,8 @@ class _Search:
         states = np.stack([n[self._rows[:, c]] for c, n in enumerate(names)], axis=1)
         families = zip(self._layout.families, self._layout.strides, strict=True)
         cells = [states[:, family] @ np.array(strides) for family, strides in families]
-        for _ in range(LABEL_SWEEPS):
+        has_changed = True
+        while has_changed:  # each time the rows are clearly likelier
             has_changed = False
             for c in self._order:
                 worth = self._weigh_states(c, states[:, c], cells)
@@ -129,8 +128,6 @@ class _Search:
                 for f, step in self._steps[c].items():
                     cells[f] = cells[f] + (shown - states[:, c]) * step
                 states[:, c], names[c], has_changed = shown, better, True
-            if not has_changed:
-                break
         tables = zip(self._tables, cells, strict=True)
         return names, sum(float(self._weights @ table[cell]) for table, cell in tables)
 

@@ -207,8 +207,7 @@ class Sides:
         if not size:
             return np.zeros(len(self.families))
         picked = spread(np.arange(n), size)
-        codes, weights = np.asfortranarray(self.good.codes[picked]), self.good.weights[picked]
-        some = Weighed(self.layout, codes, weights)
+        some = Weighed(self.layout, self.good.codes[picked], self.good.weights[picked])
         gains = []
         for family in self.families:
             table, others = some.count(family), self.good.count(family)

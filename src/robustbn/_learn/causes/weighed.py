@@ -27,8 +27,8 @@ class Weighed:
     """
 
     def __init__(self, layout: Layout, codes: Codes, weights: Vector) -> None:
-        self.layout, self.codes, self.weights = layout, codes, weights
-        self.cards = layout.cards
+        self.layout, self.cards = layout, layout.cards
+        self.codes, self.weights = np.asfortranarray(codes), weights  # read column by column
         self._counts: dict[tuple[int, ...], Vector] = {}
 
     @cached_property
