@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
-from robustbn._learn.causes.sides import Sides, Suspect
+from robustbn._learn.causes.sides import CLEAR, Sides, Suspect
 
-UNDECIDED = 3.0  # nats against going together that two groups of columns may have and be one
-UNDECIDED_SHARE = 0.03  # the same, as a share of all that speaks against groups
+UNDECIDED = 0.03  # share of all that speaks against groups that may do so of two that are one
 
 Places = NDArray[np.int64]  # a number for each column
 
@@ -48,7 +47,7 @@ def _join_groups(told: Vector) -> Places:
     group, between = np.arange(len(told)), told.copy()
     while True:
         i, j = divmod(int(between.argmax()), len(told))
-        if between[i, j] < UNDECIDED:
+        if between[i, j] < CLEAR:
             return group
         group[group == j] = i
         between[i] += between[j]
@@ -80,7 +79,7 @@ def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]
     member = np.eye(len(names))[group]
     between = member.T @ told @ member
     np.fill_diagonal(between, 0.0)
-    limit = max(UNDECIDED, UNDECIDED_SHARE * float(-np.minimum(between, 0).sum()) / 2)
+    limit = max(CLEAR, UNDECIDED * float(-np.minimum(between, 0).sum()) / 2)
     part = np.full(len(names), -1)
     is_sure = np.zeros(len(names), bool)
     first = int(sizes.argmax())
@@ -94,7 +93,7 @@ def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]
         best = int(score[k].argmax())
         opens = score[k, best] < -limit
         part[left[k]] = int(part.max()) + 1 if opens else best
-        is_sure[left[k]] = stakes[k] >= UNDECIDED
+        is_sure[left[k]] = stakes[k] >= CLEAR
     return part[group], is_sure[group]
 
 

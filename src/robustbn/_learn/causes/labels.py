@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Vector
-from robustbn._learn.causes.sides import Sides, Suspect
+from robustbn._learn.causes.sides import CLEAR, Sides, Suspect
 
 MOST_STATES_RENAMED = 32  # of a column whose labels may have been swapped
 MOST_ROWS_RENAMED = 1500  # of the kind, the surest: enough to tell labels apart
-WORTH = 3.0  # nats, beside log of the number of states, that new labels of a column must bring
 
 Names = NDArray[np.int64]  # of a column: the good state that each state stands for
 
@@ -61,7 +60,7 @@ def _is_better(worth: Vector, names: Names, before: Names) -> bool:
     """Whether new labels of a column bring so much more that they are not chance."""
     every = np.arange(len(worth))
     gain = worth[every, names].sum() - worth[every, before].sum()
-    return bool(gain > WORTH + np.log(max(len(worth), 2)))
+    return bool(gain > CLEAR + np.log(max(len(worth), 2)))
 
 
 def assign(worth: Vector, start: Names) -> Names:

@@ -8,10 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from robustbn._core.protocols import Vector
-from robustbn._learn.causes.sides import Sides, Suspect
+from robustbn._learn.causes.sides import CLEAR, Sides, Suspect
 
 MOST_SWAPPED = 50  # columns, the farthest from good, that may have been swapped
-LEAST_SWAPPED = 5.0  # nats, beside log of the number of pairs, that a swap must bring
 LEAST_SHIFTED = 3  # columns next to each other: two are swapped
 ENDS = ((1, 0), (-1, 0), (0, 1), (0, -1), (2, 0), (-2, 0), (0, 2), (0, -2))
 
@@ -26,7 +25,7 @@ def find_moved(sides: Sides) -> list[Suspect]:
     for step in (1, -1) if d >= LEAST_SHIFTED else ():
         sources = _find_shift(likely, d, step)
         suspects.append(_try_sources(sides, "shifted columns", sources, nats, {"step": step}))
-    swapped = _find_swaps(sides, likely, nats + LEAST_SWAPPED)
+    swapped = _find_swaps(sides, likely, nats + CLEAR)
     swapped = _climb(swapped, _exchange_partners, likely.total)
     n_pairs = sum(c < source for c, source in enumerate(swapped))
     if n_pairs:

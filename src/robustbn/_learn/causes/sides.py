@@ -20,6 +20,7 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
 from robustbn._learn.causes.weighed import Weighed, strongest_tree
 
+CLEAR = 3.0  # nats, beside log of the number of candidates, that are more than chance
 LEAST_HELD = 0.02  # share of spoilt rows that would be seen to be
 SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be among the kind's
 
