@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,11 @@ class Inquiry:
 
     sides: Sides
     suspects: tuple[Suspect, ...]
-    templates: Templates | None
+
+    @cached_property
+    def templates(self) -> Templates | None:
+        """The rows that the kind's rows may be copies of."""
+        return find_templates(self.sides)
 
     @classmethod
     def of(cls, sides: Sides) -> Inquiry:
@@ -75,7 +80,7 @@ class Inquiry:
         whole = max(sides.unexplained, 1e-9)
         suspects = [replace(s, explained=_count_nats(sides, s) / whole) for s in best.values()]
         suspects.sort(key=lambda s: s.explained * whole - s.cost, reverse=True)
-        return cls(sides, tuple(suspects), find_templates(sides))
+        return cls(sides, tuple(suspects))
 
     def decide(self) -> Named | None:
         """Return the cause that explains the kind; None if none does, or two do."""
