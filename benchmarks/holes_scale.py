@@ -26,7 +26,7 @@ from benchmarks.scenes import build_network
 from benchmarks.worker import peak_bytes, reset_peak
 from robustbn import MaximumLikelihoodEstimator, sample
 from robustbn._core.expansion import normalise_counts
-from robustbn._learn.filling import completing
+from robustbn._learn.completion import complete
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 
 PYAGRUM, SCALE, WIDE = "holes pyagrum", "holes scale", "holes wide"
@@ -69,7 +69,7 @@ def measure_scale(cell: HoleCell) -> Record:
     holed = np.where(is_hidden, np.array(layout.cards, rows.dtype), rows)
     encoded = load_rows(network, rows, None, THREADS)
     observed = load_rows(network, holed, None, THREADS, holed=find_holed(layout, holed)).count()
-    learn_holes = completing(layout, EVERYONE["pseudo_count"])
+    learn_holes = partial(complete, layout, EVERYONE["pseudo_count"])
     gathered = gather_holes(network, holed, None, None, THREADS)
     found = learn_holes(observed, gathered)
     masked = with_holes(rows, is_hidden)
@@ -85,18 +85,18 @@ def measure_scale(cell: HoleCell) -> Record:
         Settings(n_rounds=5, budget_s=30.0),
     )
     walls = {name: timing.wall_s for name, timing in timings.items()}
-    complete = network.with_cpts(
+    of_complete = network.with_cpts(
         normalise_counts(layout, encoded.count(), EVERYONE["pseudo_count"])
     )
     return {
         **walls,
         "ratio": (walls["gather"] + walls["steps"]) / walls["count"],
         "ratio_fits": walls["use"] / walls["fit"],
-        "n_steps": found.n_steps,
+        "n_steps": found.inferred.n_steps,
         "n_questions": gathered.questions.n_questions,
         "question_bytes": gathered.n_bytes,
         "tv": find_error(network, network.with_cpts(found.tables), cell.seed),
-        "tv_complete": find_error(network, complete, cell.seed),
+        "tv_complete": find_error(network, of_complete, cell.seed),
     }
 
 

@@ -22,7 +22,7 @@ from benchmarks.holes_scenes import (
 )
 from benchmarks.real_tables import MOST_ROWS, Codes, code_columns, learn_greedily
 from robustbn import BayesianNetwork, RobustEstimator
-from robustbn._learn.counting import log_likelihood_of_rows
+from robustbn._learn.likelihood import log_likelihood_of_rows
 from robustbn._rows.memory import find_holed, gather_holes, load_rows
 
 REAL_HOLES = "holes real"

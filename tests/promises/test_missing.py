@@ -24,7 +24,7 @@ from robustbn import (
     total_variation,
     write_network,
 )
-from robustbn._learn.counting import log_likelihood_of_rows
+from robustbn._learn.likelihood import log_likelihood_of_rows
 from robustbn._rows.memory import load_rows
 from robustbn.adversary import corrupt
 from robustbn.cli import main

@@ -24,7 +24,6 @@ import pytest
 
 import robustbn
 from robustbn._core.config import RobustConfig, TableConfig
-from robustbn._core.expansion import normalise_counts
 from robustbn._learn.completion import complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._rows.dask import load as loading
@@ -462,20 +461,18 @@ def test_on_a_cluster_no_step_is_stretched_where_values_are_sampled(holed_rows):
     judged, layout = rows.judge(trust_half, None, gathers=True), rows.network.layout
     told = []
 
-    def tables_from(counts):
-        return normalise_counts(layout, counts, 0.5)
-
     found = complete(
         layout,
+        0.5,
         judged.counts,
         judged.holes,
-        tables_from(judged.counts),
-        tables_from,
         tell=lambda n_steps, left: told.append(n_steps),
     )
-    assert found.is_converged
+    assert found.inferred.is_converged
     assert found.sampling_errors is not None
-    assert told == list(range(2, found.n_steps + 1))  # with stretched ones between: 2, 5, ...
+    assert told == list(
+        range(2, found.inferred.n_steps + 1)
+    )  # with stretched ones between: 2, 5, ...
 
 
 def test_what_rows_with_holes_ask_is_gathered_once_a_verdict(holed_rows, monkeypatch):

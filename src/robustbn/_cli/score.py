@@ -139,7 +139,7 @@ def _judge_by_model(
 def _judge_by_likelihood(
     network: BayesianNetwork, path: str, options: dict[str, Any], steps: Steps
 ) -> Judged:
-    from robustbn._learn.counting import log_likelihood_of_table
+    from robustbn._learn.likelihood import log_likelihood_of_table
 
     table = read_rows(path, network, build_config(options, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):

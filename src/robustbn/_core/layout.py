@@ -148,6 +148,17 @@ class Layout:
         total = np.add.reduceat(cells, self.first_cell_of_config, axis=0, dtype=np.float64)
         return total
 
+    def joint_states(
+        self, codes: Codes, columns: Sequence[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return which joint state of some columns each row shows, and which rows show one."""
+        states, is_shown = np.zeros(len(codes), np.int64), np.ones(len(codes), bool)
+        for c in columns:
+            is_shown &= codes[:, c] < self.cards[c]
+            states *= self.cards[c]
+            states += codes[:, c]
+        return states, is_shown
+
     def require_addressable(self) -> None:
         """Refuse, before anything is allocated, a network whose tables cannot be addressed."""
         if self.n_cells <= MOST_CELLS:

@@ -11,16 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from robustbn._core.expansion import chi_distance, log_probabilities, uniform_tables
+from robustbn._core.expansion import (
+    chi_distance,
+    log_probabilities,
+    normalise_counts,
+    uniform_tables,
+)
 from robustbn._core.holes import Expectation, Holes
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
+from robustbn._core.result import Inferred
 
-TablesFrom = Callable[[Vector], Vector]
 START = 1.0  # rows a configuration, spread evenly at first: no step leaves a zero
 SETTLED = 0.05  # standard errors left to go: a thousandth of a nat, what was seen says no more
 NOISE = 0.25  # sampling noise left to go, where components are sampled: steps jump about as far
@@ -40,27 +45,18 @@ class Completion:
     counts : of the complete families, and expected ones of the others; shape (M,).
     log_likelihood : of what the rows show, under the tables before the last step; without the
         components that were sampled or are impossible.
-    n_steps : expectations that were taken.
-    is_converged : whether no more than `SETTLED` standard errors are left, or no more than sampling
-        adds.
-    left : how far the tables have still to go, in standard errors of what was seen, about.
-    missing : for each node the share of its table's weight that was inferred: that of the rows in
-        which the node or a parent is missing; shape (d,).
-    n_sampled : weight of components that were too large to be exact.
-    n_impossible : weight of components that the tables say cannot be.
+    inferred : how it went.
     sampling_errors : standard errors of `counts` that sampling adds; None if nothing was sampled.
     """
 
     tables: Vector
     counts: Vector
     log_likelihood: float
-    n_steps: int
-    is_converged: bool
-    left: float
-    missing: NDArray[np.float64]
-    n_sampled: float
-    n_impossible: float
+    inferred: Inferred
     sampling_errors: Vector | None
+
+
+Complete = Callable[[Vector, Holes, float], Completion]  # the last of the positions of `complete`
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +86,11 @@ class Point:
 
 def complete(
     layout: Layout,
+    pseudo_counts: Vector | float,
     observed_counts: Vector,
     holes: Holes,
-    start: Vector,
-    tables_from: TablesFrom,
-    *,
     unit: float = 1.0,
-    log_prior: Callable[[Vector], float] | None = None,
+    *,
     accelerate: bool = True,
     tell: Callable[[int, float], None] | None = None,
 ) -> Completion:
@@ -106,31 +100,32 @@ def complete(
 
     Parameters
     ----------
+    pseudo_counts : that smooth the tables.
     observed_counts : weight of the rows that show each cell's whole family; shape (M,).
     holes : the questions that the other families ask.
-    start : tables to begin with, those of `observed_counts` say; shape (M,).
-    tables_from : makes tables of counts; where there is a prior it knows it.
     unit : weight that says as much as one row: all that is measured in rows, such as standard
         errors, is measured in it, so that the scale of the weights does not matter.
-    log_prior : of tables, up to a constant; so that a stretched step is judged by what the plain
-        ones climb. Left out with a prior, fewer stretched steps are taken.
     accelerate : whether to stretch steps; never done where components are sampled, whose likelihood
         is not known.
     tell : called after each step with its number and the standard errors that are left to go.
     """
     n_steps, pace, longest = 0, 1.0, STRETCH
     is_stretched = accelerate and holes.n_sampled == 0
+    added = np.broadcast_to(pseudo_counts, observed_counts.shape)
     before: Vector | None = None
+
+    def tables_from(counts: Vector) -> Vector:
+        return normalise_counts(layout, counts, pseudo_counts)
 
     def take(tables: Vector) -> Point:
         nonlocal n_steps
         n_steps += 1
         expected = holes.expect(tables)
         seen = _log_likelihood(observed_counts, tables) + expected.log_likelihood
-        prior = log_prior(tables) if log_prior else 0.0
+        prior = _log_likelihood(added, tables)
         return Point(tables, observed_counts + expected.counts, seen, prior, expected)
 
-    step = take(_softened(layout, start, observed_counts, unit * START))
+    step = take(_softened(layout, tables_from(observed_counts), observed_counts, unit * START))
     while True:
         first = take(tables_from(step.counts))
         tables = tables_from(first.counts)
@@ -141,7 +136,8 @@ def complete(
             tell(n_steps, left)
         is_converged = left <= max(SETTLED, NOISE * _noise(first, unit))
         if is_converged or n_steps >= MOST_STEPS:
-            return _conclude(layout, holes, first, tables, n_steps, left, is_converged)
+            steps = {"n_steps": n_steps, "is_converged": is_converged, "left": left}
+            return _conclude(observed_counts, holes, first, tables, steps)
         if not is_stretched:
             before, step = step.counts, first
             continue
@@ -168,7 +164,7 @@ def _softened(layout: Layout, tables: Vector, counts: Vector, weight: float) -> 
 
 
 def _log_likelihood(counts: Vector, tables: Vector) -> float:
-    """Return `sum of C log q` of the complete families."""
+    """Return `sum of C log q`."""
     is_seen = counts > 0
     return float(counts[is_seen] @ log_probabilities(tables[is_seen]))
 
@@ -212,25 +208,15 @@ def _noise(point: Point, unit: float) -> float:
 
 
 def _conclude(
-    layout: Layout,
-    holes: Holes,
-    last: Point,
-    tables: Vector,
-    n_steps: int,
-    left: float,
-    is_converged: bool,
+    observed_counts: Vector, holes: Holes, last: Point, tables: Vector, steps: dict[str, Any]
 ) -> Completion:
-    inferred = np.add.reduceat(last.expected.counts, layout.cell_start[:-1])
-    weight = np.add.reduceat(last.counts, layout.cell_start[:-1])
-    return Completion(
-        tables=tables,
-        counts=last.counts,
-        log_likelihood=last.log_likelihood,
-        n_steps=n_steps,
-        is_converged=is_converged,
-        left=left,
+    expected, starts = last.expected, holes.layout.cell_start[:-1]
+    inferred, weight = (np.add.reduceat(each, starts) for each in (expected.counts, last.counts))
+    how = Inferred(
+        observed_counts=observed_counts,
         missing=np.divide(inferred, weight, out=np.zeros_like(weight), where=weight > 0),
         n_sampled=holes.n_sampled,
-        n_impossible=last.expected.n_impossible,
-        sampling_errors=last.expected.standard_errors,
+        n_impossible=expected.n_impossible,
+        **steps,
     )
+    return Completion(tables, last.counts, last.log_likelihood, how, expected.standard_errors)

@@ -12,10 +12,11 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
+from robustbn._learn.completion import Complete
 from robustbn._learn.density_filter import filter_rest
-from robustbn._learn.filling import Complete, complete_fit, count_recorded, typical_weight
+from robustbn._learn.filling import complete_fit, count_recorded, typical_weight
 from robustbn._learn.judge import are_copies_bad, judge_groups, keep_at
-from robustbn._learn.known import Known, heed_known
+from robustbn._learn.known import Known, heed_known, override_known
 from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, search
@@ -57,7 +58,7 @@ def fit_robustly(
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
     judged = data.judge(
-        weigh if known is None else lambda rows: known.override(weigh(rows)),
+        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=complete is not None,
     )

@@ -49,7 +49,7 @@ class Copies:
     def weigh(self, repeats: Repeats, n_rows: int) -> RowVector:
         """Return the factor of each row as `Repeats.weigh` does, for repeats that are of these."""
         of_copy, factor = np.ones(len(self.seen), np.float32), np.ones(n_rows, np.float32)
-        of_copy[np.searchsorted(self.fingerprints, repeats.fingerprints)] = repeats.factors
+        of_copy[self._place(repeats)] = repeats.factors
         factor[self.places] = np.repeat(of_copy, self.seen)
         return factor
 
@@ -86,8 +86,6 @@ class Copies:
         ----------
         model : what all rows looked like before.
         """
-        if not len(repeats.factors):
-            return 0.0
         which = self._place(repeats)
         seen, expected = self.weight[which], self._expect(model, n_rows)[which]
         return float(_charge(seen * np.log(seen / expected), seen, n_rows).sum())
@@ -138,11 +136,10 @@ def find_copies(
     if not is_even(weights):
         place = np.repeat(np.arange(len(seen)), seen)
         weight = np.bincount(place, weights[found.rows], len(seen)).astype(np.float64)
-    rows, pattern = load(one_each), np.ones(len(seen))
+    rows, pattern = load(one_each), np.zeros(len(seen))
     if rows.layout.holed and not knows_patterns:
-        pattern = share_patterns(rows.layout, codes, first)
-    log_pattern = np.log(pattern)
-    return Copies(found.prints, first, seen, weight, one_each, rows, log_pattern, found.rows)
+        pattern = np.log(share_patterns(rows.layout, codes, first))
+    return Copies(found.prints, first, seen, weight, one_each, rows, pattern, found.rows)
 
 
 def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Vector:

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from math import prod
 
 import numpy as np
 
-from robustbn._core.expansion import drop_rounding, log_probabilities, normalise_counts
+from robustbn._core.expansion import drop_rounding
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
-from robustbn._core.result import Inferred, Recorded, RobustFit
+from robustbn._core.result import Recorded, RobustFit
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import is_even
-from robustbn._learn.completion import Completion, complete
-
-
-class Complete(Protocol):
-    """Learns tables from rows that miss values."""
-
-    def __call__(self, counts: Vector, holes: Holes, unit: float = 1.0) -> Completion:
-        """Return the tables, from the counts of complete families and what the others ask.
-
-        Parameters
-        ----------
-        unit : weight that says as much as one row, see `typical_weight`.
-        """
-
-
-def completing(
-    layout: Layout,
-    pseudo_counts: Vector | float,
-    tell: Callable[[int, float], None] | None = None,
-) -> Complete:
-    """Return what learns tables, smoothed by pseudo-counts, from rows that miss values.
-
-    Parameters
-    ----------
-    tell : is told of every step, and of the standard errors that are left to go.
-    """
-
-    def tables_from(counts: Vector) -> Vector:
-        return normalise_counts(layout, counts, pseudo_counts)
-
-    def log_prior(tables: Vector) -> float:
-        added = np.broadcast_to(pseudo_counts, tables.shape)
-        is_added = added > 0
-        return float(added[is_added] @ log_probabilities(tables[is_added]))
-
-    def learn(counts: Vector, holes: Holes, unit: float = 1.0) -> Completion:
-        return complete(
-            layout,
-            counts,
-            holes,
-            tables_from(counts),
-            tables_from,
-            unit=unit,
-            log_prior=log_prior,
-            tell=tell,
-        )
-
-    return learn
+from robustbn._learn.completion import Complete
 
 
 def typical_weight(weights: RowVector | None) -> float:
@@ -72,19 +24,6 @@ def typical_weight(weights: RowVector | None) -> float:
     rows for few; rows of hardly any weight or of very much do not move it.
     """
     return 1.0 if weights is None else float(np.median(weights[weights > 0]))
-
-
-def describe_completion(found: Completion, observed_counts: Vector) -> Inferred:
-    """Return what there is to say of tables that were learned from rows that miss values."""
-    return Inferred(
-        observed_counts=observed_counts,
-        missing=found.missing,
-        n_steps=found.n_steps,
-        is_converged=found.is_converged,
-        left=found.left,
-        n_sampled=found.n_sampled,
-        n_impossible=found.n_impossible,
-    )
 
 
 def complete_fit(
@@ -110,7 +49,7 @@ def complete_fit(
         fit,
         counts=trusted.counts,
         plain_counts=plain.counts,
-        inferred=describe_completion(trusted, shown),
+        inferred=trusted.inferred,
     )
 
 
@@ -146,12 +85,9 @@ def _count_joint(layout: Layout, codes: Codes, columns: tuple[int, ...], weights
     ----------
     weights : two of each row; shape (2, n).
     """
-    joint, is_shown, size = np.zeros(len(codes), np.int64), np.ones(len(codes), bool), 1
-    for c in columns:
-        size *= layout.cards[c]
-        joint = joint * layout.cards[c] + codes[:, c]
-        is_shown &= codes[:, c] < layout.cards[c]
-    counts = [np.bincount(joint[is_shown], each[is_shown], size) for each in weights]
+    states, is_shown = layout.joint_states(codes, columns)
+    size = prod(layout.cards[c] for c in columns)
+    counts = [np.bincount(states[is_shown], each[is_shown], size) for each in weights]
     return np.column_stack(counts)
 
 

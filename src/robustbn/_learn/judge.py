@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from robustbn._core.protocols import Vector
-from robustbn._learn.causes.naming import Inquiry, is_of_rows
-from robustbn._learn.causes.pairs import Pairs
+from robustbn._learn.causes.naming import Inquiry
 from robustbn._learn.causes.sides import Sides, spread
+from robustbn._learn.causes.weighed import Weighed
 from robustbn._learn.groups import find_missed
 from robustbn._learn.search import State
 
@@ -32,13 +32,13 @@ SURE = 0.01  # weight that is kept or lost: less is none
 Traits = dict[str, float]  # what the judge is told of a group, by name
 
 # evidence: log of the nats a row that it brings, when it entered or now, whichever is less; surest:
-# that, or the largest of groups that entered before and that no edge explains; breadth: log of the share of tables that it breaks, as
-# if all broke alike; divergence: log of the nats a row between its tables and the good ones;
-# excess: log of what is in excess beside all groups; rival: whether edges would gain more than it,
-# or than something larger before it, from -1 to 1; many: its share of the rows to the power of 6,
-# next to nothing below 25 %; apart: log of the nats a row between its rows and good ones; act:
-# share of these that the best act on good rows explains; worth: what that act is worth over tables
-# of the group's own.
+# that, or the largest of groups that entered before and that no edge explains; breadth: log of the
+# share of tables that it breaks, as if all broke alike; divergence: log of the nats a row between
+# its tables and the good ones; excess: log of what is in excess beside all groups; rival: whether
+# edges would gain more than it, or than something larger before it, from -1 to 1; many: its share
+# of the rows to the power of 6, next to nothing below 25 %; apart: log of the nats a row between
+# its rows and good ones; act: share of these that the best act on good rows explains; worth: what
+# that act is worth over tables of the group's own.
 
 # Of groups beside rows that look like the network's.
 BESIDE_EXACT: Traits = {
@@ -197,16 +197,11 @@ def try_acts(sides: Sides | None) -> Traits:
     found = {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
     if sides is None or sides.unexplained <= 0:
         return found
-    inquiry = Inquiry.of(sides)
-    of_rows = [
-        share
-        for share, suspect in zip(inquiry.explained, inquiry.suspects, strict=True)
-        if is_of_rows(suspect)
-    ]
-    if inquiry.suspects:
-        best, own = inquiry.suspects[0], float(np.maximum(sides.paid, 0).sum())
-        price = sides.price * best.n_parameters
-        worth = (best.trial.total - price) / max(own, 0.05 * sides.n_rows)
+    suspects = Inquiry.of(sides).suspects
+    of_rows = [suspect.explained for suspect in suspects if suspect.is_of_rows]
+    if suspects:
+        own = float(np.maximum(sides.paid, 0).sum())
+        worth = suspects[0].worth / max(own, 0.05 * sides.n_rows)
         found["act"] = float(np.clip(max(of_rows, default=0.0), 0, 1))
         found["worth"] = float(np.clip(worth, LEAST_WORTH, MOST_WORTH))
     return found
@@ -222,17 +217,11 @@ def set_beside(state: State, k: int) -> Sides | None:
     good = spread(np.flatnonzero(of_others > 0.5), MOST_COMPARED[1])
     if min(len(some), len(good)) < LEAST_COMPARED:
         return None
-    good_codes, trust = np.asfortranarray(sample.codes[good]), of_others[good].astype(np.float64)
-    return Sides(
-        layout.cards,
-        layout.families,
-        np.asfortranarray(sample.codes[some]),
-        of_group[some].astype(np.float64),
-        good_codes,
-        trust,
-        Pairs(layout.cards, good_codes, trust),
-        np.random.default_rng(0),
+    kind, others = (
+        Weighed(layout, sample.codes[rows], weights[rows].astype(np.float64))
+        for rows, weights in ((some, of_group), (good, of_others))
     )
+    return Sides(kind, others, np.random.default_rng(0))
 
 
 # --- copies ---------------------------------------------------------------------------------------

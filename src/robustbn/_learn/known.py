@@ -19,15 +19,13 @@ from robustbn._core.numbers import count
 from robustbn._core.protocols import Judged, Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
 from robustbn._core.row_model import SMALLEST_SHARE, RowModel
-from robustbn._learn.groups import race
+from robustbn._learn.groups import JOINT_STEPS, UNLIKELY, race
 from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import Families
 
 LEAST_KNOWN = 0.9  # rows of a component that are known: one clear example is an answer
 STRAY = 0.5  # times the main class's rate: known good rows rarer than this in a kind are strays
 LEAST_START = 3  # known bad rows that no kind holds: fewer start none
-START_SHARES = (0.006, 0.03, 0.15)  # of the rows, that such a group starts with
-STEPS = 25  # of such a group
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +46,6 @@ class Known:
         """Whether each known row is bad."""
         is_bad: NDArray[np.bool_] = self.sides[self.sides != 0] < 0
         return is_bad
-
-    def override(self, trust: RowVector) -> RowVector:
-        """Return the trust in all rows, 1 or 0 where it is known; shape (N,)."""
-        return override_known(self.sides, trust)
 
 
 def override_known(sides: NDArray[np.int8], trust: RowVector) -> RowVector:
@@ -127,9 +121,10 @@ def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel
     density = model.log_density(sample.rows)
     missed = known.rows.count(is_missed.astype(np.float64))
     start = families.tie(missed[:, None], model.good).tables[:, 0]
-    shares = np.array(START_SHARES)
-    starts = np.repeat(start[:, None], len(shares), axis=1)
-    tables, shares, worth = race(sample, families, density, model.good, starts, shares, STEPS)
+    starts = np.repeat(start[:, None], len(UNLIKELY), axis=1)
+    tables, shares, worth = race(
+        sample, families, density, model.good, starts, np.array(UNLIKELY), JOINT_STEPS
+    )
     for k in np.argsort(-worth):
         if worth[k] > 0 and shares[k] <= CEILING:
             more = replace(model, shares=model.shares * (1 - shares[k]))
@@ -148,20 +143,15 @@ def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: fl
     counts : weight of each class beside the main one on each cell; shape (M, classes).
     """
     is_class = ~model.is_bad
+    shares = np.clip(model.shares[is_class], SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+    told = (counts * model.evidence[:, is_class]).sum(axis=0) / max(n_rows, 1.0)
+    spent = -shares * np.log(shares) - (1 - shares) * np.log1p(-shares)
     return replace(
         misfit,
         is_exact=misfit.is_exact and not is_class.any(),
-        nats=_explained(model, is_class, counts, n_rows),
+        nats=float(np.maximum(told - spent, 0).sum()),
         n_classes=int(is_class.sum()),
     )
-
-
-def _explained(model: RowModel, which: NDArray[np.bool_], counts: Vector, n_rows: float) -> float:
-    """Return the nats a row that some components explain beyond the main class."""
-    shares = np.clip(model.shares[which], SMALLEST_SHARE, 1 - SMALLEST_SHARE)
-    told = (counts * model.evidence[:, which]).sum(axis=0) / max(n_rows, 1.0)
-    spent = -shares * np.log(shares) - (1 - shares) * np.log1p(-shares)
-    return float(np.maximum(told - spent, 0).sum())
 
 
 # --- after a fit ----------------------------------------------------------------------------------

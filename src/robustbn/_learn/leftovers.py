@@ -9,10 +9,10 @@ information that an edge would gain, and a likelihood-ratio test of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from itertools import pairwise
-from typing import Any
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,9 +65,10 @@ def find_leftovers(
     parents = [set(family[:-1]) for family in layout.families]
     d = layout.n_nodes
     pairs = [
-        (i, j) for i in range(d) for j in range(i) if i not in parents[j] and j not in parents[i]
+        (i, j)
+        for i, j in np.argwhere(np.tril(suspicion < SCREENED, -1)).tolist()
+        if i not in parents[j] and j not in parents[i]
     ]
-    pairs = [pair for pair in pairs if suspicion[pair] < SCREENED]
     pairs.sort(key=lambda pair: float(suspicion[pair]))
     found = []
     for i, j in pairs[: MOST_MEASURED * d]:
@@ -97,13 +98,13 @@ def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDAr
     product = np.zeros((start[-1], start[-1]))
     total, squares = np.zeros(len(screened)), np.zeros((len(screened), len(screened)))
     for first in range(0, len(codes), SCREENED_AT_ONCE):
-        part = codes[first : first + SCREENED_AT_ONCE].astype(np.int64)
+        part = codes[first : first + SCREENED_AT_ONCE]
         given = weights[first : first + SCREENED_AT_ONCE].astype(np.float64)
         residuals, shown = np.zeros((len(part), start[-1])), np.zeros((len(part), len(screened)))
         for k, i in enumerate(screened):
-            rows = _rows_that_show(layout, part, layout.families[i])
+            rows, left = _residuals(layout, q, part, i)
             shown[rows, k] = 1.0
-            residuals[rows, start[k] : start[k + 1]] = _residuals(layout, q, part[rows], i)
+            residuals[rows, start[k] : start[k + 1]] = left
         product += residuals.T @ (residuals * given[:, None])
         total += given @ shown
         squares += shown.T @ (shown * np.square(given)[:, None])
@@ -120,21 +121,18 @@ def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDAr
     return chance
 
 
-def _residuals(layout: Layout, q: Vector, codes: NDArray[np.int64], node: int) -> Vector:
-    """Return each state of a node, 1 or 0, less what its parents lead to expect; (n, card)."""
-    family, strides = layout.families[node], np.array(layout.strides[node])
-    own, states = codes[:, node, None], np.arange(layout.cards[node])
-    first = layout.cell_start[node] + (codes[:, family] @ strides)[:, None] - own
-    residuals: Vector = (own == states) - q[first + states]
-    return residuals
+def _residuals(
+    layout: Layout, q: Vector, codes: Codes, node: int
+) -> tuple[NDArray[np.intp], Vector]:
+    """Return the rows that show a node and its parents, and what is left of it there; (n, card).
 
-
-def _rows_that_show(
-    layout: Layout, codes: NDArray[Any], columns: Sequence[int]
-) -> NDArray[np.intp]:
-    """Return which rows miss no value in these columns."""
-    chosen = list(columns)
-    return np.flatnonzero((codes[:, chosen] < np.array(layout.cards)[chosen]).all(axis=1))
+    That is each state, 1 or 0, less what the parents lead to expect.
+    """
+    cells, is_shown = layout.joint_states(codes, layout.families[node])
+    rows, states = np.flatnonzero(is_shown), np.arange(layout.cards[node])
+    own = codes[rows, node, None].astype(np.int64)
+    first = layout.cell_start[node] + cells[rows, None] - own
+    return rows, (own == states) - q[first + states]
 
 
 def _root_of_inverse(matrix: Vector) -> Vector:
@@ -166,18 +164,12 @@ def measure_pair(
     too large to be measured.
     """
     *given, _ = layout.families[child]
-    cards = np.array(layout.cards)
-    n_given = int(np.prod(cards[given])) if given else 1
-    if n_given * cards[parent] * cards[child] > MOST_TABLE:
+    shape = prod(layout.cards[p] for p in given), layout.cards[parent], layout.cards[child]
+    if prod(shape) > MOST_TABLE:
         return None
-    shown = _rows_that_show(layout, codes, [*given, parent, child])
-    codes, weights = codes[shown], weights[shown]
-    index = np.zeros(len(codes), np.int64)
-    for p in given:
-        index = index * cards[p] + codes[:, p]
-    index = (index * cards[parent] + codes[:, parent]) * cards[child] + codes[:, child]
-    shape = (n_given, int(cards[parent]), int(cards[child]))
-    counts = np.bincount(index, weights, int(np.prod(shape))).reshape(shape).astype(np.float64)
+    cells, is_shown = layout.joint_states(codes, [*given, parent, child])
+    weights = weights[is_shown]
+    counts = np.bincount(cells[is_shown], weights, prod(shape)).reshape(shape).astype(np.float64)
     total = float(counts.sum())
     alone = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True)
     alone /= np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300)
@@ -196,24 +188,11 @@ def measure_pair(
 
 def find_ancestors(layout: Layout) -> list[set[int]]:
     """Return the ancestors of every node."""
+    parents = {node: family[:-1] for node, family in enumerate(layout.families)}
     found: dict[int, set[int]] = {}
-
-    def visit(first: int) -> None:
-        waiting = [first]
-        while waiting:
-            node = waiting[-1]
-            parents = layout.families[node][:-1]
-            missing = [p for p in parents if p not in found]
-            if missing:
-                waiting.extend(missing)
-                continue
-            found[node] = set(parents).union(*(found[p] for p in parents))
-            waiting.pop()
-
-    for node in range(layout.n_nodes):
-        if node not in found:
-            visit(node)
-    return [found[node] for node in range(layout.n_nodes)]
+    for node in TopologicalSorter(parents).static_order():
+        found[node] = set(parents[node]).union(*(found[p] for p in parents[node]))
+    return [found[node] for node in parents]
 
 
 def _choose_direction(layout: Layout, ancestors: list[set[int]], i: int, j: int) -> tuple[int, int]:
@@ -226,4 +205,5 @@ def _choose_direction(layout: Layout, ancestors: list[set[int]], i: int, j: int)
 
 
 def count_added_cells(layout: Layout, parent: int, child: int) -> int:
+    """Return how many cells an edge would add to the child's table."""
     return int(layout.cells_per_node[child]) * (int(layout.cards[parent]) - 1)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import log_probabilities, normalise_counts
 from robustbn._core.layout import Codes, take_rows
-from robustbn._core.protocols import RowVector, Survey, Vector
+from robustbn._core.protocols import Rows, RowVector, Survey, Vector
 from robustbn._core.result import Repetition, UnevenCopies
 from robustbn._core.trust import even_weights, is_even
 from robustbn._learn.copies import share_patterns
@@ -46,7 +46,7 @@ ANY_NUMBER = 2**62  # of copies speaks against no row
 
 
 @dataclass(frozen=True, eq=False)
-class _Distinct:
+class _Rare:
     """Different rows that should appear once, the least likely first.
 
     Parameters
@@ -64,53 +64,66 @@ class _Distinct:
     expected: Vector
     scale: float
 
+    @property
+    def most_copies(self) -> int:
+        """How often a row may appear by design: the upper tail of most rows, carried on.
+
+        Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
+        """
+        middle, high = np.quantile(self.seen, [0.5, 0.95])
+        decades = np.log10(max(0.05 * len(self.seen) * self.scale, 1.0)) + TAIL
+        return int(np.ceil(high + (high - middle + 1) * decades))
+
+    def find_effect(self, most: int) -> float:
+        """Return how many rows say as much as one, but for what a row has of its like by chance.
+
+        Parameters
+        ----------
+        most : a row of more copies is no measure of the others.
+        """
+        within = self.weight <= most
+        weight, expected = self.weight[within], self.expected[within]
+        return _find_effect(weight) - float(weight @ expected / max(weight.sum(), 1.0))
+
 
 def heed_design(network: BayesianNetwork, study: Study) -> Study:
     """Return a study that takes copies for what the caller says, or the rows show, that they are.
 
     O(N) time, unless all rows have copies.
     """
-    copies = study.config.copies
+    copies, scale = study.config.copies, study.scale
     if copies == "distrust":
         return study
-    scale = study.scale
-    looked = _look_at_some(study)
-    study, divisor = _thin(study, looked)
-    effect = _effect_of(study.given)
-    share, rare = _find_rare(study, looked if divisor == 1 else _look_at_some(study))
-    is_design = divisor > 1
-    most = 0
-    if rare is not None:
-        share_rare = float(rare.seen.sum()) * rare.scale / len(study.prints)
-        is_enough = share_rare >= RARE or _is_bootstrap(study, rare, share_rare)
-        is_alike = is_enough and _least_repeated(rare.seen) > SHARE
-        is_design |= is_alike
-        if is_alike or copies == "count":
-            most = _most_copies(rare)
-            effect = max(effect, _effect_of(rare.weight, most) - _natural(rare, most))
+    study, divisor = _thin(study)
+    rare = _find_rare(study)
+    is_alike = rare is not None and _are_alike(study, rare)
+    is_counted = divisor > 1 or is_alike or copies == "count"
+    effect, most = _find_effect(study.given), 0
+    if rare is not None and (is_alike or copies == "count"):
+        most = rare.most_copies
+        effect = max(effect, rare.find_effect(most))
     effect = effect if effect >= EFFECT else 1.0
     uneven = None if rare is None else _find_uneven(network, rare)
+    if not (is_counted or uneven or effect > 1):
+        return study
     found = Repetition(
-        is_design=is_design,
-        is_counted=is_design or copies == "count",
-        share=1.0 if divisor > 1 else share,
+        is_design=divisor > 1 or is_alike,
+        is_counted=is_counted,
+        share=1.0 if divisor > 1 else 0.0 if rare is None else _share_repeated(rare.seen),
         divisor=divisor,
         effect=1 + (effect * divisor - 1) * scale,
         uneven=uneven,
     )
-    if not (found.is_counted or uneven or effect > 1):
-        return study
     most = ANY_NUMBER if copies == "count" else most
     return replace(study, repetition=found, effect=effect, most_copies=most)
 
 
-def _thin(study: Study, looked: _Looked) -> tuple[Study, int]:
+def _thin(study: Study) -> tuple[Study, int]:
     """Return the rows once each, if all are there k times, 2k times and so on; and k."""
-    if not len(looked.rows) or np.gcd.reduce(looked.seen) == 1:
+    *_, seen = np.unique(study.prints[_choose_some(study)], return_counts=True)
+    if np.gcd.reduce(seen) <= 1 or (study.given != study.given[0]).any():
         return study, 1
-    if (study.given != study.given[0]).any():
-        return study, 1
-    seen = np.unique(study.prints, return_counts=True)[1]
+    *_, seen = np.unique(study.prints, return_counts=True)
     divisor = int(np.gcd.reduce(seen))
     if divisor == 1 or len(seen) < DISTINCT:
         return study, 1
@@ -123,83 +136,67 @@ def _thin(study: Study, looked: _Looked) -> tuple[Study, int]:
     return replace(study, survey=thinned, given=given, prints=study.prints[kept]), divisor
 
 
-@dataclass(frozen=True, eq=False)
-class _Looked:
-    """Rows that are looked at, each with all its copies.
-
-    Parameters
-    ----------
-    rows : their numbers, increasing; shape (n,).
-    first, seen : of each different one, where among them it appears first, and how often.
-    place : which of the different ones each is; shape (n,).
-    """
-
-    rows: NDArray[np.int64]
-    first: NDArray[np.int64]
-    place: NDArray[np.int64]
-    seen: NDArray[np.int64]
-
-
-def _look_at_some(study: Study) -> _Looked:
-    """Return about so many rows as are looked at, chosen by their fingerprints."""
-    prints = study.prints
-    share = LOOKED_AT / max(len(prints), 1)
+def _choose_some(study: Study) -> NDArray[np.int64]:
+    """Return about so many rows as are looked at, each with all its copies: by fingerprints."""
+    share = LOOKED_AT / max(study.n_rows, 1)
     if share >= 1:
-        some = np.arange(len(prints))
-    else:
-        low = prints.view(np.uint32)[::2]  # of machines that are little-endian, as all of ours are
-        some = np.flatnonzero(low < np.uint32(share * 2**32))
-    _, *found = np.unique(prints[some], return_index=True, return_inverse=True, return_counts=True)
-    return _Looked(some, *found)
+        return np.arange(study.n_rows)
+    low = study.prints.view(np.uint32)[
+        ::2
+    ]  # of machines that are little-endian, as all of ours are
+    return np.flatnonzero(low < np.uint32(share * 2**32))
 
 
-def _find_rare(study: Study, looked: _Looked) -> tuple[float, _Distinct | None]:
-    """Return the share of rows that should appear once and are repeated, and those rows.
-
-    They are None where too few rows are repeated to ask, or too few should appear once.
-    """
-    survey, some = study.survey, looked.rows
-    first, seen = looked.first, looked.seen
+def _find_rare(study: Study) -> _Rare | None:
+    """Return rows that should appear once; None if too few do, or too few rows are repeated."""
+    survey, some = study.survey, _choose_some(study)
+    _, first, place, seen = np.unique(
+        study.prints[some], return_index=True, return_inverse=True, return_counts=True
+    )
     if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < NOTICED:
-        return 0.0, None
+        return None
     codes = take_rows(survey.codes, some[first])
     rows = study.load(codes)
-    q = normalise_counts(rows.layout, survey.counts, 1e-3)
-    log_q = rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
+    log_q = _log_likelihood(study, rows)
     if rows.layout.holed and not study.knows_patterns:
         log_q += np.log(share_patterns(rows.layout, survey.codes[some], first))
     expected = study.n_rows * np.exp(log_q)
     is_rare = expected <= EXPECTED
     if np.count_nonzero(is_rare) < STRATA * LEAST:
-        return 0.0, None
-    weight = np.bincount(looked.place, study.given[some], len(seen)).astype(np.float64)
-    scale = len(study.prints) / len(some)
-    chosen = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
-    rare = _Distinct(codes[chosen], seen[chosen], weight[chosen], expected[chosen], scale)
-    return _share_repeated(rare.seen), rare
+        return None
+    weight = np.bincount(place, study.given[some], len(seen)).astype(np.float64)
+    scale = study.n_rows / len(some)
+    rare = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
+    return _Rare(codes[rare], seen[rare], weight[rare], expected[rare], scale)
+
+
+def _log_likelihood(study: Study, rows: Rows) -> Vector:
+    """Return the log-probability of rows under the tables of all."""
+    q = normalise_counts(rows.layout, study.survey.counts, 1e-3)
+    return rows.project(log_probabilities(q)[:, None])[:, 0].astype(np.float64)
 
 
 def _share_repeated(seen: NDArray[np.int64]) -> float:
     return 1 - float(np.count_nonzero(seen == 1) / seen.sum())
 
 
-def _least_repeated(seen: NDArray[np.int64]) -> float:
-    """Return the share of rows that appear again where it is least, from rare to less rare."""
-    return min(_share_repeated(part) for part in np.array_split(seen, STRATA))
+def _are_alike(study: Study, rare: _Rare) -> bool:
+    """Whether rows that should appear once are enough, and repeated from rare to less rare."""
+    share = float(rare.seen.sum()) * rare.scale / study.n_rows
+    is_enough = share >= RARE or (_is_drawn_anew(rare.seen) and _is_expected(study, share))
+    parts = np.array_split(rare.seen, STRATA)
+    return is_enough and min(map(_share_repeated, parts)) > SHARE
 
 
-def _is_bootstrap(study: Study, rare: _Distinct, share_rare: float) -> bool:
-    """Whether rows that should appear once are drawn anew, and are as many as the tables say.
+def _is_expected(study: Study, share: float) -> bool:
+    """Whether rows that should appear once are as many as the tables say.
 
     Bad rows of a few patterns are repeated, too, but there are more of them.
     """
-    if not _is_drawn_anew(rare.seen):
-        return False
     layout, n = study.survey.rows.layout, min(study.n_rows, LOOKED_AT)
-    q = normalise_counts(layout, study.survey.counts, 1e-3)
-    drawn = study.draw([(q, n)]).project(log_probabilities(q)[:, None])[:, 0]
-    expected = study.n_rows * np.exp(drawn.astype(np.float64))
-    return share_rare <= MORE_RARE * float(np.mean(expected <= EXPECTED))
+    drawn = study.draw([(normalise_counts(layout, study.survey.counts, 1e-3), n)])
+    expected = study.n_rows * np.exp(_log_likelihood(study, drawn))
+    return share <= MORE_RARE * float(np.mean(expected <= EXPECTED))
 
 
 def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
@@ -216,38 +213,21 @@ def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
     return float(np.mean(seen == 1)) <= DRAWN_ANEW * once
 
 
-def _most_copies(rare: _Distinct) -> int:
-    """Return how often a row may appear by design: the upper tail of most rows, carried on.
-
-    Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
-    """
-    middle, high = np.quantile(rare.seen, [0.5, 0.95])
-    decades = np.log10(max(0.05 * len(rare.seen) * rare.scale, 1.0)) + TAIL
-    return int(np.ceil(high + (high - middle + 1) * decades))
-
-
-def _effect_of(weight: RowVector, most: float = np.inf) -> float:
+def _find_effect(weight: RowVector) -> float:
     """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row.
 
     Parameters
     ----------
     weight : of different rows, or of all rows where 1 is the mean.
-    most : a row that weighs more is no measure of the others.
     """
     if is_even(weight):
         return 1.0
-    within = weight[weight <= most].astype(np.float64)
-    total = float(within.sum())
-    return float(within @ within) / total if total > 0 else 1.0
+    weight = weight.astype(np.float64)
+    total = float(weight.sum())
+    return float(weight @ weight) / total if total > 0 else 1.0
 
 
-def _natural(rare: _Distinct, most: float) -> float:
-    """Return how many of its like a row has by chance alone."""
-    within = rare.weight <= most
-    return float(rare.weight[within] @ rare.expected[within] / max(rare.weight[within].sum(), 1.0))
-
-
-def _find_uneven(network: BayesianNetwork, rare: _Distinct) -> UnevenCopies | None:
+def _find_uneven(network: BayesianNetwork, rare: _Rare) -> UnevenCopies | None:
     """Return the state whose rows are nearly all repeated, far more often than all others."""
     best, found = 0.0, None
     n, total = len(rare.seen), float(rare.seen.sum())

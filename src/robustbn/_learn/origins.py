@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +54,7 @@ def find_origins(
 
     def together(runs: Sequence[GroupRun]) -> tuple[Counts, Counts]:
         rows, bad = np.zeros((2, len(runs), len(runs)), np.int64)
-        for start in range(0, len(is_bad), COUNTED_AT_ONCE):
-            some = slice(start, start + COUNTED_AT_ONCE)
+        for some in _stretches(len(is_bad)):
             codes = {run.column: columns[run.column].codes[some] for run in runs}
             counted = count_together(runs, codes, is_judged[some], is_bad[some])
             rows, bad = rows + counted[0], bad + counted[1]
@@ -105,8 +104,7 @@ def choose_runs(tallies: Sequence[ContextTally]) -> list[GroupRun]:
     return runs if len({run.column for run in runs}) > 1 else []
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(NamedTuple):
     """A run of groups that holds too many distrusted rows, and what is known of it."""
 
     run: GroupRun
@@ -133,13 +131,17 @@ def tally_column(
 ) -> ContextTally:
     """Return how many rows each group has, and how many of them are distrusted; O(N)."""
     size = len(column.groups.labels) + 1  # the first is for missing values
-    rows, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for start in range(0, len(column.codes), COUNTED_AT_ONCE):
-        some = slice(start, start + COUNTED_AT_ONCE)
+    rows, bad = np.zeros((2, size), np.int64)
+    for some in _stretches(len(column.codes)):
         codes = column.codes[some].astype(np.int16) + 1
         rows += np.bincount(codes[is_judged[some]], minlength=size)
         bad += np.bincount(codes[is_bad[some]], minlength=size)
     return ContextTally(column.groups, rows, bad)
+
+
+def _stretches(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, COUNTED_AT_ONCE):
+        yield slice(start, start + COUNTED_AT_ONCE)
 
 
 def _n_tests(tally: ContextTally) -> int:
@@ -191,11 +193,12 @@ def _best_pair(
     groups: Sequence[_Group], together: Together, p_value: float, n_tests: int
 ) -> Origin | None:
     """Return the two groups that together hold most beyond the better of them; None if none do."""
-    pairs = [(a, b) for a, b in combinations(range(len(groups)), 2)
-             if groups[a].run.column != groups[b].run.column]  # fmt: skip
+    runs = [group.run for group in groups]
+    places = range(len(runs))
+    pairs = [(a, b) for a, b in combinations(places, 2) if runs[a].column != runs[b].column]
     if not pairs:
         return None
-    rows, bad = together([group.run for group in groups])
+    rows, bad = together(runs)
     best: Origin | None = None
     best_gain, overall = 0.0, groups[0].origin.overall
     for a, b in pairs:
@@ -203,21 +206,19 @@ def _best_pair(
         base = max(groups[a].origin.rate, groups[b].origin.rate)
         if n < LEAST_ROWS or base >= 1 or k < LEAST_RATIO * base * n:
             continue
-        gain = float(gain_of(np.array([k]), np.array([n]), base)[0])
+        gain = float(gain_of(k, n, base))
         log_alone = log_tail(k, n, base) + math.log(len(pairs))
         log_p = log_tail(k, n, overall) + math.log(n_tests * n_tests / 2)
         if gain > best_gain and max(log_alone, log_p) <= math.log(p_value):
-            parts = groups[a].origin.parts + groups[b].origin.parts
-            over_all = float(gain_of(np.array([k]), np.array([n]), overall)[0])
+            parts, p = groups[a].origin.parts + groups[b].origin.parts, math.exp(min(0.0, log_p))
             best_gain = gain
-            best = Origin(parts, n, k, overall, math.exp(min(0.0, log_p)), over_all)
+            best = Origin(parts, n, k, overall, p, float(gain_of(k, n, overall)))
     return best
 
 
-def gain_of(k: Counts, r: Counts, q: float) -> Vector:
+def gain_of(k: Counts | int, r: Counts | int, q: float) -> Vector:
     """Return `k log(k / r q) + (r - k) log((r - k) / r (1 - q))`; 0 where k is below `r q`."""
-    bad, good = k.astype(np.float64), (r - k).astype(np.float64)
-    n = np.maximum(r, 1)
+    bad, good, n = np.asarray(k, np.float64), np.asarray(r - k, np.float64), np.maximum(r, 1)
     gain = bad * np.log(np.maximum(bad, 1e-300) / (n * q))
     gain += good * np.log(np.maximum(good, 1e-300) / (n * (1 - q)))
     return np.where(bad > n * q, gain, 0.0)

@@ -13,21 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
-from robustbn._core.layout import Codes, take_rows
+from robustbn._core.holes import Holes
+from robustbn._core.layout import take_rows
 from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
+from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
-from robustbn._learn.filling import Complete, complete_fit, count_recorded
+from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
-from robustbn._rows.memory import (
-    RowsInMemory,
-    find_holed,
-    gather_holes,
-    load_rows,
-)
+from robustbn._rows.memory import RowsInMemory, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.context_pass import AsidePass, read_some
 from robustbn._rows.stream.data import RowsInStream
@@ -84,34 +81,59 @@ def fit_in_memory(
     complete : how tables are learned from rows that miss values; None: from complete families.
     sides : of the rows whose side is known, see `Known`; shape (N,).
     """
-    holed = table.holed
-    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, holed)
-    if fit_rows is not None:
-        fit = fit_rows(data.rows, config, watch.round)
-        if complete is not None and holed:
-            trust = fit.weights
-            holes = gather_holes(network, table.codes, trust, config.kernels, config.n_threads)
-            fit = complete_fit(fit, data, holes, None, complete)
-        survey = data.survey(None, len(table), config.seed)
-        fit = replace(fit, recorded=count_recorded(survey, fit.model, fit.weights, None))
-    elif weights is None or weights.all():
-        known = _known(network, table.codes, sides, config)
-        fit, _ = fit_robustly(network, data, weights, config, watch.round, known, complete)
+    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, table.holed)
+    if fit_rows is None:
+        fit = _fit_weighted(network, data, weights, config, watch, complete, sides)
     else:
-        has_weight = np.flatnonzero(weights)
-        some = replace(data, codes=table.codes[has_weight])
-        some_sides = None if sides is None else sides[has_weight]
-        known = _known(network, some.codes, some_sides, config)
-        fit, _ = fit_robustly(
-            network, some, weights[has_weight], config, watch.round, known, complete
-        )
-        trusted = fit.model.weigh(data.rows)
-        if sides is not None:
-            trusted = override_known(sides, trusted)
-        fit = replace(fit, weights=trusted)
-        fit = fit.with_numbers(has_weight[fit.model.repeats.first])
+        fit = fit_rows(data.rows, config, watch.round)
+        holes = None
+        if complete is not None and table.holed:
+            given = table.codes, fit.weights, config.kernels, config.n_threads
+            holes = gather_holes(network, *given)
+        fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
+
+
+def _fit_weighted(
+    network: BayesianNetwork,
+    data: RowsInMemory,
+    weights: RowVector | None,
+    config: RobustConfig,
+    watch: Watch,
+    complete: Complete | None,
+    sides: NDArray[np.int8] | None,
+) -> RobustFit:
+    """Fit to the rows that have a weight, and judge the others by it."""
+    if weights is None or weights.all():
+        known = None
+        if sides is not None and sides.any():
+            codes = data.codes[sides != 0]
+            holed = find_holed(network.layout, codes)
+            rows = load_rows(network, codes, config.kernels, config.n_threads, holed=holed)
+            known = Known(sides, rows)
+        return fit_robustly(network, data, weights, config, watch.round, known, complete)[0]
+    which = np.flatnonzero(weights)
+    some, of_some = replace(data, codes=data.codes[which]), None if sides is None else sides[which]
+    fit = _fit_weighted(network, some, weights[which], config, watch, complete, of_some)
+    trust = fit.model.weigh(data.rows)
+    trust = trust if sides is None else override_known(sides, trust)
+    return replace(fit, weights=trust).with_numbers(which[fit.model.repeats.first])
+
+
+def _add_missing(
+    fit: RobustFit,
+    data: RowsInMemory,
+    holes: Holes | None,
+    weights: RowVector | None,
+    complete: Complete | None,
+    config: RobustConfig,
+) -> RobustFit:
+    """Return a fit with what its rows miss: expected, and how often each state is recorded."""
+    if complete is not None and holes is not None:
+        fit = complete_fit(fit, data, holes, weights, complete)
+    survey = data.survey(weights, len(data.codes), config.seed)
+    return replace(fit, recorded=count_recorded(survey, fit.model, fit.weights, weights))
 
 
 def decide_in_memory(
@@ -139,10 +161,7 @@ def decide_in_memory(
 
     judged = data.judge(weigh, weights, gathers=complete is not None)
     fit = refit_decided(fit, model, judged)
-    if complete is not None and judged.holes is not None:
-        fit = complete_fit(fit, data, judged.holes, weights, complete)
-    survey = data.survey(weights, len(table), config.seed)
-    fit = replace(fit, recorded=count_recorded(survey, model, judged.trust, weights))
+    fit = _add_missing(fit, data, judged.holes, weights, complete, config)
     return Fitted(fit, table.reading, judge_table(table, judged.trust), table.aside)
 
 
@@ -161,21 +180,6 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of some rows of a table among all that were read."""
     return rows if table.kept is None else table.kept[rows]
-
-
-def _known(
-    network: BayesianNetwork,
-    codes: Codes,
-    sides: NDArray[np.int8] | None,
-    config: RobustConfig,
-) -> Known | None:
-    """Return what is known of some rows; None where nothing is."""
-    if sides is None or not sides.any():
-        return None
-    codes = codes[sides != 0]
-    holed = find_holed(network.layout, codes)
-    rows = load_rows(network, codes, config.kernels, config.n_threads, holed=holed)
-    return Known(sides, rows)
 
 
 def fit_stream(
@@ -207,7 +211,7 @@ def fit_stream(
             progress=watch.part,
         )
         fit, survey = fit_robustly(network, data, None, config, watch.round, None, complete)
-        judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
+        judged = _judge_sample(fit, survey)
         shown = np.union1d(judged.numbers, judged.drawn)
         weigh = fit.model.weigh
         aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
@@ -235,10 +239,10 @@ def _look_aside(reading: AsidePass) -> Aside:
     return replace(reading, plan=plan).read(choose_runs)
 
 
-def _judge_sample(fit: RobustFit, survey: Survey, trust: RowVector) -> JudgedRows:
+def _judge_sample(fit: RobustFit, survey: Survey) -> JudgedRows:
     """Return what the surveyed rows say of all."""
     return JudgedRows.of(
-        trust,
+        fit.model.weigh(survey.rows),
         survey.n_rows,
         lambda rows: survey.numbers[rows],
         lambda rows: survey.codes[rows],
@@ -273,7 +277,7 @@ def fit_on_dask(
     fit, survey = fit_robustly(network, data, weights, config, watch.round, None, complete)
     fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))
     if fit.weights is None:  # what the rows that were drawn say stands for all
-        judged = _judge_sample(fit, survey, fit.model.weigh(survey.rows))
+        judged = _judge_sample(fit, survey)
         judged = replace(
             judged,
             numbers=data.numbers_read(judged.numbers),

@@ -61,10 +61,9 @@ class Families:
     @cached_property
     def state_of_cell(self) -> NDArray[np.int64]:
         """The state of each cell; shape (M,)."""
-        cards = np.asarray(self.layout.cards)[self.node_of_cell]
-        start = np.asarray(self.layout.cell_start)[:-1][self.node_of_cell]
-        state: NDArray[np.int64] = (np.arange(self.layout.n_cells) - start) % cards
-        return state
+        layout = self.layout
+        first: NDArray[np.int64] = layout.first_cell_of_config[layout.config_of_cell]
+        return np.arange(layout.n_cells) - first
 
     @cached_property
     def _first_state(self) -> NDArray[np.int64]:

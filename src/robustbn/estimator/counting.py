@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._core.allocate import telling_memory
+from robustbn._core.expansion import normalise_counts
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred
-from robustbn._learn.counting import fit_by_counting, log_likelihood_of_table
-from robustbn._learn.filling import completing, describe_completion, typical_weight
+from robustbn._learn.completion import complete
+from robustbn._learn.filling import typical_weight
+from robustbn._learn.likelihood import log_likelihood_of_table
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, as_weights
@@ -93,14 +95,14 @@ class MaximumLikelihoodEstimator(TableEstimator):
         pseudo_counts = self._pseudo_counts(network)
         weights = as_weights(sample_weight, table)
         rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
-        probabilities, counts = fit_by_counting(rows, weights, pseudo_counts)
+        counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
+        probabilities = normalise_counts(network.layout, counts, pseudo_counts)
         inferred = None
         if table.holed and table.reading.config.on_missing == "use":
             holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-            complete = completing(network.layout, pseudo_counts)
-            completion = complete(counts, holes, typical_weight(weights))
-            inferred = describe_completion(completion, counts)
-            probabilities, counts = completion.tables, completion.counts
+            unit = typical_weight(weights)
+            found = complete(network.layout, pseudo_counts, counts, holes, unit)
+            probabilities, counts, inferred = found.tables, found.counts, found.inferred
         with self._all_or_nothing():
             self._note_columns(X, network)
             self._store(network.with_cpts(probabilities), table.reading, counts, inferred)

@@ -19,8 +19,8 @@ from robustbn._core.result import RobustFit
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.causes.naming import Named, name_causes
-from robustbn._learn.causes.pairs import Pairs
 from robustbn._learn.causes.sides import Sides, spread
+from robustbn._learn.causes.weighed import Weighed
 from robustbn._learn.questions import find_stakes
 from robustbn._show.words import describe_group, tell_cause
 from robustbn.network import BayesianNetwork
@@ -201,20 +201,16 @@ def _find_causes(
 ) -> list[Cause | None]:
     """Return the cause of each kind; what no kind holds is judged by itself."""
     least, cells, most = COMPARED
-    good = spread(
+    some = spread(
         np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
     )
-    layout, codes, trust = network.layout, _by_column(at_hand.codes[good]), at_hand.trust[good]
-    of_good, rng = Pairs(layout.cards, codes, trust), np.random.default_rng(0)
-    sides = {}
+    good = Weighed(network.layout, at_hand.codes[some], at_hand.trust[some])
+    rng, sides = np.random.default_rng(0), {}
     for column in columns:
         belongs = at_hand.belongs[:, column] * at_hand.stands_for
         some = spread(np.flatnonzero(belongs > 1e-3), MOST_OF_KIND)
-        of_kind = _by_column(at_hand.codes[some])
-        sides[column] = Sides(
-            layout.cards, layout.families, of_kind, belongs[some], codes, trust, of_good, rng,
-            partial(_hold, load, fit.model, column),
-        )  # fmt: skip
+        kind = Weighed(network.layout, at_hand.codes[some], belongs[some])
+        sides[column] = Sides(kind, good, rng, partial(_hold, load, fit.model, column))
     last = sides.pop(fit.model.n_others, None)
     named, of_last = name_causes(list(sides.values()), last)
     found: dict[int, Named | None] = dict(zip(sides, named, strict=True))
@@ -231,11 +227,6 @@ def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
     """Return how surely rows are of one kind."""
     belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
     return belongs
-
-
-def _by_column(codes: Codes) -> Codes:
-    """Return codes whose columns are each in one piece: they are read column by column."""
-    return np.asfortranarray(codes)
 
 
 # --- examples -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.result import Round
-from robustbn._learn.filling import Complete, completing
+from robustbn._learn.completion import Complete, complete
 from robustbn._learn.known import decide_groups, refit_decided
 from robustbn._learn.places import (
     Fitted,
@@ -235,7 +236,7 @@ def _completing(
     """Return how tables are learned from rows that miss values, if what is missing counts."""
     if reading.on_missing != "use":
         return None
-    return completing(network.layout, fit._pseudo_counts(network))
+    return partial(complete, network.layout, fit._pseudo_counts(network))
 
 
 # --- what is told while it goes on, and at its end ------------------------------------------------

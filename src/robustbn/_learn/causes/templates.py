@@ -26,27 +26,22 @@ class Templates:
     Parameters
     ----------
     rows : the templates, those with most copies first; shape (n, d).
-    shares : of the kind's rows that are near each.
+    covered : share of the kind's rows that are near one of them.
     noise : share of the cells in which copies differ from their template.
     gain : nats a row that they bring over good tables, what they cost taken off.
     """
 
     rows: Codes
-    shares: Vector
+    covered: float
     noise: float
     gain: float
-
-    @property
-    def covered(self) -> float:
-        """Share of the kind's rows that are near one of them."""
-        return float(self.shares.sum())
 
 
 def find_templates(sides: Sides) -> Templates | None:
     """Return the rows that the kind's rows are copies of; None if they are not near any few."""
-    chance = sides.weights / sides.n_rows
+    chance = sides.kind.weights / sides.n_rows
     n = min(MOST_ROWS_MATCHED, int((chance > 0).sum()))
-    codes = sides.codes[sides.rng.choice(len(chance), n, replace=False, p=chance)]
+    codes = sides.kind.codes[sides.rng.choice(len(chance), n, replace=False, p=chance)]
     found = [_find_within(sides, codes, radius) for radius in RADII]
     return max((t for t in found if t), key=lambda t: t.gain, default=None)
 
@@ -57,42 +52,42 @@ def share_copied(sides: Sides) -> float:
     Exact copies of however many rows. "Far more" is three times at least, and five times as often
     as expected.
     """
-    _, which, seen = np.unique(sides.codes, axis=0, return_inverse=True, return_counts=True)
+    kind = sides.kind
+    _, which, seen = np.unique(kind.codes, axis=0, return_inverse=True, return_counts=True)
     times = seen[which.reshape(-1)]
-    expected = len(sides.codes) * np.exp(sides.own_likelihood(sides.codes))
+    expected = len(kind.codes) * np.exp(kind.find_likelihood(kind.codes))
     is_copy = (times >= 3) & (times >= 5 * expected)
-    return float(sides.weights[is_copy].sum() / sides.n_rows)
+    return float(kind.weights[is_copy].sum() / kind.total)
 
 
 def _find_within(sides: Sides, codes: Codes, radius: float) -> Templates | None:
-    rows = _lead(sides, codes, radius)
+    """Return templates such that copies differ from them in so many of their cells at most."""
+    rows = _lead(sides.rng, codes, radius)
     for _ in range(REFINED):
-        if not len(rows):
-            return None
-        nearest, is_near = _match(codes, rows, radius)
-        members = [codes[is_near & (nearest == t)] for t in range(len(rows))]
+        nearest = _match(codes, rows, radius)
+        members = [codes[nearest == t] for t in range(len(rows))]
         rows = np.unique([_commonest(m) for m in members if len(m)] or rows[:0], axis=0)
+    copies = np.bincount(_match(codes, rows, radius) + 1, minlength=len(rows) + 1)[1:]
+    rows = rows[copies >= LEAST_COPIES * len(codes)]
     if not len(rows):
         return None
-    nearest, is_near = _match(codes, rows, radius)
-    copies = np.bincount(nearest[is_near], minlength=len(rows))
-    kept = copies >= LEAST_COPIES * len(codes)
-    if not kept.any():
-        return None
-    rows, copies = rows[kept], copies[kept]
-    nearest, is_near = _match(codes, rows, radius)
-    shares = np.bincount(nearest[is_near], minlength=len(rows)) / len(codes)
-    noise = float((codes[is_near] != rows[nearest[is_near]]).mean())
-    gain = _gain(sides, codes[is_near], rows, shares, nearest[is_near], noise) / len(codes)
+    nearest = _match(codes, rows, radius)
+    codes, nearest, n = codes[nearest >= 0], nearest[nearest >= 0], len(codes)
+    shares = np.bincount(nearest, minlength=len(rows)) / n
+    noise = float((codes != rows[nearest]).mean())
+    likely = np.log(shares[nearest]) + _spoil(sides, codes, rows[nearest], noise)
+    gain = (likely - sides.good.find_likelihood(codes)).sum() / n
     cost = len(rows) * (float(np.log(sides.cards).sum()) + sides.price) + sides.price
     order = np.argsort(-shares, kind="stable")
-    return Templates(rows[order], shares[order], noise, gain - cost / sides.n_rows)
+    return Templates(rows[order], float(shares.sum()), noise, float(gain - cost / sides.n_rows))
 
 
-def _match(codes: Codes, rows: Codes, radius: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the template that each row differs least from, and whether it is a copy of it."""
+def _match(codes: Codes, rows: Codes, radius: float) -> NDArray[np.int64]:
+    """Return the template that each row is a copy of: the one it differs least from; -1: none."""
+    if not len(rows):
+        return np.full(len(codes), -1)
     differ = np.stack([_differ(codes, row) for row in rows], axis=1)
-    return differ.argmin(axis=1), differ.min(axis=1) <= radius
+    return np.where(differ.min(axis=1) <= radius, differ.argmin(axis=1), -1)
 
 
 def _differ(codes: Codes, row: Codes) -> Vector:
@@ -105,37 +100,29 @@ def _commonest(codes: Codes) -> Codes:
     return np.array([np.bincount(column).argmax() for column in codes.T], codes.dtype)
 
 
-def _lead(sides: Sides, codes: Codes, radius: float) -> Codes:
+def _lead(rng: np.random.Generator, codes: Codes, radius: float) -> Codes:
     """Return the commonest states of rows around the rows that have most others near them."""
-    left = np.ones(len(codes), bool)
     found: list[Codes] = []
-    while left.any() and len(found) < MOST_TEMPLATES:
-        at_hand = np.flatnonzero(left)
-        probes = sides.rng.permutation(at_hand)[:MOST_PROBES]
-        near = np.stack([_differ(codes[at_hand], codes[p]) <= radius for p in probes])
-        best = int(near.sum(axis=1).argmax())
-        if near[best].sum() < LEAST_COPIES * len(codes):
+    left = codes
+    while len(left) and len(found) < MOST_TEMPLATES:
+        probes = left[rng.permutation(len(left))[:MOST_PROBES]]
+        near = np.stack([_differ(left, probe) <= radius for probe in probes])
+        best = near[near.sum(axis=1).argmax()]
+        if best.sum() < LEAST_COPIES * len(codes):
             break
-        found.append(_commonest(codes[at_hand[near[best]]]))
-        left[at_hand[near[best]]] = False
+        found.append(_commonest(left[best]))
+        left = left[~best]
     return np.array(found, codes.dtype).reshape(-1, codes.shape[1])
 
 
-def _gain(
-    sides: Sides,
-    codes: Codes,
-    rows: Codes,
-    shares: Vector,
-    nearest: NDArray[np.int64],
-    noise: float,
-) -> float:
-    """Return the nats that templates bring to their copies over good tables."""
+def _spoil(sides: Sides, codes: Codes, templates: Codes, noise: float) -> Vector:
+    """Return the log-probability of rows that are copies of others, but for some noise."""
     noise = min(max(noise, 1e-3), 0.999)
-    template, likely = rows[nearest], np.log(shares[nearest])
+    likely = np.zeros(len(codes))
     for c, card in enumerate(sides.cards):
-        good = np.append(sides.of_good.alone(c) + 0.5, 0.5)
+        good = np.append(sides.good.count((c,)) + 0.5, 0.5)
         other = 0.5 * good / good.sum() + 0.5 / (card + 1)
         chance = noise * other[codes[:, c]]
-        chance[codes[:, c] == template[:, c]] += 1 - noise
+        chance[codes[:, c] == templates[:, c]] += 1 - noise
         likely += np.log(chance)
-    return float((likely - sides.good_likelihood(codes)).sum())
+    return likely

@@ -1,23 +1,12 @@
-"""The plain estimate: every row is trusted."""
+"""How likely rows are under the tables of a network."""
 
 from __future__ import annotations
 
-from robustbn._core.expansion import log_probabilities, normalise_counts
+from robustbn._core.expansion import log_probabilities
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._tables.coded import Table
 from robustbn.network import BayesianNetwork
-
-
-def fit_by_counting(
-    rows: Rows, weights: RowVector | None, pseudo_counts: Vector | float
-) -> tuple[Vector, Vector]:
-    """Return tables and counts, each of shape (M,). One pass.
-
-    Lines 1 and 2 of the paper's Algorithm 1: `q^S` are the empirical conditional probabilities.
-    """
-    counts = rows.count(weights)
-    return normalise_counts(rows.layout, counts, pseudo_counts), counts
 
 
 def log_likelihood_of_rows(rows: Rows, probabilities: Vector) -> RowVector:
