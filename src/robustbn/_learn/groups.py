@@ -36,6 +36,7 @@ FAR = (0.97, 0.88)  # quantiles along a direction in excess beyond which rows ar
 DIRECTIONS = 4  # of which both ends are starts
 NEAR = (3, 0.15, 10.0)  # rows often copied, share of nodes near one, nats that are no chance
 HANDFUL = 0.01  # share of rows, added to a start's own: or a handful of odd rows wins
+PROMISING = 0.05  # nats a row: a start that lacks no more after its first steps may still pay
 KEPT = 6  # starts after the first steps; none holds another's rows
 FINISHED = 2  # starts that are fitted together with all groups
 FIRST_STEPS, MORE_STEPS, JOINT_STEPS = 3, 6, 25  # of all starts, of those kept, of all groups
@@ -313,7 +314,7 @@ def _different(
 ) -> list[int]:
     """Return the best starts, none of which holds nearly the same rows as a better one."""
     kept: list[int] = []
-    order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > 0]
+    order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > -PROMISING]
     if not order:
         return kept
     offset = (np.log1p(-shares) - np.log(shares))[order]
