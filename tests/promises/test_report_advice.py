@@ -18,7 +18,6 @@ from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Inferred, Misfit, RepeatedRow
 from robustbn._show.advice import (
-    base_command,
     next_actions,
     say_evidence,
     say_moved_cells,
@@ -28,6 +27,7 @@ from robustbn._show.advice import (
 from robustbn._show.explain import gather_rows
 from robustbn._show.measures import MissingEdge, show_pair
 from robustbn._show.page.render import render_markdown, render_page
+from robustbn._show.saying import base_command
 from robustbn._show.words import percent
 from robustbn.cli import main
 from robustbn.simulate import corrupt

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import Streaming
+from robustbn._core.findings import Finding
 from robustbn._core.groups import Group
 from robustbn._core.origins import ORIGIN_P_VALUE
 from robustbn._core.protocols import RowVector, Vector
@@ -106,6 +107,8 @@ class RobustEstimator(TableEstimator):
     Attributes
     ----------
     result_ : all that was found, as one frozen `FitResult`; the others are views of it.
+    findings_ : what a person should know about the table, the most serious first: a list of
+        `Finding`.
     network_ : the network with its learned tables.
     contamination_ : share of the rows' weight that is distrusted.
     row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
@@ -144,6 +147,7 @@ class RobustEstimator(TableEstimator):
     kinds_: list[Group] = _found("kinds")
     groups_: list[Group] = _found("groups")
     repeats_: list[RepeatedRow] = _found("repeats")
+    findings_: list[Finding] = _found("findings")
     shift_: Shift = _found("shift")
     history_: tuple[Round, ...] = _found("rounds")
     converged_: bool = _found("converged")

@@ -1,0 +1,80 @@
+"""What may have been done to the numbers of a column at one place: another unit, one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+UNITS: tuple[tuple[float, str], ...] = (
+    (2.2046, "pounds and kilograms"),
+    (2.54, "centimetres and inches"),
+    (12.0, "months and years, or inches and feet"),
+    (60.0, "minutes and hours, or seconds and minutes"),
+    (100.0, "percent and shares, or centimetres and metres"),
+    (1000.0, "grams and kilograms, or thousands and units"),
+)
+FAHRENHEIT = (1.8, 32.0)
+LEAST_NUMBERS = 20  # on each side: of fewer, quantiles say nothing
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts and what is there
+BETTER = 0.35  # times the distance without the unit: the unit explains most of it
+FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
+BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
+ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
+
+
+def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> str:
+    """Return the units that may be mixed up at a place; empty if none explains the difference.
+
+    Parameters
+    ----------
+    here, elsewhere : the finite numbers of a column at a place, and at all others.
+    medians : of the other values of the context column, the yardstick.
+    """
+    if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
+        return ""
+    seen, usual = np.quantile(here, QUANTILES), np.quantile(elsewhere, QUANTILES)
+    width = float(usual[3] - usual[1])
+    if width <= 0:
+        return ""
+    plain = float(np.abs(seen - usual).mean())
+    found = []
+    for factor, shift, name in _acts():
+        distance = float(np.abs(seen - (factor * usual + shift)).mean())
+        if distance > CLOSE * factor * width or distance > BETTER * plain:
+            continue
+        if not shift and not _is_factor(float(seen[2]), float(usual[2]), factor, medians):
+            continue
+        found.append((distance / factor, name))
+    return min(found)[1] if found else ""
+
+
+def _acts() -> list[tuple[float, float, str]]:
+    """Return factors and shifts, both ways round, with the units that they are between."""
+    acts = [(factor, 0.0, name) for factor, name in UNITS]
+    acts += [(1 / factor, 0.0, name) for factor, name in UNITS]
+    slope, start = FAHRENHEIT
+    name = "degrees Fahrenheit and Celsius"
+    return [*acts, (slope, start, name), (1 / slope, -start / slope, name)]
+
+
+def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float]) -> bool:
+    """Whether a ratio of medians is a unit, and far beyond the spread among other medians."""
+    if here * usual <= 0 or abs(here / usual / factor - 1) > FACTOR_OFF:
+        return False
+    logs = np.log([m / usual for m in medians if m * usual > 0] or [1.0])
+    return bool(abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max())
+
+
+def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:
+    """Return the number that nearly all rows of a place have, and others have not; None if none."""
+    if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
+        return None
+    values, counts = np.unique(here, return_counts=True)
+    value, share = float(values[counts.argmax()]), counts.max() / len(here)
+    usual = np.count_nonzero(elsewhere == value) / len(elsewhere)
+    return value if share >= ONE_VALUE[0] and usual <= ONE_VALUE[1] else None
