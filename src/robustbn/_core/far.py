@@ -11,6 +11,7 @@ LEAST_GAP = 1.5  # spreads without a number, between the rest and what is far
 MOST_FAR = 0.25  # share of a column on one side: with more, it is no exception
 CODES = (0.0, -1.0, -2.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 CODE_GAP, CODE_ROWS = 0.5, 3  # spreads, and rows, of the smallest or largest number that is a code
+APART_ROWS, APART_GAP = 5, 3.0  # rows, and spreads to the rest, of a group of far numbers
 MOST_ZEROS = 0.05  # share of a column: more zeros are part of what is measured
 
 
@@ -49,6 +50,27 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     if len(below) and below[-1] + 1 <= MOST_FAR * n:
         low += int(below[-1]) + 1
     return low, high
+
+
+def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
+    """Whether far numbers make a group of their own: several, a wide gap away, or repeated codes.
+
+    Single numbers behind a gap are the natural end of many columns.
+
+    Parameters
+    ----------
+    numbers : finite, in order; the rest goes from place `low` up to `high`, as `find_rest` says.
+    """
+    coded = find_coded(numbers)
+    if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
+        return True
+    scaled = _choose_scale(numbers) if numbers[0] > 0 else numbers
+    quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
+    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
+    n_above = len(numbers) - high
+    above = n_above >= APART_ROWS and scaled[high] - scaled[high - 1] >= APART_GAP * spread
+    return bool(below or above)
 
 
 def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:

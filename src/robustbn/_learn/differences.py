@@ -4,7 +4,7 @@ Each value of a context column is compared with all the others, table by table. 
 naturally, so the yardstick is not zero but the spread among the other values. With the
 log-likelihood ratio L of a value's own table, its f free numbers and its n rows,
 
-    t = spread among the others: (2 L / f - 1) / n of the one in the middle
+    t = spread among the others: (2 L / f - 1) / n, its upper tenth
     x = 2 L / (1 + n t)
     evidence = (v + f) / 2 log(1 + x / v),    v = 2 for each of the others
 
@@ -29,6 +29,7 @@ from robustbn._learn.gain import find_gain
 LEAST_ROWS = 20  # of a place, and of a value that is part of the yardstick
 LEAST_OTHERS = 3  # values that make a yardstick: two say little of the spread among values
 SAY_OF_OTHERS = 2.0  # degrees of freedom that each of the others lends to the yardstick
+YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
 MOST_STRETCHES = 40  # of times, numbers and row numbers: 1 is 2.5 % of the rows
 MOST_VALUES = 200  # of a context column that are compared; those with fewer rows are not
 MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
@@ -273,7 +274,7 @@ def _weigh(
     rest = total - others
     apart = _fit(others, table.configs) + _fit(rest, table.configs) - _fit(total, table.configs)
     excess = 2 * apart / _free(others, rest, table.configs) - 1
-    spread = max(float(np.median(excess / others.sum(axis=1))), 0.0)
+    spread = max(float(np.quantile(excess / others.sum(axis=1), YARDSTICK)), 0.0)
     x = 2 * ratio / (1 + rows * spread)
     v = SAY_OF_OTHERS * len(others)
     evidence = (v + free) / 2 * np.log1p(x / v)

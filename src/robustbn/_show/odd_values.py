@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from robustbn._core.clues import DECLARED, NO_NUMBER, TITLE, OddValues
-from robustbn._core.far import find_rest
+from robustbn._core.far import find_rest, is_apart
 from robustbn._core.findings import (
     NOTE,
     UNREADABLE,
@@ -103,11 +103,11 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         values_shown = ", ".join(f"{value:g}" for value in shown)
         yield Finding(
             WRONG_CELLS,
-            WARNING,
+            WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'lies' if n == 1 else 'lie'} far outside the "
             f"rest, which goes from {rest[0]:g} to {rest[-1]:g}: {values_shown}, first "
             f"{say_span(result, int(rows[0]), int(rows[0]))}.{having(parts, ' They')}",
-            0.8,
+            0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
             where_of(parts),
             n,
