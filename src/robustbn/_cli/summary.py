@@ -17,7 +17,6 @@ from robustbn._cli.screen import (
 )
 from robustbn._cli.states import say_found
 from robustbn._core.groups import Group
-from robustbn._core.numbers import count
 from robustbn._show.advice import cell_moves, next_actions, say_moved_cells, say_origin, verdict
 from robustbn._show.frames import origin_columns, question_columns
 from robustbn._show.result import FitResult
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_TABLES = 10
-MOST_PRINTED = 3  # tables, and groups: all must fit on one screen
+MOST_PRINTED = 3  # tables that moved: all must fit on one screen
+MOST_FINDINGS, MOST_NOTES = 8, 3  # errors and warnings, and notes where there are fewer of these
 NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
 
 
@@ -51,6 +51,7 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
             "id": reading.config.id,
         },
         "verdict": verdict(result),
+        "findings": [finding.as_facts() for finding in result.findings],
         "changed": say_moved_cells(result),
         "next": [
             {"say": action.say, "command": action.command, "python": action.python}
@@ -140,22 +141,15 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     for line in facts["changed"]:
         console.print(Text(plain(line)), soft_wrap=True)
     console.print()
+    show_findings(console, facts["findings"])
     left_out = [f"; {n:,} left out, {why}" for why, n in table["left_out_because"].items()]
-    edges = [
-        f"{e['parent']} - {e['child']} ({e['gain']:.3f} nats a row)" for e in facts["missing_edges"]
-    ]
     print_facts(
         console,
         {
             "rows": f"{table['rows']:,}{''.join(left_out)}",
             "ignored": say_ignored(table["columns_ignored"]),
             "states": say_found(facts["states"]) if facts.get("states") else None,
-            "missing": table["missing"],
-            "stopped": facts["status"],
             "unseen": facts["unseen"],
-            **{f"kind {kind['number']}": _say_kind(kind) for kind in facts["kinds"][:2]},
-            "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_PRINTED]),
-            "edges": f"missing: {'; '.join(edges)}" if edges else None,
         },
     )
     console.print()
@@ -172,13 +166,25 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)
 
 
-def _say_kind(kind: dict[str, Any]) -> str:
-    """Return what is known of a kind, in full: the terminal breaks the line."""
-    cause = kind["cause"]
-    what = (
-        f"{cause['name']}. {cause['text']}" if cause else f"no single cause; {kind['unusual'][0]}"
-    )
-    return plain(f"about {count(kind['rows'], 'row')}: {what}")
+def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
+    """Print findings, the most serious first, each with what to do about it; none is cut."""
+    from rich.text import Text
+
+    colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
+    notes = [each for each in findings if each["severity"] == "note"]
+    shown = [each for each in findings if each["severity"] != "note"][:MOST_FINDINGS]
+    hidden = len(findings) - len(notes) - len(shown)
+    for each in [*shown, *notes[: max(MOST_NOTES - len(shown), 0)]]:
+        head = f"{each['severity']:<9}"
+        console.print(Text.assemble((head, colours[each["severity"]]), plain(each["sentence"])),
+                      soft_wrap=True)  # fmt: skip
+        if each["severity"] != "note" and each["advice"]["command"]:
+            console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
+    hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
+    if hidden:
+        console.print(f"{'':9}and {hidden:,} more: --report, or --json", style="dim")
+    if findings:
+        console.print()
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

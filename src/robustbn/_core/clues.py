@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-NO_STATE, NO_NUMBER, DECLARED, TITLE = "no state", "no number", "declared missing", "header"
+NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
+DECLARED, TITLE = "declared missing", "repeated header"
 MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
 MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
 
@@ -21,9 +22,9 @@ class OddValues:
 
     Parameters
     ----------
-    column : the node, or "" where whole rows are meant.
-    kind : NO_STATE, NO_NUMBER, DECLARED (missing, since a setting says so) or TITLE (the row
-        repeats the header).
+    column : the node or column of context, or "" where whole rows are meant.
+    kind : NO_STATE, NO_NUMBER, NO_DATE, DECLARED (missing, since a setting says so) or TITLE (the
+        row repeats the header).
     n : how many.
     examples : how often each of the first values occurs.
     rows : numbers of the rows, increasing; the first `MOST_NUMBERS` of them.
@@ -104,3 +105,7 @@ class Clues:
     numbers: NumberRows = field(default_factory=NumberRows)
     ids: tuple[RepeatedIds, ...] = ()
     blocks: tuple[RepeatedBlock, ...] = ()
+
+    def with_beside(self, other: Clues) -> Clues:
+        """Return these clues with those of columns beside the network's."""
+        return replace(self, odd=(*self.odd, *other.odd), ids=other.ids)

@@ -39,6 +39,9 @@ class Remedy(NamedTuple):
     python: str
 
 
+NO_REMEDY = Remedy("", "", "")
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something in a table that a person should know about.
@@ -75,7 +78,7 @@ class Finding:
     nats: float = 0.0
     cause: str = ""
     group: int = 0
-    advice: Remedy = Remedy("", "", "")
+    advice: Remedy = NO_REMEDY
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence}"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ LEAST_OTHERS = 3  # values that make a yardstick: two say little of the spread a
 SAY_OF_OTHERS = 2.0  # degrees of freedom that each of the others lends to the yardstick
 YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
 MOST_STRETCHES = 40  # of times, numbers and row numbers: 1 is 2.5 % of the rows
+CHANCE = 1.28  # standard deviations: the same quantile of what chance alone gives
+MOST_CROSSED = 12  # values of a column that are looked at together with periods
+CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 MOST_VALUES = 200  # of a context column that are compared; those with fewer rows are not
 MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
 MOST_PLACES = 4  # that are returned
@@ -39,6 +43,7 @@ LEAST_EFFECT = 0.02  # nats a row: less is of no interest, however certain
 LEAST_RATIO = 4.0  # times the spread among other values
 
 Places = NDArray[np.int64]
+_Place = tuple[tuple[int, int, int], ...]  # a column, its first and its last group; one or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,20 +111,20 @@ def find_differences(
     tables : of some rows, as `make_tables` gives them.
     context : groups of the same rows; shape (n,) each.
     """
-    n = len(tables[0].cells) if tables else 0
     gathered = [_gather(k, column) for k, column in enumerate(context)]
     columns = [each for each in gathered if each is not None]
-    left, found = np.ones(n, bool), list[Difference]()
-    while len(found) < MOST_PLACES and columns and left.sum() >= LEAST_OTHERS * LEAST_ROWS:
-        best = _find_best(tables, columns, left)
-        if best is None:
+    if not tables or not columns:
+        return []
+    left, found = np.ones(len(tables[0].cells), bool), list[Difference]()
+    for _ in range(2 * MOST_PLACES):
+        rest = _Rest(tables, columns, left)
+        best = max(rest.measure_all(), default=None, key=lambda each: each[0])
+        if best is None or best[0] < LEAST_GAIN or len(found) == MOST_PLACES:
             break
-        column, first, last = best
-        inside = _rows_of(columns[column], first, last) & left
-        place = _describe(tables, columns, best, inside, left)
+        place = rest.describe(best[1])
         if place is not None:
             found.append(place)
-        left &= ~inside
+        left = left & ~rest.rows_of(best[1])
     return found
 
 
@@ -129,8 +134,8 @@ def _gather(number: int, column: ContextColumn) -> _Context | None:
     sizes = np.bincount(codes[codes >= 0], minlength=n_groups)
     if column.groups.is_ordered and n_groups > MOST_STRETCHES:
         upto = np.cumsum(sizes) - sizes / 2
-        new = np.minimum((upto / max(sizes.sum(), 1) * MOST_STRETCHES).astype(np.int64), n_groups)
-        _, new = np.unique(new, return_inverse=True)
+        new = (upto / max(sizes.sum(), 1) * MOST_STRETCHES).astype(np.int64)
+        _, new = np.unique(np.minimum(new, MOST_STRETCHES - 1), return_inverse=True)
         firsts = np.flatnonzero(np.append(True, new[1:] != new[:-1]))
         lasts = np.append(firsts[1:] - 1, n_groups - 1)
         codes = np.append(new, -1)[codes]
@@ -148,37 +153,129 @@ def _gather(number: int, column: ContextColumn) -> _Context | None:
     return _Context(number, column.groups, codes, firsts, lasts)
 
 
-def _rows_of(column: _Context, first: int, last: int) -> NDArray[np.bool_]:
-    return (column.codes >= first) & (column.codes <= last)
+class _Rest:
+    """The rows that are left, counted by table and place."""
 
+    def __init__(
+        self,
+        tables: Sequence[ComparedTable],
+        columns: Sequence[_Context],
+        left: NDArray[np.bool_],
+    ) -> None:
+        self.tables, self.columns, self.left = tables, columns, left
+        self.n_tried = len(tables) * sum(len(_runs(each)[0]) for each in columns)
+        self.pairs = [
+            (a, b)
+            for a, b in product(range(len(columns)), repeat=2)
+            if not columns[a].groups.is_ordered
+            and len(columns[a].firsts) <= MOST_CROSSED
+            and columns[b].groups.is_ordered
+            and columns[b].groups.kind in CROSSED
+        ]
+        self.n_crossed = len(tables) * sum(
+            len(columns[a].firsts) * len(_runs(columns[b])[0]) for a, b in self.pairs
+        )
 
-def _find_best(
-    tables: Sequence[ComparedTable], columns: Sequence[_Context], left: NDArray[np.bool_]
-) -> tuple[int, int, int] | None:
-    """Return the column and the first and last group of the place that gains most; None if none."""
-    candidates = [
-        (gain, column, first, last)
-        for column, first, last, gain in _measure_all(tables, columns, left)
-    ]
-    gain, *place = max(candidates, default=(0.0, 0, 0, 0))
-    return None if gain < LEAST_GAIN else (place[0], place[1], place[2])
+    def rows_of(self, place: _Place) -> NDArray[np.bool_]:
+        """Return which of the rows that are left lie at a place."""
+        inside = self.left.copy()
+        for column, first, last in place:
+            codes = self.columns[column].codes
+            inside &= (codes >= first) & (codes <= last)
+        return inside
 
+    def measure_all(self) -> Iterator[tuple[float, _Place]]:
+        """Yield the gain and the place of what differs most, for every table and column."""
+        for table in self.tables:
+            for k, column in enumerate(self.columns):
+                counts = self._count(table, column.codes, len(column.firsts))
+                firsts, lasts = _runs(column)
+                upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+                best = _find_best(table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried)
+                if best is not None:
+                    place = ((k, int(firsts[best]), int(lasts[best])),)
+                    yield self._weigh(table, place, self.n_tried)[0], place
+            for pair in self.pairs:
+                yield from self._measure_pair(table, *pair)
 
-def _measure_all(
-    tables: Sequence[ComparedTable], columns: Sequence[_Context], left: NDArray[np.bool_]
-) -> Iterator[tuple[int, int, int, float]]:
-    """Yield the best place of every table in every column, with its gain."""
-    n_tried = sum(len(_runs(each)[0]) for each in columns) * len(tables)
-    for k, column in enumerate(columns):
-        firsts, lasts = _runs(column)
-        for table in tables:
-            counts = _count(table, column, left)
-            measured = _measure(table, counts, firsts, lasts)
-            if measured is None:
-                continue
-            place = _choose(table, counts, firsts, lasts, *measured, n_tried)
-            if place is not None:
-                yield k, *place
+    def _measure_pair(self, table: ComparedTable, a: int, b: int) -> Iterator[tuple[float, _Place]]:
+        """Yield what differs most where a value of one column meets a run of another."""
+        one, other = self.columns[a], self.columns[b]
+        n_values, n_stretches = len(one.firsts), len(other.firsts)
+        is_both = (one.codes >= 0) & (other.codes >= 0)
+        codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
+        counts = self._count(table, codes, n_values * n_stretches)
+        counts = counts.reshape(n_values, n_stretches, -1)
+        total, (firsts, lasts) = counts.sum(axis=(0, 1)), _runs(other)
+        n_tried = self.n_tried + self.n_crossed
+        for value in range(n_values):
+            upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts[value], axis=0)])
+            best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
+            if best is not None:
+                place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
+                yield self._weigh(table, place, n_tried)[0], place
+
+    def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
+        """Return how many rows of each group show each cell; shape (groups, J)."""
+        n_cells = len(table.configs)
+        some = self.left & (codes >= 0) & (table.cells >= 0)
+        places = codes[some] * n_cells + table.cells[some]
+        counted = np.bincount(places, minlength=n_groups * n_cells)
+        return counted.reshape(n_groups, n_cells).astype(np.float64)
+
+    def _weigh(self, table: ComparedTable, place: _Place, n_tried: float) -> tuple[float, float]:
+        """Return the gain of a place over the spread among others, and its size in spreads."""
+        inside = self.rows_of(place) & (table.cells >= 0)
+        n_cells = len(table.configs)
+        here = np.bincount(table.cells[inside], minlength=n_cells)[None].astype(np.float64)
+        some = self.left & (table.cells >= 0)
+        total = np.bincount(table.cells[some], minlength=n_cells).astype(np.float64)
+        ratio, free, rows = (float(each[0]) for each in _measure(table, here, total))
+        if ratio - free / 2 < LEAST_EFFECT * rows:
+            return 0.0, 0.0
+        spread, n_others = 0.0, 0
+        for column, first, last in place:
+            counts = self._count(
+                table, self.columns[column].codes, len(self.columns[column].firsts)
+            )
+            others = np.delete(counts, slice(first, last + 1), axis=0)
+            others = others[others.sum(axis=1) >= LEAST_ROWS]
+            if len(others) < LEAST_OTHERS:
+                return 0.0, 0.0
+            spread += _find_spread(table, others)
+            n_others += len(others)
+        x, v = 2 * ratio / (1 + rows * spread), SAY_OF_OTHERS * n_others
+        evidence = (v + free) / 2 * np.log1p(x / v)
+        return float(find_gain(evidence, free, rows, n_tried)), x / free
+
+    def describe(self, place: _Place) -> Difference | None:
+        """Return what differs at a place: every table that gains there by itself."""
+        found = []
+        for table in self.tables:
+            gain, size = self._weigh(table, place, len(self.tables))
+            if gain >= LEAST_GAIN and size >= LEAST_RATIO:
+                found.append((gain, size, table))
+        if not found:
+            return None
+        found.sort(key=lambda each: -each[0])
+        parts, runs = [], []
+        for column, first, last in place:
+            context = self.columns[column]
+            groups, ends = context.groups, (int(context.firsts[first]), int(context.lasts[last]))
+            label = (groups.ends or groups.labels)[ends[1]]
+            parts.append((groups.name, groups.labels[ends[0]], label))
+            runs.append(GroupRun(context.number, *ends))
+        inside = np.flatnonzero(self.rows_of(place))
+        return Difference(
+            tuple(parts),
+            tuple(table.node for _, _, table in found if not table.is_missing),
+            tuple(table.node for _, _, table in found if table.is_missing),
+            inside,
+            len(inside),
+            sum(gain for gain, _, _ in found),
+            max(size for _, size, _ in found),
+            tuple(runs),
+        )
 
 
 def _runs(column: _Context) -> tuple[Places, Places]:
@@ -191,19 +288,37 @@ def _runs(column: _Context) -> tuple[Places, Places]:
     return firsts[is_short], lasts[is_short]
 
 
-def _count(table: ComparedTable, column: _Context, left: NDArray[np.bool_]) -> Vector:
-    """Return how many rows of each group show each cell; shape (K, J)."""
-    n_groups, n_cells = len(column.firsts), len(table.configs)
-    some = left & (column.codes >= 0) & (table.cells >= 0)
-    places = column.codes[some] * n_cells + table.cells[some]
-    return np.bincount(places, minlength=n_groups * n_cells).reshape(n_groups, n_cells) * 1.0
+def _find_best(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> int | None:
+    """Return the place whose own table gains most before the yardstick; None if none gains."""
+    ratios, free, rows = _measure(table, inside, total)
+    paid = find_gain(ratios, free, rows, n_tried)
+    best = int(np.argmax(paid))
+    return best if paid[best] >= LEAST_GAIN else None
+
+
+def _measure(table: ComparedTable, inside: Vector, total: Vector) -> tuple[Vector, Vector, Vector]:
+    """Return the log-likelihood ratio, the free numbers and the rows of each place."""
+    rest, rows = total - inside, inside.sum(axis=1)
+    is_enough = (rows >= LEAST_ROWS) & (rest.sum(axis=1) >= LEAST_OTHERS * LEAST_ROWS)
+    ratios = _fit(inside, table.configs) + _fit(rest, table.configs)
+    ratios -= _fit(total[None], table.configs)
+    return np.where(is_enough, ratios, 0.0), _free(inside, rest, table.configs), rows
+
+
+def _find_spread(table: ComparedTable, others: Vector) -> float:
+    """Return how much other values differ, as `(2 L / f - 1) / n` beyond what chance gives."""
+    total = others.sum(axis=0)
+    ratios, free, rows = _measure(table, others, total)
+    excess = 2 * ratios / free - 1 - CHANCE * np.sqrt(2 / free)
+    return max(float(np.quantile(excess / rows, YARDSTICK)), 0.0)
 
 
 def _fit(counts: Vector, configs: Places) -> Vector:
     """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
     starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
     totals = np.add.reduceat(counts, starts, axis=1)
-    return _xlogx(counts).sum(axis=1) - _xlogx(totals).sum(axis=1)
+    fitted: Vector = _xlogx(counts).sum(axis=1) - _xlogx(totals).sum(axis=1)
+    return fitted
 
 
 def _xlogx(values: Vector) -> Vector:
@@ -217,107 +332,3 @@ def _free(counts: Vector, rest: Vector, configs: Places) -> Vector:
     sides = [np.add.reduceat(side, starts, axis=1) > 0 for side in (counts, rest)]
     free: Vector = np.where(sides[0] & sides[1], is_shown - 1, 0).sum(axis=1).astype(np.float64)
     return np.maximum(free, 1.0)
-
-
-def _measure(
-    table: ComparedTable, counts: Vector, firsts: Places, lasts: Places
-) -> tuple[Vector, Vector, Vector] | None:
-    """Return the log-likelihood ratio, the free numbers and the rows of each place."""
-    upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
-    inside = upto[lasts + 1] - upto[firsts]
-    total = upto[-1:]
-    rows = inside.sum(axis=1)
-    rest = total - inside
-    is_enough = (rows >= LEAST_ROWS) & (rest.sum(axis=1) >= LEAST_OTHERS * LEAST_ROWS)
-    if not is_enough.any():
-        return None
-    ratios = _fit(inside, table.configs) + _fit(rest, table.configs)
-    ratios -= _fit(total, table.configs)
-    return np.where(is_enough, ratios, 0.0), _free(inside, rest, table.configs), rows
-
-
-def _choose(
-    table: ComparedTable,
-    counts: Vector,
-    firsts: Places,
-    lasts: Places,
-    ratios: Vector,
-    free: Vector,
-    rows: Vector,
-    n_tried: float,
-) -> tuple[int, int, float] | None:
-    """Return the place that gains most over the spread among the others, and its gain."""
-    paid = find_gain(ratios, free, rows, n_tried)
-    best = int(np.argmax(paid))
-    if paid[best] < LEAST_GAIN:
-        return None
-    first, last = int(firsts[best]), int(lasts[best])
-    gain = _weigh(table, counts, (first, last), ratios[best], free[best], rows[best], n_tried)[0]
-    return (first, last, gain) if gain >= LEAST_GAIN else None
-
-
-def _weigh(
-    table: ComparedTable,
-    counts: Vector,
-    place: tuple[int, int],
-    ratio: float,
-    free: float,
-    rows: float,
-    n_tried: float,
-) -> tuple[float, float]:
-    """Return the gain of a place over the spread among the others, and its size in spreads."""
-    others = np.delete(counts, slice(place[0], place[1] + 1), axis=0)
-    others = others[others.sum(axis=1) >= LEAST_ROWS]
-    if len(others) < LEAST_OTHERS:
-        return 0.0, 0.0
-    total = others.sum(axis=0, keepdims=True)
-    rest = total - others
-    apart = _fit(others, table.configs) + _fit(rest, table.configs) - _fit(total, table.configs)
-    excess = 2 * apart / _free(others, rest, table.configs) - 1
-    spread = max(float(np.quantile(excess / others.sum(axis=1), YARDSTICK)), 0.0)
-    x = 2 * ratio / (1 + rows * spread)
-    v = SAY_OF_OTHERS * len(others)
-    evidence = (v + free) / 2 * np.log1p(x / v)
-    if ratio - free / 2 < LEAST_EFFECT * rows:
-        return 0.0, 0.0
-    return float(find_gain(evidence, free, rows, n_tried)), float(x / free)
-
-
-def _describe(
-    tables: Sequence[ComparedTable],
-    columns: Sequence[_Context],
-    best: tuple[int, int, int],
-    inside: NDArray[np.bool_],
-    left: NDArray[np.bool_],
-) -> Difference | None:
-    """Return what differs at a place: every table that gains there by itself."""
-    column = columns[best[0]]
-    nodes, missing, gains, sizes = [], [], [], []
-    for table in tables:
-        counts = _count(table, column, left)
-        place = np.array([best[1]]), np.array([best[2]])
-        measured = _measure(table, counts, *place)
-        if measured is None:
-            continue
-        ratio, free, rows = (float(each[0]) for each in measured)
-        gain, size = _weigh(table, counts, best[1:], ratio, free, rows, len(tables))
-        if gain < LEAST_GAIN or size < LEAST_RATIO:
-            continue
-        (missing if table.is_missing else nodes).append((gain, table.node))
-        gains.append(gain)
-        sizes.append(size)
-    if not gains:
-        return None
-    groups = column.groups
-    first, last = int(column.firsts[best[1]]), int(column.lasts[best[2]])
-    said = (groups.name, groups.labels[first], (groups.ends or groups.labels)[last])
-    return Difference(
-        (said,),
-        tuple(node for _, node in sorted(nodes, reverse=True)),
-        tuple(node for _, node in sorted(missing, reverse=True)),
-        np.flatnonzero(inside),
-        int(inside.sum()),
-        float(sum(gains)),
-        max(sizes),
-        (GroupRun(column.number, first, last),),
-    )

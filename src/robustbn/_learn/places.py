@@ -267,7 +267,7 @@ def _look_aside(reading: AsidePass) -> Aside:
         if reading.weight_files is not None:
             reading.weight_files.discard()
         aside = replace(reading, plan=plan).read(choose_runs)
-    clues = replace(reading.data.surveyed.noticed.clues(), ids=aside.clues.ids)
+    clues = reading.data.surveyed.noticed.clues().with_beside(aside.clues)
     return replace(aside, clues=clues)
 
 

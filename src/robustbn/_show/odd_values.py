@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from robustbn._core.clues import DECLARED, NO_NUMBER, TITLE, OddValues
+from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart
 from robustbn._core.findings import (
     NOTE,
@@ -38,6 +38,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
         parts: Parts = say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
+        parts = tuple(part for part in parts if part[0] != odd.column)
         common = next(iter(odd.examples), "")
         declare = shlex.quote(f"{odd.column}={common}")
         yield Finding(
@@ -67,7 +68,8 @@ def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> s
         lines = count(odd.n, "line repeats", "lines repeat")
         return f"{lines} the header inside of the table and is left out, first {first}."
     what = {
-        NO_NUMBER: "could not be read as a number or a date",
+        NO_NUMBER: "could not be read as a number",
+        NO_DATE: "is no date",
         DECLARED: "is taken for missing, as was said",
     }.get(odd.kind, "is none of the states")
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)

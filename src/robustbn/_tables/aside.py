@@ -19,7 +19,14 @@ from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Groups
 from robustbn._core.protocols import Column
-from robustbn._tables.context import MOST_VALUES, ContextCoder, RawContext, group_rows, join_raws
+from robustbn._tables.context import (
+    MOST_VALUES,
+    ContextCoder,
+    RawContext,
+    find_odd_times,
+    group_rows,
+    join_raws,
+)
 from robustbn._tables.identifiers import IdentifierReader, is_identifier
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn._tables.values import as_objects, moments_of
@@ -298,7 +305,8 @@ class AsideReader:
         numbers = None if self._has_all else self._shown
         ids = tuple(each for reader in self._ids if (each := reader.finish()) is not None)
         found_names = Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
-        return replace(found_names, clues=Clues(ids=ids))
+        odd = tuple(each for each in map(find_odd_times, raw) if each is not None)
+        return replace(found_names, clues=Clues(odd, ids=ids))
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:

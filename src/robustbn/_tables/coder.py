@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, Setting
-from robustbn._core.clues import DECLARED, MOST_EXAMPLES, NO_NUMBER, NO_STATE, TITLE
+from robustbn._core.clues import DECLARED, MOST_EXAMPLES, NO_DATE, NO_NUMBER, NO_STATE, TITLE
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, Vector
@@ -334,7 +334,8 @@ class Tally:
             self.noticed.note(coder.node, DECLARED, column, np.flatnonzero(is_gone), start)
         if coder.others is not None and (coder.is_cut or coder.is_period):
             is_other = np.flatnonzero(codes == coder.others)
-            self.noticed.note(coder.node, NO_NUMBER, column, is_other, start)
+            kind = NO_DATE if coder.is_period else NO_NUMBER
+            self.noticed.note(coder.node, kind, column, is_other, start)
 
     def add(self, coder: ColumnCoder, column: Column, found: MarkedCodes, start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""

@@ -423,10 +423,13 @@ def cut_around(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
     """
     low, high = find_rest(numbers)
     least = max(LEAST_FAR, SHARE_FAR * len(numbers))
-    low, high = (low if low >= least else 0), (high if len(numbers) - high >= least else None)
+    low, high = (
+        (low if low >= least else 0),
+        (high if len(numbers) - high >= least else len(numbers)),
+    )
     edges = cut_evenly(numbers[low:high], n_intervals)
     for place in (low, high):
-        if place:  # a readable end in the middle of the gap
+        if 0 < place < len(numbers):  # a readable end in the middle of the gap
             below, above = float(numbers[place - 1]), float(numbers[place])
             margin = 0.25 * (above - below)
             edges.append(find_readable(below + margin, above - margin, (below + above) / 2))

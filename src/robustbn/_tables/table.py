@@ -195,7 +195,7 @@ def encode_source(
         table, aside = _encode_columns(source, network, config, positions, plan)
     files = source.file_rows() if source.file_rows is not None else ()
     beside = aside.finish(files, is_part=is_part)
-    clues = replace(table.aside.clues, ids=beside.clues.ids)
+    clues = table.aside.clues.with_beside(beside.clues)
     return replace(table, aside=replace(beside, clues=clues))
 
 

@@ -134,7 +134,7 @@ def split_labels(
 
 def declare_missing(
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None,
-    missing: Mapping[str, Any] | Sequence[Hashable] | Hashable,
+    missing: Any,
     nodes: Iterable[str],
 ) -> dict[str, Mapping[Hashable, Hashable]]:
     """Return labels that also say which values are missing.

@@ -204,18 +204,19 @@ def _name_causes(
     numbers: NumberRows,
 ) -> Iterator[tuple[int, str, str]]:
     """Yield what was done to the numbers of a node at a place."""
-    run = place.runs[0]
-    codes = context[run.column].codes[numbers.rows]
+    of_runs = [(run, context[run.column].codes[numbers.rows]) for run in place.runs]
+    is_inside = np.logical_and.reduce([run.holds(codes) for run, codes in of_runs])
+    codes = of_runs[0][1]
     for node in place.nodes:
         values = numbers.values.get(network.nodes[node])
         if values is None:
             continue
-        there, inside = np.isfinite(values), run.holds(codes)
-        here, elsewhere = values[there & inside], values[there & ~inside & (codes >= 0)]
+        is_there, is_other = np.isfinite(values), ~is_inside & (codes >= 0)
+        here, elsewhere = values[is_there & is_inside], values[is_there & is_other]
         medians = [
             float(np.median(some))
-            for k in np.unique(codes[there & ~inside & (codes >= 0)])
-            if len(some := values[there & (codes == k)]) >= LEAST_NUMBERS
+            for k in np.unique(codes[is_there & is_other])
+            if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
         ]
         unit, value = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
         if unit:
