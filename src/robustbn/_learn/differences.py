@@ -6,11 +6,11 @@ log-likelihood ratio L of a value's own table, its f free numbers and its n rows
 
     t = spread among the others: (2 L / f - 1) / n, its upper tenth
     x = 2 L / (1 + n t)
-    evidence = (v + f) / 2 log(1 + x / v),    v = 2 for each of the others
+    evidence = (v + f) / 2 log(1 + x / v),    v = 2 + f / 2 for each of the others
 
 is the log-likelihood ratio of a shift whose natural size is known from v numbers only. It is paid
-for like any explanation (`find_gain`). The place with the largest gain is taken, its rows are set
-aside, and the rest is compared again.
+for like any explanation (`find_gain`). Of the places that gain so, the one whose own tables gain
+most over zero is taken, its rows are set aside, and the rest is compared again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from robustbn._learn.gain import find_gain
 
 LEAST_ROWS = 20  # of a place, and of a value that is part of the yardstick
 LEAST_OTHERS = 3  # values that make a yardstick: two say little of the spread among values
-SAY_OF_OTHERS = 2.0  # degrees of freedom that each of the others lends to the yardstick
 YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
 MOST_STRETCHES = 40  # of times, numbers and row numbers: 1 is 2.5 % of the rows
 CHANCE = 1.28  # standard deviations: the same quantile of what chance alone gives
@@ -119,7 +118,7 @@ def find_differences(
     for _ in range(2 * MOST_PLACES):
         rest = _Rest(tables, columns, left)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
-        if best is None or best[0] < LEAST_GAIN or len(found) == MOST_PLACES:
+        if best is None or len(found) == MOST_PLACES:
             break
         place = rest.describe(best[1])
         if place is not None:
@@ -185,16 +184,18 @@ class _Rest:
         return inside
 
     def measure_all(self) -> Iterator[tuple[float, _Place]]:
-        """Yield the gain and the place of what differs most, for every table and column."""
+        """Yield what differs most and clearly, for every table and column: its gain, its place."""
         for table in self.tables:
             for k, column in enumerate(self.columns):
                 counts = self._count(table, column.codes, len(column.firsts))
                 firsts, lasts = _runs(column)
                 upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
-                best = _find_best(table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried)
-                if best is not None:
-                    place = ((k, int(firsts[best]), int(lasts[best])),)
-                    yield self._weigh(table, place, self.n_tried)[0], place
+                paid, best = _find_best(
+                    table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried
+                )
+                place = ((k, int(firsts[best]), int(lasts[best])),)
+                if self._is_clear(table, place, paid, self.n_tried):
+                    yield paid, place
             for pair in self.pairs:
                 yield from self._measure_pair(table, *pair)
 
@@ -210,10 +211,14 @@ class _Rest:
         n_tried = self.n_tried + self.n_crossed
         for value in range(n_values):
             upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts[value], axis=0)])
-            best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
-            if best is not None:
-                place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
-                yield self._weigh(table, place, n_tried)[0], place
+            paid, best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
+            place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
+            if self._is_clear(table, place, paid, n_tried):
+                yield paid, place
+
+    def _is_clear(self, table: ComparedTable, place: _Place, paid: float, n_tried: float) -> bool:
+        """Whether a place gains, with the spread among others as the yardstick, too."""
+        return paid >= LEAST_GAIN and self._weigh(table, place, n_tried)[0] >= LEAST_GAIN
 
     def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
         """Return how many rows of each group show each cell; shape (groups, J)."""
@@ -244,7 +249,7 @@ class _Rest:
                 return 0.0, 0.0
             spread += _find_spread(table, others)
             n_others += len(others)
-        x, v = 2 * ratio / (1 + rows * spread), SAY_OF_OTHERS * n_others
+        x, v = 2 * ratio / (1 + rows * spread), n_others * (2 + free / 2)
         evidence = (v + free) / 2 * np.log1p(x / v)
         return float(find_gain(evidence, free, rows, n_tried)), x / free
 
@@ -288,12 +293,14 @@ def _runs(column: _Context) -> tuple[Places, Places]:
     return firsts[is_short], lasts[is_short]
 
 
-def _find_best(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> int | None:
-    """Return the place whose own table gains most before the yardstick; None if none gains."""
+def _find_best(
+    table: ComparedTable, inside: Vector, total: Vector, n_tried: float
+) -> tuple[float, int]:
+    """Return the largest gain of a place before the yardstick, and which place it is."""
     ratios, free, rows = _measure(table, inside, total)
     paid = find_gain(ratios, free, rows, n_tried)
     best = int(np.argmax(paid))
-    return best if paid[best] >= LEAST_GAIN else None
+    return float(paid[best]), best
 
 
 def _measure(table: ComparedTable, inside: Vector, total: Vector) -> tuple[Vector, Vector, Vector]:

@@ -23,7 +23,7 @@ from robustbn._core.findings import (
 )
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
-from robustbn._core.origins import Difference
+from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference
 from robustbn._networks.edges import write_edge
 from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
 from robustbn._show.result import FitResult
@@ -221,7 +221,14 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     if causes:
         sentence += f" {as_text('; '.join(causes))}."
     is_unit = "unit" in names
-    filters = " & ".join(f"(table[{name!r}] == {first!r})" for name, first, _ in place.parts)
+    chosen = [
+        f"(table[{name!r}] == {first!r})"
+        if first == last
+        else f"table[{name!r}].between({first!r}, {last!r})"
+        for name, first, last in parts
+        if name not in (ROW_NUMBER, "line", FILE_NAME)
+    ]
+    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
     return Finding(
         COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
@@ -236,7 +243,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         advice=Remedy(
             "Ask who made these rows; if the values are right, nothing needs to be done.",
             f"{base_command(result.command)} --report report.html",
-            f"table[{filters}][{list(columns)!r}].describe()",
+            f"{some}[{list(columns)!r}].describe()",
         ),
     )
 

@@ -39,7 +39,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         parts: Parts = say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         parts = tuple(part for part in parts if part[0] != odd.column)
-        common = next(iter(odd.examples), "")
+        common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
         declare = shlex.quote(f"{odd.column}={common}")
         yield Finding(
             UNREADABLE,

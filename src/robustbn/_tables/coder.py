@@ -268,11 +268,13 @@ def code_block(
     """
     has_hole, holed, is_title = np.zeros(codes.shape[1], bool), list[int](), columns[0].is_title
     is_bad = np.zeros(codes.shape[1], bool) if is_title is None else is_title.copy()
+    cut: dict[str, tuple[Column, str | None]] = {}
     for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
         column = with_moments(column)
         marked = without_gone(column, coder.gone)
         found = coder.code(marked, out)
         tally.notice(coder, column, marked, out, start)
+        cut |= {coder.node: (marked, coder.notation)} if coder.is_cut else {}
         if found is None:
             continue
         if is_title is not None:
@@ -287,8 +289,6 @@ def code_block(
         has_hole |= is_hole
         is_bad |= (found < 0) & ~is_hole
     tally.incomplete += int(np.count_nonzero(has_hole & ~is_bad))
-    pairs = zip(coders, columns, strict=True)
-    cut = {coder.node: (column, coder.notation) for coder, column in pairs if coder.is_cut}
     tally.noticed.sample(cut, start, codes.shape[1])
     if is_title is not None:
         tally.noticed.note("", TITLE, columns[0], np.flatnonzero(is_title), start)
