@@ -14,6 +14,7 @@ from robustbn._cli.screen import (
     print_moved,
     print_table,
     say_kept,
+    show_findings,
 )
 from robustbn._cli.states import say_found
 from robustbn._core.groups import Group
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 10
 MOST_PRINTED = 3  # tables that moved: all must fit on one screen
-MOST_FINDINGS, MOST_NOTES = 8, 3  # errors and warnings, and notes where there are fewer of these
 NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
 
 
@@ -164,27 +164,6 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         print_facts(console, {name.removeprefix("folder "): path})
     if not facts["converged"]:
         console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)
-
-
-def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
-    """Print findings, the most serious first, each with what to do about it; none is cut."""
-    from rich.text import Text
-
-    colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
-    notes = [each for each in findings if each["severity"] == "note"]
-    shown = [each for each in findings if each["severity"] != "note"][:MOST_FINDINGS]
-    hidden = len(findings) - len(notes) - len(shown)
-    for each in [*shown, *notes[: max(MOST_NOTES - len(shown), 0)]]:
-        head = f"{each['severity']:<9}"
-        console.print(Text.assemble((head, colours[each["severity"]]), plain(each["sentence"])),
-                      soft_wrap=True)  # fmt: skip
-        if each["severity"] != "note" and each["advice"]["command"]:
-            console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
-    hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
-    if hidden:
-        console.print(f"{'':9}and {hidden:,} more: --report, or --json", style="dim")
-    if findings:
-        console.print()
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

@@ -233,6 +233,23 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False)
+class Calibration:
+    """How surprising good rows are, by which new ones are judged.
+
+    Parameters
+    ----------
+    limits : surprises that given shares of good rows stay below; shape (levels,).
+    mean, spread : of the surprise of good rows.
+    n_rows : rows that this is known from.
+    """
+
+    limits: Vector
+    mean: float
+    spread: float
+    n_rows: float
+
+
+@dataclass(frozen=True, eq=False)
 class RobustFit:
     """What a robust fit found.
 

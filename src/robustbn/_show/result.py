@@ -22,6 +22,7 @@ from robustbn._core.numbers import count
 from robustbn._core.origins import ORIGIN_P_VALUE, Difference, Origin
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import (
+    Calibration,
     Inferred,
     Misfit,
     RepeatedRow,
@@ -64,6 +65,10 @@ def _find_nothing(*_: Any) -> list[Any]:
     return []
 
 
+def _know_nothing() -> None:
+    """Return what is known of good rows where no rows are at hand."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Deeper:
     """What takes a while to find: found when it is first asked for, and once.
@@ -78,6 +83,7 @@ class Deeper:
         choose from, each with the trust in them, and how many.
     find_places : returns where some rows come from, given their numbers.
     find_differences : returns the places at which tables are others than elsewhere.
+    calibrate : returns how surprising good rows are, if that is known.
     """
 
     load: Callable[..., Rows]
@@ -87,6 +93,7 @@ class Deeper:
     find_questions: Callable[..., list[Any]]
     find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
     find_differences: Callable[[], list[Difference]] = _find_nothing
+    calibrate: Callable[[], Calibration | None] = _know_nothing
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -410,6 +417,11 @@ class FitResult:
             return ()
         found = self.deeper.edges[:MOST_EDGES]
         return tuple(show_pair(self.network, self.judged, edge) for edge in found)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How surprising good rows are; None for a model from a file that does not say."""
+        return self.deeper.calibrate()
 
     @cached_property
     def findings(self) -> list[Finding]:

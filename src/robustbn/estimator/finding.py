@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,10 @@ from robustbn._core.origins import (
     RowNumbers,
 )
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.result import RobustFit
+from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import JudgedRows
 from robustbn._learn.differences import find_differences, make_tables
+from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
@@ -40,6 +41,7 @@ from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
+    from robustbn.estimator.model_file import BesideFit
     from robustbn.estimator.robust import RobustEstimator
 
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
@@ -67,6 +69,7 @@ def build_result(
         partial(_choose_questions, network, learned),
         partial(_find_places, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
+        partial(_calibrate, network, learned, judged, load),
     )
     result = _describe(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
@@ -75,20 +78,19 @@ def build_result(
 def build_result_of_file(
     fit: RobustEstimator,
     network: BayesianNetwork,
-    plain: Vector,
+    beside: BesideFit,
     learned: RobustFit,
     reading: Reading,
     groups: FoundGroups,
 ) -> FitResult:
-    """Return what a file holds of a fit: all but what is known of its rows.
-
-    Parameters
-    ----------
-    plain : tables by counting; shape (M,).
-    """
+    """Return what a file holds of a fit: all but what is known of its rows."""
     nothing = partial(_known, [])
-    deeper = Deeper(_loader(fit, network), partial(_known, groups), nothing, nothing, nothing)
-    return _describe(fit, network, plain, learned, reading, deeper)
+    calibration = partial(_known, beside.calibration)
+    deeper = Deeper(
+        _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
+        calibrate=calibration,
+    )  # fmt: skip
+    return _describe(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
 
 def _describe(
@@ -164,6 +166,16 @@ def _find_where_of(
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
     trust[numbers] = 1 - belongs
     return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+
+
+def _calibrate(
+    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+) -> Calibration | None:
+    """Return how surprising the good rows are; None if there are none."""
+    if not judged.drawn_trust.any():
+        return None
+    rows = load(judged.drawn_codes)
+    return calibrate(network.layout, learned.counts_in_rows, rows, judged.drawn_trust)
 
 
 def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:

@@ -291,6 +291,23 @@ class RobustEstimator(TableEstimator):
         shares = model.judge(self._load(table))[0]
         return np.column_stack([table.spread(column) for column in shares.T])
 
+    def check(self, X: Any) -> list[Finding]:
+        """Return in what new rows differ from the good rows of the fit, the most serious first.
+
+        Rows may be less likely than good rows are, tables may have moved, values may be missing
+        more often, or be no states. A batch of good rows has nothing of it in 99 of 100 cases,
+        whatever its size. The findings are "new rows differ", "rows", "missing values" and
+        "unreadable values".
+
+        Parameters
+        ----------
+        X : new rows, as in `fit`.
+        """
+        from robustbn.estimator.checking import check_table
+
+        self._fitted()
+        return check_table(self, self._encode(X, forgives=True))
+
     def decide(self, bad: Sequence[int] = (), good: Sequence[int] = (), X: Any = None) -> Self:
         """Return a fit in which you decide on groups, without searching again.
 
@@ -315,7 +332,7 @@ class RobustEstimator(TableEstimator):
 
         result = self.result_
         plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.groups)
+        return describe_fit(result.learned, plain, result.deeper.groups, result.calibration)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
@@ -323,8 +340,8 @@ class RobustEstimator(TableEstimator):
         from robustbn.estimator.model_file import build_counted, build_fit
 
         build_counted(document, network)  # refuses counts of another network
-        fit, plain, found = build_fit(document, network, reading.n_rows, self.kernels)
-        self.result_ = build_result_of_file(self, network, plain, fit, reading, found)
+        fit, beside, found = build_fit(document, network, reading.n_rows, self.kernels)
+        self.result_ = build_result_of_file(self, network, beside, fit, reading, found)
 
     # --- how it is shown ----------------------------------------------------------------------
 
