@@ -256,7 +256,7 @@ def _look_aside(reading: AsidePass) -> Aside:
     """Return names, context and clues of a stream; context that cannot be read is left out."""
     is_clean = reading.trust is not None and not (reading.trust < DOUBT).any()
     if is_clean and not reading.can_be_held:
-        nowhere = replace(reading.plan, context={})  # there is nothing to be counted anywhere
+        nowhere = replace(reading.plan, context={}, ids=())  # nothing can be counted anywhere
         reading = replace(reading, plan=nowhere)
     if not reading.plan.names:
         reading = replace(reading, weight_files=None)

@@ -17,9 +17,9 @@ UNITS: tuple[tuple[float, str], ...] = (
     (100.0, "percent and shares, or centimetres and metres"),
     (1000.0, "grams and kilograms, or thousands and units"),
 )
-FAHRENHEIT = (1.8, 32.0)
+FAHRENHEIT = (1.8, 32.0)  # slope, and degrees at 0 degrees Celsius
 LEAST_NUMBERS = 20  # on each side: of fewer, quantiles say nothing
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # shares of rows: that two columns are compared by
 CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts and what is there
 BETTER = 0.35  # times the distance without the unit: the unit explains most of it
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit

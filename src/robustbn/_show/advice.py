@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustbn._core.findings import ERROR, WARNING
 from robustbn._core.groups import Group, MovedCell
 from robustbn._core.numbers import count, rounded
 from robustbn._core.origins import Origin
@@ -49,21 +48,8 @@ def _is_exact(result: FitResult) -> bool:
     return result.misfit is None or result.misfit.is_exact
 
 
-def say_findings(result: FitResult) -> str:
-    """Return how many findings there are to look at; empty if there are none."""
-    n_errors, n_warnings = (
-        sum(each.severity == severity for each in result.findings) for severity in (ERROR, WARNING)
-    )
-    said = [count(n, noun) for n, noun in ((n_errors, "error"), (n_warnings, "warning")) if n]
-    return f"{' and '.join(said)} in this table." if said else ""
-
-
 def verdict(result: FitResult) -> str:
     """Return what the fit found, in a few plain sentences."""
-    return " ".join(filter(None, [say_findings(result), _say_verdict(result)]))
-
-
-def _say_verdict(result: FitResult) -> str:
     n, misfit = f"{result.n_rows:,}", "" if _is_exact(result) else _say_misfit(result)
     if not result.converged:
         care = "Read with care: the rows that are kept still do not look like rows of this network."

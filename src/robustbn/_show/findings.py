@@ -138,6 +138,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
                 "Delete the copy.", f"{fit} --copies distrust", f"table.drop({rows}.index)"
             ),
         )
+    yield from _tell_design(result)
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
     if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
         worst = result.repeats[0]
@@ -154,6 +155,41 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
                 "Look for a double import, a default form or a stuck sensor.",
                 f"{fit} --ask 20",
                 "fit.repeats_",
+            ),
+        )
+
+
+def _tell_design(result: FitResult) -> Iterator[Finding]:
+    """Yield that rows are repeated on purpose, or those of one state more than others."""
+    repetition = result.learned.repetition
+    if repetition is None:
+        return
+    said, uneven = "", repetition.uneven
+    if repetition.is_design:
+        how = f"{repetition.share:.0%} of those that should appear once appear again"
+        if repetition.divisor > 1:
+            how = f"each appears {repetition.divisor} times, or a multiple of that"
+        said = f"Rows are repeated by design ({how}): copies are counted as they are."
+    if uneven is not None:
+        said += (
+            f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
+            f"{uneven.times:.1f} times on average where others appear {uneven.elsewhere:.1f} times."
+        )
+        if not repetition.is_counted:
+            said += " If they were made on purpose, set copies to 'count'."
+    if said:
+        is_odd = uneven is not None and not repetition.is_counted
+        yield Finding(
+            REPEATED_ROWS,
+            WARNING if is_odd else NOTE,
+            said.strip(),
+            0.5 if is_odd else 0.1,
+            n_rows=round(repetition.share * result.n_rows),
+            cause="repeated by design",
+            advice=Remedy(
+                "If copies were made on purpose, have them counted.",
+                f"{base_command(result.command)} --copies count",
+                'robustbn.fit(network, table, copies="count")',
             ),
         )
 
