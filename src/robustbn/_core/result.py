@@ -303,6 +303,12 @@ class RobustFit:
         return self.plain_counts / self.unit
 
     @property
+    def shown_counts(self) -> Vector:
+        """Trusted rows that show the whole family of each cell, none of it inferred; shape (M,)."""
+        shown = self.counts if self.inferred is None else self.inferred.observed_counts
+        return shown / self.unit
+
+    @property
     def effect(self) -> float:
         """How many rows say as much as one."""
         return 1.0 if self.repetition is None else self.repetition.effect

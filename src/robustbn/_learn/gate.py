@@ -37,9 +37,9 @@ class Batch:
     n_rows : of the batch.
     unlikely : share of the rows that are less likely than good rows are, beyond chance.
     unlikely_nats : evidence that there are such rows, the number of tests considered; 0 if none.
-    moved : evidence in nats that each node's table is another, 0 where chance explains it;
-        shape (d,).
-    effect : nats a row by which it is another; shape (d,).
+    moved : evidence in nats that each node's table is another, 0 where chance explains it; that
+        of all tables together comes last. Shape (d + 1,).
+    effect : nats a row by which it is another; shape (d + 1,).
     """
 
     n_rows: int
@@ -57,8 +57,7 @@ def calibrate(layout: Layout, counts: Vector, rows: Rows, trust: RowVector) -> C
     counts : of the trusted rows, cell by cell; shape (M,).
     rows, trust : some rows of the fit, and the trust in each.
     """
-    of_one = np.maximum(counts - 1, 0.0)
-    surprise = _measure(layout, counts, of_one, rows)
+    surprise = _measure(layout, counts, rows, n_own=1.0)
     weights = trust.astype(np.float64)
     order = np.argsort(surprise, kind="stable")
     upto = np.cumsum(weights[order])
@@ -69,9 +68,12 @@ def calibrate(layout: Layout, counts: Vector, rows: Rows, trust: RowVector) -> C
     return Calibration(limits, mean, spread, float(weights.sum()))
 
 
-def _measure(layout: Layout, counts: Vector, without: Vector, rows: Rows) -> Vector:
-    """Return how surprising rows are, by counts without what is theirs; shape (n,)."""
-    q, log_q = _smooth(layout, counts), np.log(_smooth(layout, without))
+def _measure(layout: Layout, counts: Vector, rows: Rows, n_own: float) -> Vector:
+    """Return how surprising rows are, if each has been counted `n_own` times; shape (n,)."""
+    added = counts + ADDED
+    totals = layout.sum_configurations(added)[layout.config_of_cell]
+    q = added / totals
+    log_q = np.log(np.maximum(added - n_own, ADDED) / np.maximum(totals - n_own, ADDED))
     information = -np.log(q)
     mean = layout.sum_configurations(q * information)
     variance = layout.sum_configurations(q * information**2) - mean**2
@@ -83,12 +85,6 @@ def _measure(layout: Layout, counts: Vector, without: Vector, rows: Rows) -> Vec
     return surprise
 
 
-def _smooth(layout: Layout, counts: Vector) -> Vector:
-    added = counts + ADDED
-    smoothed: Vector = added / layout.sum_configurations(added)[layout.config_of_cell]
-    return smoothed
-
-
 def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, rows: Rows) -> Batch:
     """Return what new rows have that good ones do not.
 
@@ -98,10 +94,10 @@ def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, row
     known : how surprising good rows are; None if the model does not say: then tables decide alone.
     rows : the new ones.
     """
-    n_tests = len(LEVELS) + 1 + layout.n_nodes
+    n_tests = len(LEVELS) + 2 + layout.n_nodes
     unlikely, nats = 0.0, 0.0
     if known is not None and rows.n_rows:
-        unlikely, nats = _find_unlikely(_measure(layout, counts, counts, rows), known, n_tests)
+        unlikely, nats = _find_unlikely(_measure(layout, counts, rows, n_own=0.0), known, n_tests)
     moved, effect = _compare_tables(layout, counts, rows.count(), n_tests)
     return Batch(rows.n_rows, unlikely, nats, moved, effect)
 
@@ -154,6 +150,7 @@ def _compare_tables(
     free = np.where(here * there > 0, np.maximum(free, 0), 0)
     total = np.bincount(node_of_config, of_config, layout.n_nodes)
     n_free = np.bincount(node_of_config, free, layout.n_nodes)
+    total, n_free = np.append(total, total.sum()), np.append(n_free, n_free.sum())
     evidence = np.array([_tail(2 * g, f) for g, f in zip(total, n_free, strict=True)])
     evidence = np.maximum(evidence - math.log(n_tests / ALARM), 0.0)
     n_rows = max(float(new.sum()) / layout.n_nodes, 1.0)

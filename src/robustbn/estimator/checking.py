@@ -30,11 +30,16 @@ from robustbn._tables.coded import Table
 if TYPE_CHECKING:
     from robustbn.estimator.robust import RobustEstimator
 
-LARGE_EFFECT = 0.05  # nats a row by which a table is another: from here on it is an error
-MANY_UNLIKELY = 0.03  # share of rows that are less likely than good ones: an error from here on
+LARGE_EFFECT = 0.003  # nats a row by which a table is another: from here on it is an error
+MANY_UNLIKELY = 0.01  # share of rows that are less likely than good ones: an error from here on
 MOST_TABLES = 10  # that are told
-UNLIKELY = "unlikely rows"
 NOT_SAID = 5  # rows: fewer that are distrusted are never told
+UNLIKELY = "unlikely rows"
+COMPARE = Remedy(
+    "Compare what the new rows say with what those of the fit said.",
+    "robustbn compare MODEL NEW_MODEL",
+    "robustbn.fit(network, new_table).moved()",
+)
 
 
 def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
@@ -43,7 +48,7 @@ def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
         return []
     network, learned = fit.network_, fit.result_.learned
     rows = fit._load(table)
-    counts = learned.counts_in_rows / learned.effect
+    counts = learned.shown_counts / learned.effect
     batch = compare_batch(network.layout, counts, fit.result_.calibration, rows)
     found = [
         *_tell_unlikely(batch),
@@ -83,7 +88,19 @@ def _tell_unlikely(batch: Batch) -> Iterator[Finding]:
 
 def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
     nodes = fit.network_.nodes
-    order = np.argsort(-batch.effect, kind="stable")[:MOST_TABLES]
+    order = np.argsort(-batch.effect[:-1], kind="stable")[:MOST_TABLES]
+    if batch.moved[-1] > 0 and not batch.moved[:-1].any():
+        yield Finding(
+            NEW_ROWS,
+            ERROR if batch.effect[-1] >= LARGE_EFFECT else WARNING,
+            f"The tables together are not what they were ({batch.effect[-1]:.3f} nats a row), "
+            "though none of them is clearly another.",
+            1 - math.exp(-float(batch.moved[-1])),
+            n_rows=batch.n_rows,
+            nats=float(batch.moved[-1]),
+            cause="moved tables",
+            advice=COMPARE,
+        )
     for node in order[batch.moved[order] > 0].tolist():
         name, effect = as_text(nodes[node]), float(batch.effect[node])
         given = " given its parents" if fit.network_.parents[nodes[node]] else ""
@@ -98,11 +115,7 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
             n_cells=batch.n_rows,
             nats=float(batch.moved[node]),
             cause="moved table",
-            advice=Remedy(
-                "Compare the column with that of the fit.",
-                "robustbn compare MODEL NEW_MODEL",
-                f"new_table[{nodes[node]!r}].value_counts(normalize=True)",
-            ),
+            advice=COMPARE,
         )
 
 

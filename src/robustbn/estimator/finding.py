@@ -175,7 +175,8 @@ def _calibrate(
     if not judged.drawn_trust.any():
         return None
     rows = load(judged.drawn_codes)
-    return calibrate(network.layout, learned.counts_in_rows, rows, judged.drawn_trust)
+    found = calibrate(network.layout, learned.shown_counts, rows, judged.drawn_trust)
+    return found if found.spread > 0 else None
 
 
 def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
