@@ -35,14 +35,17 @@ class RawTable:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
+        """The edges, as parents and children."""
         return [tuple(pair.split()) for pair in self.edges.split(",")]
 
     @property
     def nodes(self) -> list[str]:
+        """The columns of the network."""
         return list(dict.fromkeys(node for pair in self.pairs for node in pair))
 
     @property
     def is_chosen_on(self) -> bool:
+        """Whether numbers of the code were chosen with this table in view."""
         return self.name.partition("/")[0] in CHOSEN_ON
 
     def read(self, seed: int = 0, n_rows: int = MOST_ROWS) -> pd.DataFrame:

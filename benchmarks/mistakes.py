@@ -3,7 +3,8 @@
 Each mistake is planted at several sizes (share of the rows) into every table of `mistake_tables`;
 the table is written as CSV and fitted with its edges, as `robustbn fit edges.csv rows.csv` does.
 A finding counts from severity "warning" on, and if no finding like it is there on the clean table.
-It is right if it names a column or a place of the mistake, and has its name if it says what was done.
+It is right if it names a column or a place of the mistake, and has its name if it says what was
+done.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def slice_of(frame: pd.DataFrame, share: float) -> np.ndarray:
 PLACE = ("site", "day", "line", "row number")
 
 
-def shift(table, frame, share, rng):
-    """Columns shifted by one in one site's file for some time."""
+def shift(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Shift the columns by one in one site's file for some time."""
     rows, columns = slice_of(frame, share), [c for c in table.nodes if c in frame]
     columns = [c for c in frame.columns if c in columns]
     frame[columns] = frame[columns].astype(object)
@@ -69,8 +70,10 @@ def shift(table, frame, share, rng):
     return Planted(frame, tuple(columns), PLACE, (("rows", "shift"), ("unreadable values", "")))
 
 
-def defaults(table, frame, share, rng):
-    """Defaults filled in at one site."""
+def defaults(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Fill in defaults at one site."""
     rows = slice_of(frame, share)
     columns = table.nodes[: max(3, len(table.nodes) // 2)]
     for column in columns:
@@ -79,24 +82,26 @@ def defaults(table, frame, share, rng):
     return Planted(frame, tuple(columns), PLACE, (*names, ("repeated rows", "copies")))
 
 
-def wrong_category(table, frame, share, rng):
-    """Some rows with one wrong category."""
+def wrong_category(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Give some rows another category."""
     rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
     values = frame[table.category].dropna().unique()
     frame.loc[rows, table.category] = rng.choice(values, len(rows))
     return Planted(frame, (table.category,), (), (("wrong cells", ""), ("rows", "swapped labels")))
 
 
-def units(table, frame, share, rng):
-    """Units mixed up in one column at one site."""
+def units(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Mix up units in one column at one site."""
     rows = slice_of(frame, share)
     frame[table.unit] = frame[table.unit].astype(float)
     frame.loc[rows, table.unit] *= 2.2046
     return Planted(frame, (table.unit,), PLACE, (("column differs", "unit"),))
 
 
-def twice(table, frame, share, rng):
-    """A block appended twice, identifiers and all."""
+def twice(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Append a block a second time, identifiers and all."""
     n = max(int(share * len(frame)), 10)
     start = len(frame) // 3
     frame = pd.concat([frame, frame.iloc[start : start + n]], ignore_index=True)
@@ -104,8 +109,10 @@ def twice(table, frame, share, rng):
     return Planted(frame, ("id",), ("line", "lines", "row number"), names)
 
 
-def swapped(table, frame, share, rng):
-    """Two columns swapped in some rows."""
+def swapped(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Swap two columns in some rows."""
     numbers = [c for c in table.nodes if frame[c].dtype.kind in "if" and c != table.unit]
     other = max(numbers, key=lambda c: frame[c].nunique()) if numbers else table.category
     pair = [table.unit, other]
@@ -115,8 +122,10 @@ def swapped(table, frame, share, rng):
     return Planted(frame, tuple(pair), (), (("rows", "swapped columns"),))
 
 
-def other_order(table, frame, share, rng):
-    """A second file appended whose columns are in another order, without its header."""
+def other_order(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Append a file whose columns are in another order, without its header."""
     n = max(int(share * len(frame)), 10)
     columns = [c for c in frame.columns if c in table.nodes]
     pair = [columns[0], columns[-1]]
@@ -127,8 +136,8 @@ def other_order(table, frame, share, rng):
     return Planted(frame, tuple(pair), ("line", "row number", "day"), names)
 
 
-def join(table, frame, share, rng):
-    """A join that multiplies some rows."""
+def join(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Join so that some rows are multiplied."""
     rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
     repeats = np.ones(len(frame), int)
     repeats[rows] = rng.integers(2, 4, len(rows))
@@ -136,8 +145,10 @@ def join(table, frame, share, rng):
     return Planted(frame, ("id",), (), (("repeated ids", ""), ("repeated rows", "")))
 
 
-def day_month(table, frame, share, rng):
-    """Day and month of a date exchanged at one site, where that is a date."""
+def day_month(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Exchange day and month of dates at one site."""
     rows = slice_of(frame, share)
     days = frame["day"].to_numpy(object)
     days[rows] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in days[rows]]
@@ -145,8 +156,8 @@ def day_month(table, frame, share, rng):
     return Planted(frame, ("day",), ("site", "line", "row number"), (("unreadable values", ""),))
 
 
-def drift(table, frame, share, rng):
-    """A sensor that drifts in the last rows, up to twice the value."""
+def drift(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Let a sensor drift in the last rows, up to twice the value."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) - n, len(frame))
     frame[table.unit] = frame[table.unit].astype(float)
@@ -155,8 +166,10 @@ def drift(table, frame, share, rng):
     return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
 
 
-def renamed(table, frame, share, rng):
-    """A category renamed for some time."""
+def renamed(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Rename a category for some time."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) // 2, len(frame) // 2 + n)
     column = frame[table.category].astype(object)
@@ -168,8 +181,10 @@ def renamed(table, frame, share, rng):
     return Planted(frame, (table.category,), ("line", "row number", "day"), names)
 
 
-def test_batch(table, frame, share, rng):
-    """A batch of test rows left in: a few forms, again and again."""
+def test_batch(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Leave in a batch of test rows: a few forms, again and again."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) // 4, len(frame) // 4 + n)
     forms = rng.integers(0, len(frame), 3)
@@ -180,8 +195,8 @@ def test_batch(table, frame, share, rng):
     return Planted(frame, tuple(table.nodes), ("line", "row number", "day"), names)
 
 
-def pasted(table, frame, share, rng):
-    """One column sorted by itself within a block of rows."""
+def pasted(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Sort one column by itself within a block of rows."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) // 5, len(frame) // 5 + n)
     frame.loc[rows, table.unit] = np.sort(frame.loc[rows, table.unit].to_numpy())
@@ -189,8 +204,8 @@ def pasted(table, frame, share, rng):
     return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
 
 
-def codes(table, frame, share, rng):
-    """Numbers of 0 and 999 where nothing is known."""
+def codes(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Write 0 and 999 where nothing is known."""
     rows = rng.choice(len(frame), max(int(share * len(frame)), 6), replace=False)
     frame[table.unit] = frame[table.unit].astype(float)
     top = frame[table.unit].max()
@@ -199,8 +214,10 @@ def codes(table, frame, share, rng):
     return Planted(frame, (table.unit,), (), (("wrong cells", "far"),))
 
 
-def truncated(table, frame, share, rng):
-    """Text cut to three letters in the rows of one site's export."""
+def truncated(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Cut text to half of its letters in the rows of one site's export."""
     rows = slice_of(frame, share)
     words = [c for c in table.nodes if frame[c].dtype == object or str(frame[c].dtype) == "str"]
     column = table.category if table.category in words or not words else words[0]
