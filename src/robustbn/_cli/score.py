@@ -97,8 +97,8 @@ def score_command(
     for option in ("fail_over", "fail_on"):
         if options[option] is not None and not is_robust:
             raise click.UsageError(
-                f"--{option.replace('_', '-')} judges rows by good ones, and a network alone knows "
-                "none: give a model (robustbn fit ... --model model.json)."
+                f"--{option.replace('_', '-')} judges rows by good ones, and a network alone "
+                "distrusts none: give a model (robustbn fit ... --model model.json)."
             )
     with screen.working() as steps:
         if is_robust:

@@ -156,7 +156,9 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["moved"]])
     show_asked(console, facts["ask"])
     ask = facts["nothing_to_ask"]
-    actions = enumerate(facts["next"], start=1)
+    told = {each["advice"]["command"] for each in facts["findings"]}
+    left = [action for action in facts["next"] if action["command"] not in told]
+    actions = enumerate(left, start=1)
     said = {f"next {n}": f"{each['say']}\n  {each['command']}" for n, each in actions}
     times = ", ".join(f"{name} {value:.2f} s" for name, value in facts["seconds"].items())
     print_facts(console, {"ask": ask, **said, "time": times})
