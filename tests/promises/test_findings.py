@@ -67,6 +67,16 @@ def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp
     assert abs(first.n_rows - is_bad.sum()) < 0.2 * is_bad.sum()
 
 
+def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_path):
+    frame = clean_table()
+    is_later = frame["day"] >= "2024-03-01"
+    frame.loc[is_later & (frame["risk"] == "low"), "risk"] = "minor"
+    (found,) = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert found.cause == "renamed"
+    assert found.columns == ("risk",)
+    assert "'minor' seems to stand for 'low' there" in found.sentence
+
+
 def test_a_block_that_is_appended_again_is_told_by_lines_and_by_ids(tmp_path):
     frame = clean_table()
     frame = pd.concat([frame, frame.iloc[1000:1200]], ignore_index=True)

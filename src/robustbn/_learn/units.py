@@ -1,4 +1,4 @@
-"""What may have been done to the numbers of a column at one place: another unit, one value."""
+"""What may have been done to a column at one place: another unit, one value, another name."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts an
 BETTER = 0.35  # times the distance without the unit: the unit explains most of it
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
+NOWHERE = 0.001  # share of the rows elsewhere that have a state: it is new
+RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
 
@@ -68,6 +70,29 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
         return False
     logs = np.log([m / usual for m in medians if m * usual > 0] or [1.0])
     return bool(abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max())
+
+
+def name_states(here: Numbers, elsewhere: Numbers) -> tuple[str, int, int]:
+    """Return what was done to the states of a column: its name, and one or two states.
+
+    "one value": nearly all rows of the place have the first state. "renamed": the first state is
+    gone there, and the second one, which is nowhere else, has its rows. Empty if neither is so.
+
+    Parameters
+    ----------
+    here, elsewhere : rows with each state; shape (states,) each.
+    """
+    if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
+        return "", -1, -1
+    now, usual = here / here.sum(), elsewhere / elsewhere.sum()
+    most, gone = int(now.argmax()), int((usual - now).argmax())
+    new = int(np.where(usual <= NOWHERE, now, 0.0).argmax())
+    if usual[new] <= NOWHERE and now[new] >= RENAMED[0] and now[gone] <= RENAMED[1] * usual[gone]:
+        is_same = abs(now[new] + now[gone] - usual[gone]) <= RENAMED[2] * usual[gone]
+        if is_same:
+            return "renamed", gone, new
+    is_one = now[most] >= ONE_VALUE[0] and usual[most] <= ONE_VALUE[1]
+    return ("one value", most, -1) if is_one else ("", -1, -1)
 
 
 def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from robustbn._core.clues import RepeatedIds
 from robustbn._core.findings import (
@@ -29,6 +28,7 @@ from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
 from robustbn._show.result import FitResult
 from robustbn._show.saying import (
     base_command,
+    has_lines,
     having,
     quote_names,
     say_parts,
@@ -130,7 +130,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
             f"A block of {count(block.n_rows, 'row')} comes again in the same order: {again} "
             f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
             1.0,
-            where={again.partition(" ")[0]: again.partition(" ")[2]},
+            where={"line" if has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
             n_rows=block.n_rows,
             nats=block.nats,
             cause="block appended twice",
@@ -372,11 +372,3 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_missing,
     find_edges,
 )
-
-
-def count_by_severity(findings: Iterable[Finding]) -> Mapping[str, int]:
-    """Return how many findings are of each severity."""
-    counts: dict[str, Any] = {ERROR: 0, WARNING: 0, NOTE: 0}
-    for each in findings:
-        counts[each.severity] += 1
-    return counts

@@ -66,7 +66,8 @@ def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> s
     first = "" if not len(odd.rows) else say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
-        return f"{lines} the header inside of the table and is left out, first {first}."
+        are = "is" if odd.n == 1 else "are"
+        return f"{lines} the header inside of the table and {are} left out, first {first}."
     what = {
         NO_NUMBER: "could not be read as a number",
         NO_DATE: "is no date",

@@ -32,7 +32,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
-from robustbn._learn.units import LEAST_NUMBERS, find_one_value, name_unit
+from robustbn._learn.units import LEAST_NUMBERS, find_one_value, name_states, name_unit
 from robustbn._rows.memory import find_holed, load_rows
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
@@ -204,7 +204,10 @@ def _find_differences(
         replace(
             each,
             n_rows=round(each.n_rows * scale),
-            causes=tuple(_name_causes(network, each, context, aside.clues.numbers)),
+            causes=(
+                *_name_causes(network, each, context, aside.clues.numbers),
+                *_name_states(network, each, judged.drawn_codes),
+            ),
         )
         for each in found
     ]
@@ -237,6 +240,28 @@ def _name_causes(
             yield node, "unit", f"{unit} seem to be mixed up (the median is {usual})"
         elif value is not None:
             yield node, "one value", f"nearly all are {value:g} there"
+
+
+def _name_states(
+    network: BayesianNetwork, place: Difference, codes: Codes
+) -> Iterator[tuple[int, str, str]]:
+    """Yield what was done to the states of a node at a place, of those that are no intervals."""
+    is_inside = np.zeros(len(codes), bool)
+    is_inside[place.rows] = True
+    for node in place.nodes:
+        how = network.reading.get(network.nodes[node])
+        if how is not None and how.edges is not None:
+            continue
+        states = network.states[network.nodes[node]]
+        here, there = (
+            np.bincount(codes[side, node], minlength=len(states) + 1)[:-1].astype(np.float64)
+            for side in (is_inside, ~is_inside)
+        )
+        name, first, second = name_states(here, there)
+        if name == "renamed":
+            yield node, name, f"{states[second]!r} seems to stand for {states[first]!r} there"
+        elif name:
+            yield node, name, f"nearly all are {states[first]!r} there"
 
 
 def _choose_questions(

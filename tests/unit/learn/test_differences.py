@@ -9,7 +9,7 @@ from robustbn import random_network, sample
 from robustbn._core.origins import ContextColumn, Groups, RowNumbers
 from robustbn._learn.blocks import find_blocks
 from robustbn._learn.differences import find_differences, make_tables
-from robustbn._learn.units import find_one_value, name_unit
+from robustbn._learn.units import find_one_value, name_states, name_unit
 
 
 def prints_of(codes):
@@ -125,3 +125,17 @@ def test_one_value_in_nearly_all_rows_is_told():
     usual = rng.integers(20, 80, 1000).astype(float)
     assert find_one_value(np.r_[np.full(95, 40.0), usual[:5]], usual) == 40
     assert find_one_value(usual[:100], usual) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "name"),
+    [
+        ([0, 30, 20, 48], ("renamed", 0, 3)),
+        ([97, 2, 1, 0], ("one value", 0, -1)),
+        ([48, 31, 21, 0], ("", -1, -1)),
+        ([30, 20, 10, 40], ("", -1, -1)),
+    ],
+)
+def test_a_state_that_takes_the_rows_of_another_is_renamed(here, name):
+    usual = np.array([500.0, 300.0, 200.0, 0.0])
+    assert name_states(np.array(here, float), usual) == name
