@@ -36,6 +36,7 @@ MOST_CROSSED = 12  # values of a column that are looked at together with periods
 CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 MOST_VALUES = 200  # of a context column that are compared; those with fewer rows are not
 MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
+MANY_FREE = 60  # free numbers of a table: a change of its node alone costs far fewer
 MOST_PLACES = 4  # that are returned
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 LEAST_EFFECT = 0.02  # nats a row: less is of no interest, however certain
@@ -55,14 +56,12 @@ class ComparedTable:
     is_missing : whether the table says how often the node's value is missing.
     cells : of the rows, -1 where a row does not show the family; shape (n,).
     configs : of the cells; shape (J,).
-    states : of the cells; shape (J,).
     """
 
     node: int
     is_missing: bool
     cells: Places
     configs: Places
-    states: Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +76,34 @@ class _Context:
 
 
 def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
-    """Return the tables of some rows; where values are missing, those of their being missing."""
+    """Return the tables of some rows; where values are missing, those of their being missing.
+
+    A node whose table has very many free numbers is compared without its parents, too.
+    """
     found = []
     for i, family in enumerate(layout.families):
-        cards = np.array([layout.cards[k] for k in family])
-        values = codes[:, list(family)].astype(np.int64)
-        is_shown = (values < cards).all(axis=1)
-        strides = np.append(np.cumprod(cards[::-1])[::-1][1:], 1)
-        numbers = values[is_shown] @ strides
-        used, places = np.unique(numbers, return_inverse=True)
-        if 1 < len(used) <= MOST_CELLS:
-            cells = np.full(len(codes), -1, np.int64)
-            cells[is_shown] = places
-            _, configs = np.unique(used // cards[-1], return_inverse=True)
-            found.append(ComparedTable(i, False, cells, configs, used % cards[-1]))
+        table = _make_table(layout, codes, family)
+        found += [table] if 1 < len(table.configs) <= MOST_CELLS else []
+        if len(table.configs) - len(np.unique(table.configs)) > MANY_FREE and len(family) > 1:
+            found.append(_make_table(layout, codes, (i,)))
         is_hole = codes[:, i] >= layout.cards[i]
         if is_hole.any() and not is_hole.all():
             of_both = np.zeros(2, np.int64)
-            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both, np.arange(2)))
+            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both))
     return found
+
+
+def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> ComparedTable:
+    """Return the table of the last member of a family given the others."""
+    cards = np.array([layout.cards[k] for k in family])
+    values = codes[:, list(family)].astype(np.int64)
+    is_shown = (values < cards).all(axis=1)
+    strides = np.append(np.cumprod(cards[::-1])[::-1][1:], 1)
+    used, places = np.unique(values[is_shown] @ strides, return_inverse=True)
+    cells = np.full(len(codes), -1, np.int64)
+    cells[is_shown] = places
+    _, configs = np.unique(used // cards[-1], return_inverse=True)
+    return ComparedTable(family[-1], False, cells, configs)
 
 
 def find_differences(
@@ -273,7 +281,7 @@ class _Rest:
         inside = np.flatnonzero(self.rows_of(place))
         return Difference(
             tuple(parts),
-            tuple(table.node for _, _, table in found if not table.is_missing),
+            tuple(dict.fromkeys(table.node for _, _, table in found if not table.is_missing)),
             tuple(table.node for _, _, table in found if table.is_missing),
             inside,
             len(inside),

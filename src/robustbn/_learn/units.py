@@ -18,6 +18,7 @@ UNITS: tuple[tuple[float, str], ...] = (
     (1000.0, "grams and kilograms, or thousands and units"),
 )
 FAHRENHEIT = (1.8, 32.0)  # slope, and degrees at 0 degrees Celsius
+HOTTEST = 250.0  # degrees: larger numbers are no temperatures of every day
 LEAST_NUMBERS = 20  # on each side: of fewer, quantiles say nothing
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # shares of rows: that two columns are compared by
 CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts and what is there
@@ -49,7 +50,10 @@ def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> st
         distance = float(np.abs(seen - (factor * usual + shift)).mean())
         if distance > CLOSE * factor * width or distance > BETTER * plain:
             continue
-        if not shift and not _is_factor(float(seen[2]), float(usual[2]), factor, medians):
+        middle = float(seen[2]), float(usual[2])
+        if not (
+            _are_degrees(*middle, factor, shift) if shift else _is_factor(*middle, factor, medians)
+        ):
             continue
         found.append((distance / factor, name))
     return min(found)[1] if found else ""
@@ -62,6 +66,11 @@ def _acts() -> list[tuple[float, float, str]]:
     slope, start = FAHRENHEIT
     name = "degrees Fahrenheit and Celsius"
     return [*acts, (slope, start, name), (1 / slope, -start / slope, name)]
+
+
+def _are_degrees(here: float, usual: float, slope: float, shift: float) -> bool:
+    """Whether two medians are the same temperature in degrees Celsius and Fahrenheit."""
+    return max(abs(here), abs(usual)) <= HOTTEST and abs(here - slope * usual - shift) <= 3 * slope
 
 
 def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float]) -> bool:

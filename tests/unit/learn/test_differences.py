@@ -106,6 +106,7 @@ def test_values_that_are_missing_at_one_site_are_found():
         (lambda x: x * 1.8 + 32, "degrees Fahrenheit and Celsius"),
         (lambda x: x, ""),
         (lambda x: x * 1.6, ""),
+        (lambda x: x * 1.8 + 60, ""),
     ],
 )
 def test_a_factor_between_medians_that_is_a_unit_is_named(act, name):
