@@ -156,7 +156,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["moved"]])
     show_asked(console, facts["ask"])
     ask = facts["nothing_to_ask"]
-    told = {each["advice"]["command"] for each in facts["findings"]}
+    told = {f["advice"]["command"] for f in facts["findings"] if f["severity"] != "note"}
     left = [action for action in facts["next"] if action["command"] not in told]
     actions = enumerate(left, start=1)
     said = {f"next {n}": f"{each['say']}\n  {each['command']}" for n, each in actions}
