@@ -74,6 +74,7 @@ class ColumnCoder:
         self.is_period = period is not None
         self.hole = self.n_states if hole is None else hole
         self.others = finder.others
+        self.has_words = all(to_number(state) is None for state in states)
         self.notation = notation
         self._edges = np.empty(0) if edges is None else edges
         self._find: Callable[[Any], int] = finder.find
@@ -336,6 +337,12 @@ class Tally:
             is_other = np.flatnonzero(codes == coder.others)
             kind = NO_DATE if coder.is_period else NO_NUMBER
             self.noticed.note(coder.node, kind, column, is_other, start)
+        elif coder.others is not None and coder.has_words and column.labels is not None:
+            is_number = np.array(
+                [to_number(label) is not None for label in column.labels] + [False]
+            )
+            odd = np.flatnonzero(is_number[column.values] & (codes == coder.others))
+            self.noticed.note(coder.node, NO_STATE, column, odd, start)
 
     def add(self, coder: ColumnCoder, column: Column, found: MarkedCodes, start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""

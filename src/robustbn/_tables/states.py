@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
@@ -196,7 +196,28 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         return _decide_numbers(survey, rules, kinds.total() - kinds[NUMBER])
     if only in (NUMBER, TRUTH) and survey.notation is None:
         return _decide_few(survey, only)
+    if 2 * kinds[WORD] > kinds.total() and distinct[NUMBER] > max(
+        rules.most_numbers, distinct[WORD]
+    ):
+        return _decide_words(survey, rules)
     return _decide_labels(survey, rules)
+
+
+def _decide_words(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return words as states, and one more for the many numbers among them."""
+    words = {v: n for v, n in survey.counts.items() if kind_of(v, survey.notation) != NUMBER}
+    n_numbers = survey.counts.total() - sum(words.values())
+    found = _decide_labels(replace(survey, counts=Counter(words)), rules)
+    if found.reading is not None or OTHER in found.states or not found.states:
+        return found
+    note = f"; {count_are(n_numbers, 'row')} {OTHER!r}: numbers among words"
+    return replace(
+        found,
+        states=(*found.states, OTHER),
+        reading=NodeReading(others=OTHER),
+        n_merged=n_numbers,
+        note=(found.note + note).removeprefix("; "),
+    )
 
 
 def _decided(

@@ -45,6 +45,16 @@ def test_words_among_numbers_are_told_though_they_have_a_state(tmp_path):
     assert odd.rows[:2].tolist() == [1, 4]
 
 
+def test_numbers_among_words_have_one_state_and_are_told(tmp_path):
+    words = ["good", "fair", "poor"] * 100 + [f"{k}.5" for k in range(40)]
+    frame = pd.DataFrame({"health": words, "sex": ["f", "m"] * 170})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    fit = robustbn.fit([("sex", "health")], tmp_path / "rows.csv", random_state=0)
+    assert fit.network_.states["health"] == ("fair", "good", "poor", "other")
+    odd = odd_of(fit.result_.aside.clues, "health", NO_STATE)
+    assert (odd.n, odd.rows[0]) == (40, 300)
+
+
 def test_values_that_are_declared_missing_are_missing_and_are_still_told(tmp_path):
     frame = {"age": [20, 999, 30, 999], "sex": ["f", "m", "m", "999"]}
     table = robustbn.read_table(frame, NETWORK, bins={"age": [40]}, missing=999)
