@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted. They have
-options of their own: see `python -m benchmarks proof --help`.
+Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes.
+They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from benchmarks import (
     kernels,
     learned_adversary,
     misfit,
+    mistakes,
     order,
     profile_fits,
     proof,
@@ -91,6 +92,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "judge": judge.main,
     "order": order.main,
     "unplanted": unplanted.main,
+    "mistakes": mistakes.main,
     "stale": stale.main,
 }
 

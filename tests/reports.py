@@ -62,6 +62,7 @@ def facts(**given):
         "misfit": None,
         "inferred": None,
         "judged": "by hand",
+        "findings": [],
     }
     found = SimpleNamespace(**(others | given))
     q, plain = found.network.probabilities, found.plain_network.probabilities

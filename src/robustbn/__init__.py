@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from robustbn import simulate as simulate
     from robustbn import states as states
     from robustbn._core.config import Streaming
+    from robustbn._core.findings import Finding
     from robustbn._networks import example_network, read_network, write_network
     from robustbn._show.result import FitResult
     from robustbn._tables.coded import Table
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianNetwork",
+    "Finding",
     "FitResult",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
@@ -50,6 +52,7 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
+    "Finding": "_core.findings",
     "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",

@@ -18,6 +18,7 @@ from robustbn._tables.here import localize
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import GIVEN, IDENTIFIER, ColumnStates, StateRules, decide_states
 from robustbn._tables.survey import NUMBER, survey_columns
+from robustbn._tables.values import declare_missing
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -95,6 +96,7 @@ def states_from(
     most_numbers: int = 12,
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    missing: Any = None,
     ignore_case: bool = False,
     dates: Mapping[str, str] | str | None = None,
     sep: str | None = None,
@@ -125,7 +127,8 @@ def states_from(
     most_numbers : different numbers that stay as they are.
     dates : what comes first in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy";
         "ymd" for numbers such as 20240531, where they are not clearly days.
-    rename, labels, ignore_case, sep, encoding, connection, format, sheet : as in `read_table`.
+    rename, labels, missing, ignore_case, sep, encoding, connection, format, sheet : as in
+        `read_table`.
     watch : is told the number of rows of each stretch that was read.
 
     Examples
@@ -139,11 +142,12 @@ def states_from(
     """
     source = _open(localize(table, format=format, sheet=sheet), sep, encoding, connection)
     given = {} if states is None else read_states(states)
-    rename, labels, dates = rename or {}, labels or {}, dates or {}
+    rename, dates = rename or {}, dates or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
     parents = parents_of(edges, names)
     _refuse_unknown("states", given, [*parents, *names])
     parents |= {node: [] for node in given if node not in parents}
+    labels = declare_missing(labels, missing, parents)
     for setting, said in (("bins", bins), ("labels", labels), ("dates", dates)):
         _refuse_unknown(setting, said if isinstance(said, Mapping) else {}, list(parents))
     cuts = "q4" if bins is None else bins

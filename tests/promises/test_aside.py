@@ -220,8 +220,12 @@ def test_kinds_that_are_trusted_change_where(feeds, many_files, monkeypatch):
     assert 'id="where"' not in counted.report()
 
 
-def test_nothing_distrusted_takes_no_pass(feeds, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("most_held", "n_passes"), [(2**28, 1), (0, 0)])
+def test_context_of_clean_rows_is_read_for_findings_if_it_can_be_held(
+    feeds, tmp_path, monkeypatch, most_held, n_passes
+):
     network, frame = feeds
+    monkeypatch.setattr(context_pass, "MOST_HELD", most_held)
     frame[frame["feed"] != "feed-3"].to_parquet(tmp_path / "good.parquet")
     looks = []
     monkeypatch.setattr(
@@ -229,7 +233,7 @@ def test_nothing_distrusted_takes_no_pass(feeds, tmp_path, monkeypatch):
     )
     fit = robustbn.fit(network, tmp_path / "good.parquet", place="stream", random_state=0)
     assert fit.contamination_ == 0
-    assert not looks
+    assert len(looks) == n_passes
     assert not len(fit.where())
 
 

@@ -396,21 +396,21 @@ def test_private_values_are_in_no_page_and_no_json(dirty, tmp_path):
 
 
 @pytest.mark.parametrize("width", ["60", "200"])
-def test_the_terminal_says_the_cause_of_a_kind_in_full(desk, monkeypatch, width):
+def test_the_terminal_says_a_finding_in_full(desk, monkeypatch, width):
     from io import StringIO
 
     from robustbn._cli.screen import Screen
     from robustbn._cli.summary import show_fit
+    from robustbn._core.findings import Finding
 
     facts = as_json("fit", "net.bif", "rows.csv")
     text = "Stuck whatever the rest of the row says: wet = damp, rain = yes in all of them."
-    cause = {"name": "stuck columns", "text": text}
-    facts["kinds"] = [{"number": 3, "rows": 40.2, "cause": cause, "unusual": []}]
+    finding = Finding("rows", "warning", f"About 40 rows (group 3): stuck columns. {text}", 0.9)
+    facts["findings"] = [finding.as_facts()]
     monkeypatch.setenv("COLUMNS", width)
     shown = StringIO()
     show_fit(Screen().console(shown), facts)
-    assert f"about 40 rows: stuck columns. {text}" in shown.getvalue()
-    assert "\nkind 3 " in shown.getvalue()  # what --good-group takes
+    assert finding.sentence in shown.getvalue()
 
 
 def test_tables_that_did_not_move_are_not_listed(desk):

@@ -18,7 +18,6 @@ from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
 from robustbn._core.result import Inferred, Misfit, RepeatedRow
 from robustbn._show.advice import (
-    base_command,
     next_actions,
     say_evidence,
     say_moved_cells,
@@ -28,6 +27,7 @@ from robustbn._show.advice import (
 from robustbn._show.explain import gather_rows
 from robustbn._show.measures import MissingEdge, show_pair
 from robustbn._show.page.render import render_markdown, render_page
+from robustbn._show.saying import base_command
 from robustbn._show.words import percent
 from robustbn.cli import main
 from robustbn.simulate import corrupt
@@ -340,7 +340,7 @@ def test_the_markdown_holds_what_a_ticket_needs(fit, misfitting):
     cell = strongest_cell(report, report.moved_tables[0].node)
     assert f"| {percent(fit.plain_network_.probabilities[cell])} |" in text
     assert "`robustbn fit net.bif rows.csv --ask 20`" in text
-    assert "### Edges that are missing\n\n- LVEDVOLUME and PCWP (" in misfitting.to_markdown()
+    assert "LVEDVOLUME and PCWP depend on each other without an edge" in misfitting.to_markdown()
     with pytest.raises(robustbn.exceptions.NotFittedError):
         RobustEstimator().to_markdown()
 

@@ -37,6 +37,7 @@ COLUMNS = ("bins", "rename", "labels", "ignore_case")
 TEXT_FILES = ("sep", "encoding")
 ASIDE = ("context", "id", "keep")
 LIMITS = ("most_states", "most_numbers")
+HOW_MISSING = ("use", "observed", "state", "drop", "error")
 
 states_option = click.option(
     "--states",
@@ -271,6 +272,8 @@ def build_config(
     options: Mapping[str, Any], network: BayesianNetwork, start: TableConfig | None = None
 ) -> TableConfig:
     """Return how to read a table: what was said on the command line, on top of `start`."""
+    from robustbn._tables.values import declare_missing
+
     parsed = {
         "bins": _parse_bins,
         "rename": lambda texts: _parse_rename(texts, network),
@@ -282,12 +285,45 @@ def build_config(
     given = {
         name: parsed[name](value) if name in parsed else value
         for name in (each.name for each in fields(TableConfig) if "option" in each.metadata)
-        if (value := options.get(name))
+        if name != "on_missing" and (value := options.get(name))
     }
+    policies, missing = _parse_missing(options.get("on_missing") or (), network)
+    given |= {"on_missing": policies[-1]} if policies else {}
+    if missing:
+        labels = given.get("labels", {} if start is None else start.labels)
+        for node, values in missing.items():
+            labels = declare_missing(labels, {node: values}, ())
+        given["labels"] = labels
     try:
         return replace(TableConfig() if start is None else start, **given)
     except ValueError as error:
         raise click.UsageError(say(error)) from None
+
+
+def _parse_missing(
+    texts: Sequence[str], network: BayesianNetwork
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Return what to do with missing values, and the values that mean missing, by node."""
+    policies: list[str] = []
+    values: dict[str, list[str]] = {}
+    for text in texts:
+        if text in HOW_MISSING:
+            policies.append(text)
+            continue
+        splits = [s for s in _splits(text, "=") if s[0] in network.parents]
+        node, value = splits[0] if splits else (None, text)
+        if node is None and "=" in text:
+            name = text.partition("=")[0]
+            raise click.UsageError(
+                f"--missing {text}: there is no node {name!r}.{nearest_name(name, network.nodes)}"
+            )
+        near = nearest_name(text, HOW_MISSING)
+        if node is None and near:
+            known = ", ".join(HOW_MISSING)
+            raise click.UsageError(f"--missing {text}: write one of {known}, or a value.{near}")
+        for each in network.nodes if node is None else (node,):
+            values.setdefault(each, []).append(value)
+    return policies, values
 
 
 def _split_names(text: str) -> tuple[str, ...]:

@@ -155,7 +155,9 @@ def setting_options(
             click.option(
                 about.flag,
                 name,
-                type=click.Choice(known) if known else kinds.get(about.kind, str),
+                type=click.Choice(known)
+                if known and not about.is_list
+                else kinds.get(about.kind, str),
                 default=found[name].default if has_defaults else None,
                 multiple=about.is_list,
                 metavar=about.metavar,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,11 +30,13 @@ from robustbn._cli.options import (
 from robustbn._cli.screen import (
     Screen,
     Steps,
+    fails_on,
     fails_over,
     names_before_row,
     print_facts,
     say_kept,
     screen_options,
+    show_findings,
 )
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
@@ -58,6 +61,12 @@ MOST_ROWS = 10
 @no_rows_option
 @jobs_option
 @fail_over_option
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    help="Exit with 1 when the new rows differ from the good rows of the fit: for sure (error), or "
+    "perhaps (warning).",
+)
 @table_options
 @screen_options
 @click.pass_context
@@ -67,12 +76,16 @@ def score_command(
     """Judge the rows of TABLE.
 
     By a model (from `fit --model`): the trust in each row, from 0 to 1, whether it is suspicious
-    (below one half), and why; the table is read as that of the fit was, unless options say
-    otherwise. By a network with tables: the log-likelihood of each row. That is not trust: a rare
+    (below one half), and why; and in what the rows as a whole differ from the good rows of the fit:
+    less likely ones, tables that moved, more missing values, values that are no states. The table
+    is read as that of the fit was, unless options say otherwise.
+
+    By a network with tables: the log-likelihood of each row. That is not trust: a rare
     row may be right, a likely one may be a copy.
 
     \b
       robustbn score model.json tomorrow.csv
+      robustbn score model.json tomorrow.csv --fail-on error
       robustbn score model.json tomorrow.csv -o judged.parquet --fail-over 5
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
@@ -81,11 +94,12 @@ def score_command(
     outputs.plan("rows", options["output"], TABLES)
     by: Any = load_model(network) if is_model(network) else None
     is_robust = hasattr(by, "weights")
-    if options["fail_over"] is not None and not is_robust:
-        raise click.UsageError(
-            "--fail-over counts distrusted rows, and a network alone distrusts none: give a model "
-            "(robustbn fit ... --model model.json)."
-        )
+    for option in ("fail_over", "fail_on"):
+        if options[option] is not None and not is_robust:
+            raise click.UsageError(
+                f"--{option.replace('_', '-')} judges rows by good ones, and a network alone "
+                "distrusts none: give a model (robustbn fit ... --model model.json)."
+            )
     with screen.working() as steps:
         if is_robust:
             facts, columns = _judge_by_model(by, table, options, steps)
@@ -99,7 +113,9 @@ def score_command(
         facts["worst"] = []
     facts = {"by": name_of(network), "table": name_of(table), **facts, "files": outputs.names}
     screen.show(facts, _show)
-    ctx.exit(fails_over(facts.get("share_distrusted", 0.0), options["fail_over"]))
+    share = max(facts.get("share_distrusted", 0.0), facts.get("share_unlikely", 0.0))
+    code = fails_on(facts.get("findings", []), options["fail_on"])
+    ctx.exit(code or fails_over(share, options["fail_over"]))
 
 
 Judged = tuple[dict[str, Any], dict[str, Any]]  # what there is to say, and a line a row
@@ -108,13 +124,17 @@ Judged = tuple[dict[str, Any], dict[str, Any]]  # what there is to say, and a li
 def _judge_by_model(
     fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
 ) -> Judged:
+    from robustbn.estimator.checking import check_table, share_unlikely
     from robustbn.estimator.robust import judge_rows
 
     fit.n_threads = options["n_threads"]
     config = build_config(options, fit.network_, fit.reading_.config)
+    if options["fail_on"] and config.on_unknown == "error":
+        config = replace(config, on_unknown="missing")  # it is told, and not an end
     table = read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns = judge_rows(fit, table)
+        findings = check_table(fit, table)
     weights, is_bad = columns["weight"], columns["is_suspicious"]
     worst = np.flatnonzero(is_bad)
     worst = worst[np.argsort(weights[worst], kind="stable")][:MOST_ROWS]
@@ -125,6 +145,8 @@ def _judge_by_model(
         "rows_distrusted": int(is_bad.sum()),
         "share_distrusted": float(is_bad.sum() / len(table)),
         "share_in_fit": fit.contamination_,
+        "share_unlikely": share_unlikely(findings, len(table)),
+        "findings": [finding.as_facts() for finding in findings],
         "worst": [
             {name: columns[name][i] for name in kept}
             | {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]}
@@ -171,6 +193,7 @@ def _rows_of(table: Table) -> dict[str, int]:
 def _show(console: Console, facts: Any) -> None:
     from robustbn._show.words import percent
 
+    show_findings(console, facts.get("findings", []))
     left_out = f"; {facts['rows_left_out']:,} left out" if facts["rows_left_out"] else ""
     lines = {"rows": f"{facts['rows']:,}{left_out}"}
     if facts["judged"] == "trust":

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH_OF_FILES = 100
+MOST_FINDINGS, MOST_NOTES = 8, 3  # errors and warnings, and notes where there are fewer of these
 
-FAIL_OVER = 1  # more rows are distrusted than --fail-over allows
+FAIL_OVER = 1  # more rows are distrusted than --fail-over allows, or a finding of --fail-on
 USAGE = 2
 NETWORK = 3
 DATA = 4
@@ -263,6 +264,32 @@ def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: st
     print_table(console, columns, lines)
 
 
+def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
+    """Print findings, the most serious first, each with what to do about it; none is cut."""
+    from rich.text import Text
+
+    colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
+    notes = [each for each in findings if each["severity"] == "note"]
+    shown = [each for each in findings if each["severity"] != "note"][:MOST_FINDINGS]
+    hidden = len(findings) - len(notes) - len(shown)
+    found = [(each["severity"], sum(f["severity"] == each["severity"] for f in findings))
+             for each in shown]  # fmt: skip
+    said = [f"{n} {name}{'s' if n > 1 else ''}" for name, n in dict(found).items()]
+    if said:
+        console.print(f"{' and '.join(said)}:", style="bold")
+    for each in [*shown, *notes[: max(MOST_NOTES - len(shown), 0)]]:
+        head = f"{each['severity']:<9}"
+        console.print(Text.assemble((head, colours[each["severity"]]), plain(each["sentence"])),
+                      soft_wrap=True)  # fmt: skip
+        if each["severity"] != "note" and each["advice"]["command"]:
+            console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
+    hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
+    if hidden:
+        console.print(f"{'':9}and {hidden:,} more: --report, or --json", style="dim")
+    if findings:
+        console.print()
+
+
 def names_before_row(columns: Iterable[str]) -> list[str]:
     """Return the columns that rows keep, which stand before their number."""
     return list(takewhile(lambda name: name != "row", columns))
@@ -304,6 +331,16 @@ def fails_over(share: float, limit: float | None) -> int:
     say_error(
         f"{100 * share:.2f} % of the rows are distrusted, more than the {limit:g} % of --fail-over."
     )
+    return FAIL_OVER
+
+
+def fails_on(findings: Sequence[Mapping[str, Any]], severity: str | None) -> int:
+    """Return the exit code of findings: 0 unless one is as serious as --fail-on says, or more."""
+    failing = {"error": ("error",), "warning": ("error", "warning")}.get(severity or "", ())
+    found = [each for each in findings if each["severity"] in failing]
+    if not found:
+        return 0
+    say_error(f"{found[0]['sentence']} (--fail-on {severity})")
     return FAIL_OVER
 
 

@@ -14,10 +14,10 @@ from robustbn._cli.screen import (
     print_moved,
     print_table,
     say_kept,
+    show_findings,
 )
 from robustbn._cli.states import say_found
 from robustbn._core.groups import Group
-from robustbn._core.numbers import count
 from robustbn._show.advice import cell_moves, next_actions, say_moved_cells, say_origin, verdict
 from robustbn._show.frames import origin_columns, question_columns
 from robustbn._show.result import FitResult
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_TABLES = 10
-MOST_PRINTED = 3  # tables, and groups: all must fit on one screen
+MOST_PRINTED = 3  # tables that moved: all must fit on one screen
 NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
 
 
@@ -51,6 +51,7 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
             "id": reading.config.id,
         },
         "verdict": verdict(result),
+        "findings": [finding.as_facts() for finding in result.findings],
         "changed": say_moved_cells(result),
         "next": [
             {"say": action.say, "command": action.command, "python": action.python}
@@ -140,29 +141,24 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     for line in facts["changed"]:
         console.print(Text(plain(line)), soft_wrap=True)
     console.print()
+    show_findings(console, facts["findings"])
     left_out = [f"; {n:,} left out, {why}" for why, n in table["left_out_because"].items()]
-    edges = [
-        f"{e['parent']} - {e['child']} ({e['gain']:.3f} nats a row)" for e in facts["missing_edges"]
-    ]
     print_facts(
         console,
         {
             "rows": f"{table['rows']:,}{''.join(left_out)}",
             "ignored": say_ignored(table["columns_ignored"]),
             "states": say_found(facts["states"]) if facts.get("states") else None,
-            "missing": table["missing"],
-            "stopped": facts["status"],
             "unseen": facts["unseen"],
-            **{f"kind {kind['number']}": _say_kind(kind) for kind in facts["kinds"][:2]},
-            "where": "\n".join(plain(o["says"]) for o in facts["where"][:MOST_PRINTED]),
-            "edges": f"missing: {'; '.join(edges)}" if edges else None,
         },
     )
     console.print()
     show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["moved"]])
     show_asked(console, facts["ask"])
     ask = facts["nothing_to_ask"]
-    actions = enumerate(facts["next"], start=1)
+    told = {f["advice"]["command"] for f in facts["findings"] if f["severity"] != "note"}
+    left = [action for action in facts["next"] if action["command"] not in told]
+    actions = enumerate(left, start=1)
     said = {f"next {n}": f"{each['say']}\n  {each['command']}" for n, each in actions}
     times = ", ".join(f"{name} {value:.2f} s" for name, value in facts["seconds"].items())
     print_facts(console, {"ask": ask, **said, "time": times})
@@ -170,15 +166,6 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
         print_facts(console, {name.removeprefix("folder "): path})
     if not facts["converged"]:
         console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)
-
-
-def _say_kind(kind: dict[str, Any]) -> str:
-    """Return what is known of a kind, in full: the terminal breaks the line."""
-    cause = kind["cause"]
-    what = (
-        f"{cause['name']}. {cause['text']}" if cause else f"no single cause; {kind['unusual'][0]}"
-    )
-    return plain(f"about {count(kind['rows'], 'row')}: {what}")
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

@@ -200,9 +200,12 @@ class TableConfig:
     on_missing: str = _given(
         "use",
         "--missing",
-        "What to do with a missing value: infer it, count what is there, make it a state, "
-        "leave the row out, refuse.  [default: use]",
+        "What to do with a missing value: use (infer it), observed (count what is there), state "
+        "(make it one), drop (the row), error; or a value that means missing: 999, or age=999 for "
+        "one node. Repeat it for more.  [default: use]",
         choices=("use", "observed", "state", "drop", "error"),
+        metavar="HOW|VALUE|NODE=VALUE",
+        is_list=True,
     )
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = _given(
         None,

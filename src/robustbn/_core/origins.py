@@ -153,6 +153,35 @@ class CountedContext:
         return rows, bad
 
 
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """A place at which tables are others than elsewhere.
+
+    Parameters
+    ----------
+    parts : what its rows have in common: column, first value, last value.
+    nodes, missing : numbers of the nodes whose tables differ there, and of those that are missing
+        more or less often, the clearest first.
+    rows : which of the rows that were looked at lie there.
+    n_rows : rows that lie there, of all that were read.
+    nats : what tables of their own gain, over the spread among other values.
+    size : of the clearest difference, in spreads among other values.
+    runs : the groups of context columns that the parts stand for.
+    causes : what was done there to the values of a node, where that is recognised: number of the
+        node, name, and a sentence.
+    """
+
+    parts: tuple[tuple[str, str, str], ...]
+    nodes: tuple[int, ...]
+    missing: tuple[int, ...]
+    rows: NDArray[np.int64]
+    n_rows: int
+    nats: float
+    size: float
+    runs: tuple[GroupRun, ...] = ()
+    causes: tuple[tuple[int, str, str], ...] = ()
+
+
 @dataclass(frozen=True)
 class Origin:
     """A group of rows that holds more distrusted rows than chance would put there.

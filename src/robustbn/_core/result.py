@@ -233,6 +233,23 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False)
+class Calibration:
+    """How surprising good rows are, by which new ones are judged.
+
+    Parameters
+    ----------
+    limits : surprises that given shares of good rows stay below; shape (levels,).
+    mean, spread : of the surprise of good rows.
+    n_rows : rows that this is known from.
+    """
+
+    limits: Vector
+    mean: float
+    spread: float
+    n_rows: float
+
+
+@dataclass(frozen=True, eq=False)
 class RobustFit:
     """What a robust fit found.
 
@@ -284,6 +301,12 @@ class RobustFit:
     def plain_counts_in_rows(self) -> Vector:
         """The same with every row trusted."""
         return self.plain_counts / self.unit
+
+    @property
+    def shown_counts(self) -> Vector:
+        """Trusted rows that show the whole family of each cell, none of it inferred; shape (M,)."""
+        shown = self.counts if self.inferred is None else self.inferred.observed_counts
+        return shown / self.unit
 
     @property
     def effect(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -19,6 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
+from robustbn._learn.blocks import find_blocks
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -92,7 +94,8 @@ def fit_in_memory(
             holes = gather_holes(network, *given)
         fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
-    return Fitted(fit, table.reading, judge_table(table, fit.weights), table.aside)
+    aside = look_for_copies(table, data.rows.fingerprints())
+    return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
 
 def _fit_weighted(
@@ -162,7 +165,8 @@ def decide_in_memory(
     judged = data.judge(weigh, weights, gathers=complete is not None)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
-    return Fitted(fit, table.reading, judge_table(table, judged.trust), table.aside)
+    aside = look_for_copies(table, data.rows.fingerprints())
+    return Fitted(fit, table.reading, judge_table(table, judged.trust), aside)
 
 
 def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
@@ -175,6 +179,31 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
         partial(take_rows, table.codes),
         weights=table.spread(trust.copy() if is_even(trust) else trust),  # who asks may write to it
     )
+
+
+def look_for_copies(table: Table, prints: NDArray[np.uint64]) -> Aside:
+    """Return what is beside a table, with blocks of rows that come again; O(N log N) time.
+
+    Parameters
+    ----------
+    prints : of its rows, equal where all nodes are; shape (N,).
+    """
+    clues, place = table.aside.clues, np.arange(table.reading.n_read)
+    if table.kept is not None:
+        place = np.full(table.reading.n_read, -1, np.int64)
+        place[table.kept] = np.arange(len(table))
+    ids = []
+    for each in clues.ids:
+        first, again = place[each.first], place[each.again]
+        is_left = (first >= 0) & (again >= 0)
+        is_same = prints[first[is_left]] == prints[again[is_left]]
+        ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
+    blocks = [
+        replace(block, first=int(numbers[0]), again=int(numbers[1]))
+        for block in find_blocks(prints)
+        for numbers in [_numbers_read(table, np.array([block.first, block.again]))]
+    ]
+    return replace(table.aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -224,19 +253,22 @@ def fit_stream(
 
 
 def _look_aside(reading: AsidePass) -> Aside:
-    """Return names and context of a stream; columns of context that cannot be read are left out."""
-    if reading.trust is not None and not (reading.trust < DOUBT).any():
-        nowhere = replace(reading.plan, context={})  # there is nothing to be found anywhere
+    """Return names, context and clues of a stream; context that cannot be read is left out."""
+    is_clean = reading.trust is not None and not (reading.trust < DOUBT).any()
+    if is_clean and not reading.can_be_held:
+        nowhere = replace(reading.plan, context={}, ids=())  # nothing can be counted anywhere
         reading = replace(reading, plan=nowhere)
     if not reading.plan.names:
         reading = replace(reading, weight_files=None)
     try:
-        return reading.read(choose_runs)
+        aside = reading.read(choose_runs)
     except Exception as error:
         plan = reading.plan.without_damaged(error, lambda names: read_some(reading.data, names))
-    if reading.weight_files is not None:
-        reading.weight_files.discard()
-    return replace(reading, plan=plan).read(choose_runs)
+        if reading.weight_files is not None:
+            reading.weight_files.discard()
+        aside = replace(reading, plan=plan).read(choose_runs)
+    clues = reading.data.surveyed.noticed.clues().with_beside(aside.clues)
+    return replace(aside, clues=clues)
 
 
 def _judge_sample(fit: RobustFit, survey: Survey) -> JudgedRows:

@@ -16,16 +16,11 @@ from robustbn._core.origins import Origin
 from robustbn._networks.edges import write_edge
 from robustbn._show.measures import MovedTable
 from robustbn._show.result import FitResult
+from robustbn._show.saying import read_command
 from robustbn._show.words import as_text, percent, shorten
 
 MOST_ACTIONS = 3
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be named
-ANY_FIT = "robustbn fit NETWORK TABLE"
-OUTPUTS = frozenset(
-    {"-o", "--output", "--report", "--weights", "--model", "--output-dir"}
-    | {"--clean", "--ask", "--fail-over"}
-)
-SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 
 
 @dataclass(frozen=True)
@@ -234,34 +229,6 @@ def next_actions(result: FitResult) -> list[Action]:
             actions = _smooth(result, fit)
         actions += [*_look_at_holes(result, fit), *_use(fit, written)]
     return actions[:MOST_ACTIONS]
-
-
-def base_command(command: str | None) -> str:
-    """Return the command of a fit without what it writes, for others to build on."""
-    return read_command(command)[0]
-
-
-def read_command(command: str | None) -> tuple[str, dict[str, str]]:
-    """Return the command of a fit without what it writes, and what that is, by option."""
-    try:
-        words = shlex.split(command or "")
-    except ValueError:
-        words = []
-    if words[:2] != ["robustbn", "fit"]:
-        return ANY_FIT, {}
-    kept: list[str] = []
-    written: dict[str, str] = {}
-    asked = ""  # the option whose value comes next
-    for word in words:
-        name, has_value, value = word.partition("=")
-        if asked:
-            written[asked], asked = word, ""
-        elif name in OUTPUTS:
-            written[name] = value
-            asked = "" if has_value else name
-        elif word not in SWITCHES:
-            kept.append(word)
-    return shlex.join(kept), written
 
 
 def _look_at_rows(result: FitResult, fit: str) -> list[Action]:

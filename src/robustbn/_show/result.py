@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from robustbn._core import __version__
 from robustbn._core.config import is_same
 from robustbn._core.expansion import standard_errors
+from robustbn._core.findings import Finding
 from robustbn._core.groups import FoundGroups, Group
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count
-from robustbn._core.origins import ORIGIN_P_VALUE, Origin
+from robustbn._core.origins import ORIGIN_P_VALUE, Difference, Origin
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import (
+    Calibration,
     Inferred,
     Misfit,
     RepeatedRow,
@@ -58,6 +60,15 @@ MOST_EDGES = 5
 EDGE_P_VALUE = 0.01  # largest of a missing edge that is named
 
 
+def _find_nothing(*_: Any) -> list[Any]:
+    """Return what can be found where no rows are at hand."""
+    return []
+
+
+def _know_nothing() -> None:
+    """Return what is known of good rows where no rows are at hand."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Deeper:
     """What takes a while to find: found when it is first asked for, and once.
@@ -70,6 +81,9 @@ class Deeper:
     find_edges : returns the pairs that depend on each other without an edge, given the same.
     find_questions : returns the rows to look at, given rows drawn evenly from all and rows to
         choose from, each with the trust in them, and how many.
+    find_places : returns where some rows come from, given their numbers.
+    find_differences : returns the places at which tables are others than elsewhere.
+    calibrate : returns how surprising good rows are, if that is known.
     """
 
     load: Callable[..., Rows]
@@ -77,6 +91,14 @@ class Deeper:
     find_origins: Callable[[float], list[Origin]]
     find_edges: Callable[[float], list[Any]]
     find_questions: Callable[..., list[Any]]
+    find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
+    find_differences: Callable[[], list[Difference]] = _find_nothing
+    calibrate: Callable[[], Calibration | None] = _know_nothing
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """The places at which tables are others than elsewhere."""
+        return self.find_differences()
 
     @cached_property
     def groups(self) -> FoundGroups:
@@ -395,6 +417,18 @@ class FitResult:
             return ()
         found = self.deeper.edges[:MOST_EDGES]
         return tuple(show_pair(self.network, self.judged, edge) for edge in found)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How surprising good rows are; None for a model from a file that does not say."""
+        return self.deeper.calibrate()
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What a person should know about the table, the most serious first."""
+        from robustbn._show.findings import find_all  # which is made of this value
+
+        return find_all(self)
 
     # --- how it can be repeated ---------------------------------------------------------------
 

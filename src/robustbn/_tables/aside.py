@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import Clues
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.origins import FILE_NAME, ContextColumn, CountedContext, Groups
 from robustbn._core.protocols import Column
-from robustbn._tables.context import MOST_VALUES, ContextCoder, RawContext, group_rows, join_raws
+from robustbn._tables.context import (
+    MOST_VALUES,
+    ContextCoder,
+    RawContext,
+    find_odd_times,
+    group_rows,
+    join_raws,
+)
+from robustbn._tables.identifiers import IdentifierReader, is_identifier
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn._tables.values import as_objects, moments_of
 from robustbn.exceptions import DataError
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+MOST_ID_COLUMNS = 4  # that are compared: more are seldom names of rows
 MOST_CONTEXT = 64  # columns that are taken without being asked for
 MOST_NAME_BYTES = 2**28  # that names of all rows may take; with more, those of rows shown are kept
 
@@ -46,6 +56,7 @@ class Aside:
     n_rows : that were read, if not all have their names here.
     given_up : of a part of a table, columns that turned out to be no context.
     is_forgotten : whether context was counted for other verdicts than those of today.
+    clues : what reading noticed besides: odd values, numbers before they were cut, identifiers.
     """
 
     context: tuple[ContextColumn, ...] = ()
@@ -57,6 +68,7 @@ class Aside:
     n_rows: int = 0
     given_up: tuple[str, ...] = ()
     is_forgotten: bool = False
+    clues: Clues = field(default_factory=Clues)
 
     def without_counts(self) -> Aside:
         """Return what is left once rows are judged otherwise: counts of context are not."""
@@ -105,6 +117,7 @@ class AsidePlan:
     is_text : whether a missing value is a word.
     damaged : columns of context that cannot be read, and why.
     given_up : columns that a look at the first rows showed to be no context.
+    ids : columns that name rows, whose values should not come twice.
     """
 
     names: tuple[str, ...] = ()
@@ -112,11 +125,12 @@ class AsidePlan:
     is_text: bool = False
     damaged: Mapping[str, str] = field(default_factory=dict)
     given_up: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All of them, none twice."""
-        return tuple(dict.fromkeys([*self.names, *self.context]))
+        return tuple(dict.fromkeys([*self.names, *self.context, *self.ids]))
 
     def coders(self) -> dict[str, ContextCoder]:
         """Return what reads each column of context."""
@@ -125,7 +139,8 @@ class AsidePlan:
     def without(self, damaged: Mapping[str, str]) -> AsidePlan:
         """Return the plan without columns that cannot be read."""
         left = {name: kind for name, kind in self.context.items() if name not in damaged}
-        return replace(self, context=left, damaged={**self.damaged, **damaged})
+        ids = tuple(name for name in self.ids if name not in damaged)
+        return replace(self, context=left, ids=ids, damaged={**self.damaged, **damaged})
 
     def without_damaged(self, error: Exception, read: Callable[[list[str]], None]) -> AsidePlan:
         """Return the plan without the columns at which an error was raised; raise it if at none.
@@ -133,9 +148,10 @@ class AsidePlan:
         `read` reads all rows of some columns.
         """
         is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
-        if is_other or isinstance(error, MemoryError) or not self.context:
+        free = [name for name in (*self.context, *self.ids) if name not in self.names]
+        if is_other or isinstance(error, MemoryError) or not free:
             raise error
-        damaged = find_damaged({name: name for name in self.context}, read)
+        damaged = find_damaged({name: name for name in free}, read)
         if not damaged:
             raise error
         return self.without(damaged)
@@ -157,16 +173,18 @@ def plan_aside(
         named = tuple(name for name in named if name in places)
         wanted = None if wanted is None else tuple(name for name in wanted if name in places)
     _require_beside("id and keep", named, places, source, used)
+    ids = (config.id,) if config.id in named else ()
     if wanted is None:
-        found, damaged = _try_context(source, set(used), config.id)
+        found, damaged, look_alike = _try_context(source, set(used), config.id)
+        ids = tuple(dict.fromkeys([*ids, *look_alike]))[:MOST_ID_COLUMNS]
         context = {name: kind for name, kind in found.items() if kind != "none"}
         given_up = tuple(name for name, kind in found.items() if kind == "none")
         taken = dict(list(context.items())[:MOST_CONTEXT])
-        return AsidePlan(named, taken, source.is_text, damaged, given_up)
+        return AsidePlan(named, taken, source.is_text, damaged, given_up, ids)
     asked = [name for name in wanted if name not in source.damaged]
     damaged = {name: why for name, why in source.damaged.items() if name in wanted}
     _require_beside("context", asked, places, source, used)
-    return AsidePlan(named, dict.fromkeys(asked, "values"), source.is_text, damaged)
+    return AsidePlan(named, dict.fromkeys(asked, "values"), source.is_text, damaged, ids=ids)
 
 
 def _require_beside(
@@ -193,14 +211,14 @@ def _require_beside(
 
 def _try_context(
     source: Source, used: set[int], id: str | None
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the kinds of all columns that may be context, and why others cannot be read.
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Return the kinds of all columns that may be context, why others cannot be read, and ids.
 
-    Decided by their first stretch.
+    Decided by their first stretch. An identifier is no context.
     """
     damaged = dict(source.damaged)
     if source.names is None or not source.can_be_tried:
-        return {}, damaged
+        return {}, damaged, []
     often = Counter(source.names)  # a file of Arrow cannot be asked for one of two alike
     free = {
         name: k
@@ -219,10 +237,15 @@ def _try_context(
 
     damaged |= find_damaged(free, read_first) if free else {}
     coders = {name: ContextCoder(name, source.is_text) for name in free if name not in damaged}
+    ids = []
     for name, coder in coders.items():
-        if free[name] in firsts:
-            coder.code(firsts[free[name]])
-    return {name: coder.kind for name, coder in coders.items()}, damaged
+        if free[name] not in firsts:
+            continue
+        first = firsts[free[name]]
+        coder.code(first)
+        ids += [name] if is_identifier(name, first, source.is_text) else []
+    kinds = {name: coder.kind for name, coder in coders.items()}
+    return kinds, damaged, ids
 
 
 class AsideReader:
@@ -238,6 +261,7 @@ class AsideReader:
     def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
         self.plan, self._shown = plan, shown
         self._coders = plan.coders()
+        self._ids = [IdentifierReader(name, plan.is_text) for name in plan.ids]
         self._raws: dict[str, list[RawContext]] = {name: [] for name in plan.context}
         self._names: list[dict[str, pa.Array]] = []
         self._starts, self._n_bytes, self._has_all = [0], 0, True
@@ -246,6 +270,8 @@ class AsideReader:
         """Take the columns of the plan, of one stretch; return those that rows keep."""
         for name, coder in self._coders.items():
             self._raws[name].append(coder.code(columns[name]))
+        for reader in self._ids:
+            reader.add(columns[reader.name])
         names = {name: to_arrow(columns[name]) for name in self.plan.names}
         if names:
             self._keep(names)
@@ -277,7 +303,10 @@ class AsideReader:
         found = [_file_column(files), *map(group_rows, raw)]
         context = tuple(column for column in found if column is not None)
         numbers = None if self._has_all else self._shown
-        return Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
+        ids = tuple(each for reader in self._ids if (each := reader.finish()) is not None)
+        found_names = Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
+        odd = tuple(each for each in map(find_odd_times, raw) if each is not None)
+        return replace(found_names, clues=Clues(odd, ids=ids))
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:

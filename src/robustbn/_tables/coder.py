@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, Setting
+from robustbn._core.clues import DECLARED, MOST_EXAMPLES, NO_DATE, NO_NUMBER, NO_STATE, TITLE
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Column, Vector
 from robustbn._tables.coded import some
+from robustbn._tables.noticed import Noticed, count_examples
 from robustbn._tables.values import (
     MISSING,
     MOST_REMEMBERED,
@@ -35,7 +37,6 @@ from robustbn.exceptions import CodeRangeError, DataError
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them
 
 LARGEST_LOOK_UP = 2**12
-MOST_EXAMPLES = 1000
 MOST_STATES_SAID = 12
 
 
@@ -70,8 +71,11 @@ class ColumnCoder:
         self.node, self.states, self.n_states = node, states, len(states)
         self.finder, self.gone = finder, gone
         self.is_cut, self.is_codes = edges is not None, is_codes
+        self.is_period = period is not None
         self.hole = self.n_states if hole is None else hole
-        self._notation = notation
+        self.others = finder.others
+        self.has_words = all(to_number(state) is None for state in states)
+        self.notation = notation
         self._edges = np.empty(0) if edges is None else edges
         self._find: Callable[[Any], int] = finder.find
         if self.is_cut:
@@ -91,12 +95,11 @@ class ColumnCoder:
         return self._missing if is_gone else self._find(value)
 
     def code(self, column: Column, out: Codes) -> MarkedCodes | None:
-        """Write the codes of a stretch into `out`.
+        """Write the codes of a stretch into `out`; values said to be missing are marked already.
 
         Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
         where they are; `out` is 0 there. O(n) time.
         """
-        column = without_gone(column, self.gone)
         values, kind = column.values, column.values.dtype.kind
         if column.labels is not None:
             found = self._code_positions(column, column.labels, out)
@@ -218,7 +221,7 @@ class ColumnCoder:
 
     def _find_interval(self, value: Any) -> int:
         """Return the interval of a number, which may be written as text."""
-        number = to_number(value, self._notation)
+        number = to_number(value, self.notation)
         if number is None:  # a state by its name, perhaps
             gone = is_missing(value, self.finder.is_text)
             return MISSING if gone else self.finder.find(value)
@@ -266,14 +269,18 @@ def code_block(
     """
     has_hole, holed, is_title = np.zeros(codes.shape[1], bool), list[int](), columns[0].is_title
     is_bad = np.zeros(codes.shape[1], bool) if is_title is None else is_title.copy()
+    cut: dict[str, tuple[Column, str | None]] = {}
     for k, (coder, column, out) in enumerate(zip(coders, columns, codes, strict=True)):
         column = with_moments(column)
-        found = coder.code(column, out)
+        marked = without_gone(column, coder.gone)
+        found = coder.code(marked, out)
+        tally.notice(coder, column, marked, out, start)
+        cut |= {coder.node: (marked, coder.notation)} if coder.is_cut else {}
         if found is None:
             continue
         if is_title is not None:
             found[is_title] = 0
-        tally.add(coder.node, column, found, start)
+        tally.add(coder, column, found, start)
         is_hole = np.zeros(len(found), bool)
         if config.keeps_holes:
             is_hole = (found < 0) if config.on_unknown == "missing" else (found == MISSING)
@@ -283,6 +290,9 @@ def code_block(
         has_hole |= is_hole
         is_bad |= (found < 0) & ~is_hole
     tally.incomplete += int(np.count_nonzero(has_hole & ~is_bad))
+    tally.noticed.sample(cut, start, codes.shape[1])
+    if is_title is not None:
+        tally.noticed.note("", TITLE, columns[0], np.flatnonzero(is_title), start)
     return np.flatnonzero(is_bad), holed
 
 
@@ -299,6 +309,7 @@ class Tally:
     first_missing, first_unknown : number of the first row of each.
     examples : how often each unknown value of a node was seen, for the first of them.
     incomplete : rows from which a value is missing.
+    noticed : odd values with their rows, whatever was made of them.
     """
 
     missing: Counter[str] = field(default_factory=Counter)
@@ -307,9 +318,35 @@ class Tally:
     first_unknown: dict[str, int] = field(default_factory=dict)
     examples: dict[str, Counter[Any]] = field(default_factory=dict)
     incomplete: int = 0
+    noticed: Noticed = field(default_factory=Noticed)
 
-    def add(self, node: str, column: Column, found: MarkedCodes, start: int) -> None:
+    def notice(
+        self, coder: ColumnCoder, column: Column, marked: Column, codes: Codes, start: int
+    ) -> None:
+        """Take in values that settings turn into missing ones, or into the state for all others.
+
+        Parameters
+        ----------
+        column, marked : a stretch, as it was read and with such values missing.
+        """
+        if marked is not column and marked.is_missing is not None:
+            is_gone = marked.is_missing
+            is_gone = is_gone if column.is_missing is None else is_gone & ~column.is_missing
+            self.noticed.note(coder.node, DECLARED, column, np.flatnonzero(is_gone), start)
+        if coder.others is not None and (coder.is_cut or coder.is_period):
+            is_other = np.flatnonzero(codes == coder.others)
+            kind = NO_DATE if coder.is_period else NO_NUMBER
+            self.noticed.note(coder.node, kind, column, is_other, start)
+        elif coder.others is not None and coder.has_words and column.labels is not None:
+            is_number = np.array(
+                [to_number(label) is not None for label in column.labels] + [False]
+            )
+            odd = np.flatnonzero(is_number[column.values] & (codes == coder.others))
+            self.noticed.note(coder.node, NO_STATE, column, odd, start)
+
+    def add(self, coder: ColumnCoder, column: Column, found: MarkedCodes, start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""
+        node = coder.node
         for mark, count, first in (
             (MISSING, self.missing, self.first_missing),
             (UNKNOWN, self.unknown, self.first_unknown),
@@ -320,19 +357,10 @@ class Tally:
             count[node] += len(where)
             first.setdefault(node, start + int(where[0]))
             if mark == UNKNOWN:
-                self._note(node, column, where[:MOST_EXAMPLES])
-
-    def _note(self, node: str, column: Column, rows: NDArray[np.int64]) -> None:
-        seen = self.examples.setdefault(node, Counter())
-        for value in column.values[rows]:
-            value = column.labels[value] if column.labels is not None else value
-            if isinstance(value, np.datetime64):
-                value = value.astype("M8[us]")  # finer ones turn into numbers
-            value = value.item() if isinstance(value, np.generic) else value
-            try:
-                seen[value] += 1
-            except TypeError:  # a list, say
-                seen[str(value)] += 1
+                seen = self.examples.setdefault(node, Counter())
+                seen.update(count_examples(column, where[:MOST_EXAMPLES]))
+                kind = NO_NUMBER if coder.is_cut else NO_STATE
+                self.noticed.note(node, kind, column, where, start)
 
     def complain(
         self, where: str, n_rows: int, config: TableConfig, coders: Sequence[ColumnCoder]

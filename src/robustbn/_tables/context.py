@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import NO_DATE, OddValues
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
@@ -34,6 +35,7 @@ WIDEST_SPAN = 2**18  # of keys that are counted without being sorted
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
 MOST_VALUES = 1_000  # of words and whole numbers: with more they are names, or are cut
 MOST_PERIODS = 400  # of a time: the shortest with no more of them, so a year goes by days
+MOST_ODD_TIMES = 0.3  # share of different values that are no times: the others still are
 INTERVALS = 10  # of numbers, with equally many rows each
 COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
@@ -325,6 +327,19 @@ def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]
     return np.where(_is_gone(groups.kind, units), -1, places).astype(small)
 
 
+def find_odd_times(raw: RawContext) -> OddValues | None:
+    """Return the values of a column of times that are none; None if all are, or none is known."""
+    if raw.kind != "values" or _kind_of(raw.values) != "hours":
+        return None
+    is_odd = np.append(_hours_of(raw.values) == NEITHER, False)
+    rows = np.flatnonzero(is_odd[raw.codes])
+    if not len(rows):
+        return None
+    seen = np.bincount(raw.codes[rows], minlength=len(raw.values))
+    examples = {raw.values[k]: int(seen[k]) for k in np.argsort(-seen, kind="stable") if seen[k]}
+    return OddValues(raw.name, NO_DATE, len(rows), examples, rows)
+
+
 # --- keys -----------------------------------------------------------------------------------------
 
 
@@ -387,10 +402,10 @@ def _number_of(bits: Counts) -> NDArray[np.float32]:
 
 
 def _kind_of(values: Sequence[Any]) -> str:
-    """Return what all values are: "hours", "numbers", or else "none"."""
+    """Return what values are: "hours" if most are times, "numbers" if all are, or else "none"."""
     if not values:
         return "none"
-    if not (_hours_of(values) == NEITHER).any():
+    if np.mean(_hours_of(values) == NEITHER) <= MOST_ODD_TIMES:
         return "hours"
     return "numbers" if np.isfinite(_floats_of(values)).all() else "none"
 

@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
+from robustbn._core.far import find_rest
 from robustbn._core.numbers import count, count_are
 from robustbn._tables.columns import count_intervals
 from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
@@ -39,7 +40,9 @@ OTHER = "other"
 GIVEN = "given"
 FEW_LABELS = 12  # so few are states even if no row repeats one: a small table
 NAMES = 0.9  # different labels a row: above it labels are the names of rows, and no states
+MOSTLY_DATES = 0.9  # share of rows with a date: then the other values are odd, and it is a date
 FEW_PERIODS = 4  # of a date at least: the longest period that still tells rows apart
+LEAST_FAR, SHARE_FAR = 5, 0.0005  # rows, and share of all, that lie far outside: then a state
 ROUNDING = 0.1  # share of an interval's rows that a readable end may move to the next one
 _FIRST = re.compile(r"(lt|less than|under|below|up to)\b", re.IGNORECASE)
 _LAST = re.compile(r"(gt|more than|over|above)\b|.*\bor (more|over)$", re.IGNORECASE)
@@ -177,7 +180,9 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     is_compact = is_compact and (order == "ymd" or are_compact_days(survey.counts))
     if is_compact and all(day_of(value, "ymd") for value in survey.counts):
         return _decide_dates(survey, rules, "ymd")
-    if only == DATE:
+    is_mostly_date = kinds[DATE] >= max(MOSTLY_DATES * kinds.total(), 1)
+    is_mostly_date = is_mostly_date and survey.wide in (None, DATE)
+    if only == DATE or is_mostly_date:
         orders = {order} if order else find_orders(survey.counts)
         if len(orders) > 1:
             note = "day and month of its dates cannot be told apart"
@@ -191,7 +196,28 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
         return _decide_numbers(survey, rules, kinds.total() - kinds[NUMBER])
     if only in (NUMBER, TRUTH) and survey.notation is None:
         return _decide_few(survey, only)
+    if 2 * kinds[WORD] > kinds.total() and distinct[NUMBER] > max(
+        rules.most_numbers, distinct[WORD]
+    ):
+        return _decide_words(survey, rules)
     return _decide_labels(survey, rules)
+
+
+def _decide_words(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
+    """Return words as states, and one more for the many numbers among them."""
+    words = {v: n for v, n in survey.counts.items() if kind_of(v, survey.notation) != NUMBER}
+    n_numbers = survey.counts.total() - sum(words.values())
+    found = _decide_labels(replace(survey, counts=Counter(words)), rules)
+    if found.reading is not None or OTHER in found.states or not found.states:
+        return found
+    note = f"; {count_are(n_numbers, 'row')} {OTHER!r}: numbers among words"
+    return replace(
+        found,
+        states=(*found.states, OTHER),
+        reading=NodeReading(others=OTHER),
+        n_merged=n_numbers,
+        note=(found.note + note).removeprefix("; "),
+    )
 
 
 def _decided(
@@ -220,7 +246,7 @@ def _decide_numbers(survey: ColumnSurvey, rules: StateRules, n_words: int) -> Co
     bins = rules.bins
     cut = bins.get(survey.name, "q4") if isinstance(bins, Mapping) else bins
     if isinstance(cut, str):
-        edges = cut_evenly(numbers, count_intervals(cut))
+        edges = cut_around(numbers, count_intervals(cut))
     elif isinstance(cut, int | Integral):
         low, high = min(numbers[0], survey.sample.lowest), max(numbers[-1], survey.sample.highest)
         edges = cut_equally(float(low), float(high), int(cut))
@@ -255,9 +281,11 @@ def _numbers_of(survey: ColumnSurvey) -> NDArray[np.float64]:
 def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) -> ColumnStates:
     """Return the periods in which dates lie: the longest that gives some states."""
     end, found = "" if order is None else f" {order}", {}
+    dates = {v: n for v, n in survey.counts.items() if day_of(v, order) is not None}
+    n_words = survey.counts.total() - sum(dates.values())
     for period in PERIODS:
         rows: Counter[str] = Counter()
-        for value, n in survey.counts.items():
+        for value, n in dates.items():
             rows[str(period_of(value, period + end))] += n
         found[period] = rows
     chosen = next((p for p in PERIODS[:2] if len(found[p]) >= FEW_PERIODS), None)
@@ -269,7 +297,11 @@ def _decide_dates(survey: ColumnSurvey, rules: StateRules, order: str | None) ->
         kept, others, n_merged = _keep_most(found[chosen], rules.most_states)
         states = [*sorted(kept), others]
         note += f"; {count_are(n_merged, 'row')} {others!r}" if n_merged else ""
+    if n_words:
+        states, others = [*states, *([] if others else [OTHER])], others or OTHER
+        note += f"; {count_are(n_words, 'row')} no date"
     reading = NodeReading(others=others, period=chosen + end)
+    n_merged += n_words
     return _decided(survey, DATE, states, reading=reading, n_merged=n_merged, note=note)
 
 
@@ -402,6 +434,27 @@ def cut_evenly(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
         edges.append(edge)
         start = int(np.searchsorted(numbers, edge, side="left"))
     return edges
+
+
+def cut_around(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
+    """Return inner ends of intervals as `cut_evenly`, with intervals of their own for far numbers.
+
+    >>> cut_around(np.sort(np.append(np.tile(np.arange(18.0, 90.0), 5), [999.0] * 9)), 3)
+    [40, 65, 500]
+    """
+    low, high = find_rest(numbers)
+    least = max(LEAST_FAR, SHARE_FAR * len(numbers))
+    low, high = (
+        (low if low >= least else 0),
+        (high if len(numbers) - high >= least else len(numbers)),
+    )
+    edges = cut_evenly(numbers[low:high], n_intervals)
+    for place in (low, high):
+        if 0 < place < len(numbers):  # a readable end in the middle of the gap
+            below, above = float(numbers[place - 1]), float(numbers[place])
+            margin = 0.25 * (above - below)
+            edges.append(find_readable(below + margin, above - margin, (below + above) / 2))
+    return sorted(edges)
 
 
 def _nearest_change(numbers: NDArray[np.float64], wanted: float, start: int) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
-from robustbn._tables.aside import AsidePlan, AsideReader, plan_aside
+from robustbn._tables.aside import Aside, AsidePlan, AsideReader, plan_aside
 from robustbn._tables.coded import Reading, Table, as_codes
 from robustbn._tables.coder import Tally, code_block
 from robustbn._tables.columns import (
@@ -24,7 +24,7 @@ from robustbn._tables.columns import (
     make_coders,
 )
 from robustbn._tables.sources import Source, open_table
-from robustbn._tables.values import distinct_values
+from robustbn._tables.values import declare_missing, distinct_values
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -41,6 +41,7 @@ def read_table(
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    missing: Any = None,
     ignore_case: bool = False,
     codes: bool | None = None,
     sep: str | None = None,
@@ -80,6 +81,8 @@ def read_table(
     labels : for each node, the state that each value stands for, where the names differ; None
         among the values names a state for those that are missing, and as a state says that the
         value is missing.
+    missing : values that mean "missing", such as [999, "?"], in every column or by node, as in
+        {"age": 999}. They are still counted, and told by `fit.findings_`.
     ignore_case : whether "Yes" stands for the state "yes".
     codes : whether whole numbers are positions of states. By default they are in arrays only.
     sep, encoding : of a text file.
@@ -108,7 +111,7 @@ def read_table(
         on_missing,
         bins,
         rename or {},
-        labels or {},
+        declare_missing(labels, missing, network.nodes),
         ignore_case,
         codes,
         sep,
@@ -191,7 +194,9 @@ def encode_source(
         plan = plan.without_damaged(error, read_all)
         table, aside = _encode_columns(source, network, config, positions, plan)
     files = source.file_rows() if source.file_rows is not None else ()
-    return replace(table, aside=aside.finish(files, is_part=is_part))
+    beside = aside.finish(files, is_part=is_part)
+    clues = table.aside.clues.with_beside(beside.clues)
+    return replace(table, aside=replace(beside, clues=clues))
 
 
 def _encode_columns(
@@ -241,7 +246,8 @@ def _encode_columns(
         config,
         n_incomplete=tally.incomplete,
     )
-    return Table(out, network.states, kept, reading, tuple(sorted(holed))), aside
+    beside = Aside(clues=tally.noticed.clues())
+    return Table(out, network.states, kept, reading, tuple(sorted(holed)), beside), aside
 
 
 def dtype_of_codes(network: BayesianNetwork, config: TableConfig) -> type[np.uint8 | np.uint16]:

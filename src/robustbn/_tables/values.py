@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,7 @@ class StateFinder:
     Attributes
     ----------
     missing : code of a missing value: MISSING, unless a label was given for it.
+    others : code of a value that stands for no other state; None: it is unknown.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class StateFinder:
         ]
         named = [*said.items(), *own.items()]
         self.missing = next((code for v, code in named if is_missing(_plain(v))), MISSING)
-        self._unknown = UNKNOWN if others is None else own[others]
+        self.others = None if others is None else own[others]
+        self._unknown = UNKNOWN if self.others is None else self.others
         self._known: dict[tuple[type, Any], int] = {}
 
     def find(self, value: Any) -> int:
@@ -128,6 +130,28 @@ def split_labels(
     nothing = object()
     gone = {value: nothing for value, state in said.items() if state is None and value is not None}
     return leading, StateFinder([nothing], gone, ignore_case)
+
+
+def declare_missing(
+    labels: Mapping[str, Mapping[Hashable, Hashable]] | None,
+    missing: Any,
+    nodes: Iterable[str],
+) -> dict[str, Mapping[Hashable, Hashable]]:
+    """Return labels that also say which values are missing.
+
+    Parameters
+    ----------
+    missing : a value or values that mean "missing" in every column, or such values by node.
+    """
+    declared = dict(labels or {})
+    by_node = missing if isinstance(missing, Mapping) else dict.fromkeys(nodes, missing)
+    for node, said in by_node.items():
+        is_one = isinstance(said, str | bytes) or not isinstance(said, Iterable)
+        gone = dict.fromkeys([said] if is_one else said, None)
+        gone.pop(None, None)
+        if gone:
+            declared[node] = {**gone, **declared.get(node, {})}
+    return declared
 
 
 def _plain(value: Any) -> Any:

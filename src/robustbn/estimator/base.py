@@ -379,8 +379,14 @@ class TableEstimator(Settings, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _encode(self, X: Any, *, has_context: bool = False) -> Table:
-        """Return rows as codes, read as those in `fit` were; with their context if so asked."""
+    def _encode(self, X: Any, *, has_context: bool = False, forgives: bool = False) -> Table:
+        """Return rows as codes, read as those in `fit` were.
+
+        Parameters
+        ----------
+        has_context : whether columns beside the network are read, too.
+        forgives : whether values that are no states are missing, and no error.
+        """
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
             network, columns = without_missing_nodes(network)
@@ -392,6 +398,8 @@ class TableEstimator(Settings, ABC):
             )
         config = self.reading_.config
         config = config if has_context else replace(config, context=())
+        if forgives and config.on_unknown == "error":
+            config = replace(config, on_unknown="missing")
         given = self._given_network() if config.on_missing == "state" else None
         if isinstance(X, Table) and given is not None and X.states == given.states:
             X = with_missing_states(given, X)[1]  # as it was before the fit

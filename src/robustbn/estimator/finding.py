@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,17 +11,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import NumberRows
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
 from robustbn._core.layout import Codes
-from robustbn._core.origins import ORIGIN_P_VALUE, Origin
+from robustbn._core.origins import (
+    ORIGIN_P_VALUE,
+    ContextColumn,
+    Difference,
+    Origin,
+    RowNumbers,
+)
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._core.result import RobustFit
+from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.trust import JudgedRows
+from robustbn._learn.differences import find_differences, make_tables
+from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.units import LEAST_NUMBERS, find_one_value, name_states, name_unit
 from robustbn._rows.memory import find_holed, load_rows
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
@@ -30,6 +41,7 @@ from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
+    from robustbn.estimator.model_file import BesideFit
     from robustbn.estimator.robust import RobustEstimator
 
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
@@ -55,6 +67,9 @@ def build_result(
         partial(_find_where, aside, judged.weights),
         partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
+        partial(_find_places, aside, found.reading.n_read),
+        partial(_find_differences, network, judged, aside, found.reading.n_read),
+        partial(_calibrate, network, learned, judged, load),
     )
     result = _describe(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
@@ -63,20 +78,19 @@ def build_result(
 def build_result_of_file(
     fit: RobustEstimator,
     network: BayesianNetwork,
-    plain: Vector,
+    beside: BesideFit,
     learned: RobustFit,
     reading: Reading,
     groups: FoundGroups,
 ) -> FitResult:
-    """Return what a file holds of a fit: all but what is known of its rows.
-
-    Parameters
-    ----------
-    plain : tables by counting; shape (M,).
-    """
+    """Return what a file holds of a fit: all but what is known of its rows."""
     nothing = partial(_known, [])
-    deeper = Deeper(_loader(fit, network), partial(_known, groups), nothing, nothing, nothing)
-    return _describe(fit, network, plain, learned, reading, deeper)
+    calibration = partial(_known, beside.calibration)
+    deeper = Deeper(
+        _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
+        calibrate=calibration,
+    )  # fmt: skip
+    return _describe(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
 
 def _describe(
@@ -152,6 +166,102 @@ def _find_where_of(
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
     trust[numbers] = 1 - belongs
     return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+
+
+def _calibrate(
+    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+) -> Calibration | None:
+    """Return how surprising the good rows are; None if there are none."""
+    if not judged.drawn_trust.any():
+        return None
+    rows = load(judged.drawn_codes)
+    found = calibrate(network.layout, learned.shown_counts, rows, judged.drawn_trust)
+    return found if found.spread > 0 else None
+
+
+def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
+    """Return where some rows come from; nothing where that is not known."""
+    if aside.counted is not None or aside.is_forgotten:
+        return []
+    trust = np.ones(n_read, np.float32)
+    trust[numbers] = 0
+    return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+
+
+def _find_differences(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
+) -> list[Difference]:
+    """Return the places at which tables differ, among rows drawn evenly, with what was done."""
+    if aside.counted is not None or aside.is_forgotten:
+        return []
+    drawn = judged.drawn
+    numbers = RowNumbers.of(n_read)
+    context = [*aside.context, ContextColumn(numbers.groups, numbers.place(0, n_read))]
+    looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
+    found = find_differences(make_tables(network.layout, judged.drawn_codes), looked_at)
+    scale = n_read / max(len(drawn), 1)
+    return [
+        replace(
+            each,
+            n_rows=round(each.n_rows * scale),
+            causes=(
+                *_name_causes(network, each, context, aside.clues.numbers),
+                *_name_states(network, each, judged.drawn_codes),
+            ),
+        )
+        for each in found
+    ]
+
+
+def _name_causes(
+    network: BayesianNetwork,
+    place: Difference,
+    context: Sequence[ContextColumn],
+    numbers: NumberRows,
+) -> Iterator[tuple[int, str, str]]:
+    """Yield what was done to the numbers of a node at a place."""
+    of_runs = [(run, context[run.column].codes[numbers.rows]) for run in place.runs]
+    is_inside = np.logical_and.reduce([run.holds(codes) for run, codes in of_runs])
+    codes = of_runs[0][1]
+    for node in place.nodes:
+        values = numbers.values.get(network.nodes[node])
+        if values is None:
+            continue
+        is_there, is_other = np.isfinite(values), ~is_inside & (codes >= 0)
+        here, elsewhere = values[is_there & is_inside], values[is_there & is_other]
+        medians = [
+            float(np.median(some))
+            for k in np.unique(codes[is_there & is_other])
+            if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
+        ]
+        unit, value = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
+        if unit:
+            usual = f"{np.median(elsewhere):.6g} elsewhere, {np.median(here):.6g} there"
+            yield node, "unit", f"{unit} seem to be mixed up (the median is {usual})"
+        elif value is not None:
+            yield node, "one value", f"nearly all are {value:g} there"
+
+
+def _name_states(
+    network: BayesianNetwork, place: Difference, codes: Codes
+) -> Iterator[tuple[int, str, str]]:
+    """Yield what was done to the states of a node at a place, of those that are no intervals."""
+    is_inside = np.zeros(len(codes), bool)
+    is_inside[place.rows] = True
+    for node in place.nodes:
+        how = network.reading.get(network.nodes[node])
+        if how is not None and how.edges is not None:
+            continue
+        states = network.states[network.nodes[node]]
+        here, there = (
+            np.bincount(codes[side, node], minlength=len(states) + 1)[:-1].astype(np.float64)
+            for side in (is_inside, ~is_inside)
+        )
+        name, first, second = name_states(here, there)
+        if name == "renamed":
+            yield node, name, f"{states[second]!r} seems to stand for {states[first]!r} there"
+        elif name:
+            yield node, name, f"nearly all are {states[first]!r} there"
 
 
 def _choose_questions(

@@ -29,7 +29,8 @@ from robustbn._core.documents import (
 from robustbn._core.file_names import name_of
 from robustbn._core.groups import Cause, FoundGroups
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Inferred, RobustFit
+from robustbn._core.result import Calibration, Inferred, RobustFit
+from robustbn._learn.gate import LEVELS
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
 from robustbn._networks.json import describe_network, find_parts
@@ -71,11 +72,13 @@ class BesideFit:
     ----------
     found_counts : as in `FoundGroups`.
     causes : with the number of the group of each.
+    calibration : how surprising good rows are; None in files of releases that did not keep it.
     """
 
     plain_probabilities: Vector
     found_counts: Vector
     causes: tuple[tuple[int, Cause], ...]
+    calibration: Calibration | None = None
 
 
 def write_model(
@@ -160,25 +163,28 @@ def build_reading(document: dict[str, Any]) -> Reading:
     return replace(reading, config=replace(reading.config, labels=named))
 
 
-def describe_fit(fit: RobustFit, plain: Vector, found: FoundGroups) -> dict[str, Any]:
+def describe_fit(
+    fit: RobustFit, plain: Vector, found: FoundGroups, calibration: Calibration | None = None
+) -> dict[str, Any]:
     """Return what a robust fit found as plain values.
 
     Parameters
     ----------
     plain : tables by counting; shape (M,).
     found : the groups; their causes are stored, single rows are not.
+    calibration : how surprising good rows are, if that is known.
     """
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     return {
         **describe(replace(fit, weights=None)),
-        **to_plain(BesideFit(plain, found.counts, causes)),
+        **to_plain(BesideFit(plain, found.counts, causes, calibration)),
     }
 
 
 def build_fit(
     document: Any, network: BayesianNetwork, n_rows: int, kernels: str | None
-) -> tuple[RobustFit, Vector, FoundGroups]:
-    """Return a robust fit, without the trust in its rows; tables by counting; its groups.
+) -> tuple[RobustFit, BesideFit, FoundGroups]:
+    """Return a robust fit, without the trust in its rows; what is beside it; its groups.
 
     Parameters
     ----------
@@ -199,12 +205,17 @@ def build_fit(
             states=(fit.recorded.states, (sum(layout.cards), 2)),
             configurations=(fit.recorded.configurations, (layout.n_configurations, 2)),
         )
+    if beside.calibration is not None:
+        limits, spread = beside.calibration.limits, beside.calibration.spread
+        require_shapes("fit.calibration", limits=(limits, (len(LEVELS),)))
+        if not (spread > 0 and beside.calibration.n_rows > 0):
+            raise ModelFileError("fit.calibration is damaged: spread and n_rows are above 0.")
     for _, cause in beside.causes:
         unknown = [c for c in cause.columns if c not in network.nodes]
         if unknown:
             raise ModelFileError(f"fit.causes is damaged: there is no node {unknown[0]!r}.")
     found = describe_found(network, fit, beside.found_counts, n_rows, dict(beside.causes))
-    return replace(fit, weights=None), beside.plain_probabilities, found
+    return replace(fit, weights=None), beside, found
 
 
 def build_counted(document: Any, network: BayesianNetwork) -> Counted:

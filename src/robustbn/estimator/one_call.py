@@ -19,6 +19,7 @@ from robustbn._networks.files import find_file
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
+from robustbn._tables.values import declare_missing
 from robustbn.estimator.base import naming_the_nearest
 from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
@@ -63,6 +64,7 @@ def fit(
     verbose: bool = False,
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
+    missing: Any = None,
     ignore_case: bool = False,
     codes: bool | None = None,
     sep: str | None = None,
@@ -97,7 +99,7 @@ def fit(
     missing_is_evidence, sample_rows : as there.
     random_state, n_threads, kernels, place, verbose : as there.
     on_unknown, on_missing, bins : how values become states, as in `read_table`.
-    rename, labels, ignore_case, codes, others, periods : as there.
+    rename, labels, missing, ignore_case, codes, others, periods : as there.
     sep, encoding, connection, format, sheet : of the table, as there.
     context, id, keep : columns that are no nodes, as there.
     streaming : a `Streaming`, for a table that is read in stretches.
@@ -134,6 +136,9 @@ def _fit(
         table = _bring(table, settings)
     if not isinstance(network, BayesianNetwork):
         network = _read(network, table, settings)
+    missing = settings.pop("missing", None)
+    if missing is not None:
+        settings["labels"] = declare_missing(settings.get("labels"), missing, network.nodes)
     of_table = inspect.signature(read_table).parameters
     of_reading = {name: value for name, value in settings.items() if name in of_table}
     of_estimator = inspect.signature(RobustEstimator).parameters
@@ -212,7 +217,7 @@ def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork
         network = parents_of(network)
         if states is not None and set(network) <= set(states):
             return BayesianNetwork({node: network.get(node, []) for node in states}, states)
-    names = ("rename", "labels", "ignore_case", "sep", "encoding", "connection")
+    names = ("rename", "labels", "missing", "ignore_case", "sep", "encoding", "connection")
     how = {name: settings[name] for name in names if name in settings}
     of_states = ("dates", "most_states", "most_numbers")
     how |= {name: settings.pop(name) for name in of_states if name in settings}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import Streaming
+from robustbn._core.findings import Finding
 from robustbn._core.groups import Group
 from robustbn._core.origins import ORIGIN_P_VALUE
 from robustbn._core.protocols import RowVector, Vector
@@ -106,6 +107,8 @@ class RobustEstimator(TableEstimator):
     Attributes
     ----------
     result_ : all that was found, as one frozen `FitResult`; the others are views of it.
+    findings_ : what a person should know about the table, the most serious first: a list of
+        `Finding`.
     network_ : the network with its learned tables.
     contamination_ : share of the rows' weight that is distrusted.
     row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
@@ -144,6 +147,7 @@ class RobustEstimator(TableEstimator):
     kinds_: list[Group] = _found("kinds")
     groups_: list[Group] = _found("groups")
     repeats_: list[RepeatedRow] = _found("repeats")
+    findings_: list[Finding] = _found("findings")
     shift_: Shift = _found("shift")
     history_: tuple[Round, ...] = _found("rounds")
     converged_: bool = _found("converged")
@@ -287,6 +291,23 @@ class RobustEstimator(TableEstimator):
         shares = model.judge(self._load(table))[0]
         return np.column_stack([table.spread(column) for column in shares.T])
 
+    def check(self, X: Any) -> list[Finding]:
+        """Return in what new rows differ from the good rows of the fit, the most serious first.
+
+        Rows may be less likely than good rows are, tables may have moved, values may be missing
+        more often, or be no states. A batch of good rows has nothing of it in 99 of 100 cases,
+        whatever its size. The findings are "new rows differ", "rows", "missing values" and
+        "unreadable values".
+
+        Parameters
+        ----------
+        X : new rows, as in `fit`.
+        """
+        from robustbn.estimator.checking import check_table
+
+        self._fitted()
+        return check_table(self, self._encode(X, forgives=True))
+
     def decide(self, bad: Sequence[int] = (), good: Sequence[int] = (), X: Any = None) -> Self:
         """Return a fit in which you decide on groups, without searching again.
 
@@ -311,7 +332,7 @@ class RobustEstimator(TableEstimator):
 
         result = self.result_
         plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.groups)
+        return describe_fit(result.learned, plain, result.deeper.groups, result.calibration)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
@@ -319,8 +340,8 @@ class RobustEstimator(TableEstimator):
         from robustbn.estimator.model_file import build_counted, build_fit
 
         build_counted(document, network)  # refuses counts of another network
-        fit, plain, found = build_fit(document, network, reading.n_rows, self.kernels)
-        self.result_ = build_result_of_file(self, network, plain, fit, reading, found)
+        fit, beside, found = build_fit(document, network, reading.n_rows, self.kernels)
+        self.result_ = build_result_of_file(self, network, beside, fit, reading, found)
 
     # --- how it is shown ----------------------------------------------------------------------
 

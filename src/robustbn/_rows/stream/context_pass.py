@@ -51,6 +51,12 @@ class AsidePass:
     shown: NDArray[np.int64]
     weight_files: WeightFiles | None = None
 
+    @property
+    def can_be_held(self) -> bool:
+        """Whether the group of each row in each column of context fits into memory."""
+        n_bytes = BYTES_A_VALUE * self.data.surveyed.n_read * len(self.plan.context)
+        return self.trust is not None and n_bytes <= MOST_HELD
+
     def read(self, choose_runs: ChooseRuns) -> Aside:
         """Return names and context.
 
@@ -58,8 +64,7 @@ class AsidePass:
         is needed if groups of two columns may belong together.
         """
         surveyed, stream = self.data.surveyed, self.data.stream
-        n_read, n_columns = surveyed.n_read, len(self.plan.context)
-        is_held = self.trust is not None and BYTES_A_VALUE * n_read * n_columns <= MOST_HELD
+        n_read, is_held = surveyed.n_read, self.can_be_held
         of_files = {n: sum(surveyed.reads[k] for k in parts) for n, parts in stream.files.items()}
         firsts = np.cumsum([0, *of_files.values()])
         counter = RowCounter(tuple(self.plan.context), say_files(list(of_files)), n_read)

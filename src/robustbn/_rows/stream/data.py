@@ -23,6 +23,7 @@ from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
 from robustbn._tables.coded import Reading
 from robustbn._tables.coder import Tally
+from robustbn._tables.noticed import Noticed
 from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError, InsufficientMemoryError
 
@@ -124,6 +125,7 @@ class Surveyed:
     sizes, reads : rows of each part that were kept, and that were read.
     missing, unknown : values of each node.
     incomplete : rows from which a value is missing.
+    noticed : odd values, and numbers of some rows.
     """
 
     counts: Vector
@@ -133,6 +135,7 @@ class Surveyed:
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
+    noticed: Noticed = field(default_factory=Noticed)
 
     @property
     def n_rows(self) -> int:
@@ -275,6 +278,7 @@ class RowsInStream:
                     found.reads[k] += block.span.n_read
                     continue
                 self.progress("counting rows", k + 1, n_parts)
+                found.noticed.merge(tally.noticed, first - stream.parts[k].first_row)
                 first += found.reads[k]
                 if error is not None and self.on_error == "raise":
                     raise error

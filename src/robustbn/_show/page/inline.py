@@ -72,8 +72,12 @@ def fit_html(result: FitResult) -> str:
         f"<li>{_shown(action.say)} <code>{_shown(action.python)}</code></li>"
         for action in next_actions(result)
     )
+    findings = "".join(
+        f"<li><strong>{finding.severity}</strong> {_shown(finding.sentence)}</li>"
+        for finding in result.findings[:MAX_LISTED]
+    )
     body = (
-        f"<p><strong>{_shown(verdict(result))}</strong></p>{changed}"
+        f"<p><strong>{_shown(verdict(result))}</strong></p><ul>{findings}</ul>{changed}"
         f'<p class="rbn-quiet">{facts}. {_shown(result.status)}</p>'
         f"<ol>{actions}</ol>{_moved_tables(result)}"
     )

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from robustbn._core.findings import NOTE
 from robustbn._core.numbers import count, rounded
 from robustbn._show.advice import (
     cell_moves,
@@ -216,10 +217,10 @@ def render_markdown(result: FitResult) -> str:
     """Return the verdict, the kinds, the moved cells, where, and what to do; labels as text."""
     parts = [f"## {_escape(result.title)}", _escape(verdict(result))]
     sections = [
+        ("Findings", _findings(result)),
         ("Kinds of bad rows", _kinds(result)),
         ("Groups of which hardly any row is trusted", _list(result.vanishing)),
         ("Where they come from", _list(result.origins)),
-        ("Edges that are missing", _list(result.edges)),
         ("Cells that moved most", _cells(result)),
         ("Missing values", [_escape(result.missing)] if result.missing else []),
         ("What to do next", _actions(result)),
@@ -230,6 +231,15 @@ def render_markdown(result: FitResult) -> str:
     if result.command:
         parts.append(_code(result.command, "To repeat it: "))
     return clean_text("\n\n".join(parts) + "\n")
+
+
+def _findings(result: FitResult) -> list[str]:
+    lines = []
+    for finding in result.findings[:MOST_LISTED]:
+        lines.append(f"- **{finding.severity}**: {_escape(finding.sentence)}")
+        ways = (finding.advice.command, finding.advice.python)
+        lines += [_code(way, "  - ") for way in ways if way and finding.severity != NOTE]
+    return lines + _more(len(result.findings), "findings")
 
 
 def _kinds(result: FitResult) -> list[str]:

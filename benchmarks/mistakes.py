@@ -1,0 +1,355 @@
+"""Mistakes as people make them, planted into raw tables: which are found, where, by which name.
+
+Each mistake is planted at several sizes (share of the rows) into every table of `mistake_tables`;
+the table is written as CSV and fitted with its edges, as `robustbn fit edges.csv rows.csv` does.
+A finding counts from severity "warning" on, and if no finding like it is there on the clean table.
+It is right if it names a column or a place of the mistake, and has its name if it says what was
+done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.mistake_tables import TABLES, RawTable
+
+SIZES = (0.01, 0.05, 0.2)
+RESULTS = Path(__file__).parent / "results" / "mistakes.json"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A table with a mistake: the columns and places that a finding may name.
+
+    Parameters
+    ----------
+    frame : the table.
+    columns : that were changed.
+    places : context columns, and words, that say where it is.
+    names : (kind, part of the cause or sentence) of findings that have the mistake's own name.
+    """
+
+    frame: pd.DataFrame
+    columns: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = field(default=())
+
+
+Plant = Callable[[RawTable, pd.DataFrame, float, np.random.Generator], Planted]
+
+
+def slice_of(frame: pd.DataFrame, share: float) -> np.ndarray:
+    """Return the rows of the site "north" in a period that has about a share of all rows."""
+    north = np.flatnonzero(frame["site"] == "north")
+    n = max(int(share * len(frame)), 5)
+    start = len(north) // 3 if n < len(north) * 2 // 3 else 0
+    return north[start : start + n]
+
+
+PLACE = ("site", "day", "line", "row number")
+
+
+def shift(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Shift the columns by one in one site's file for some time."""
+    rows, columns = slice_of(frame, share), [c for c in table.nodes if c in frame]
+    columns = [c for c in frame.columns if c in columns]
+    frame[columns] = frame[columns].astype(object)
+    values = frame.loc[rows, columns].to_numpy(object)
+    frame.loc[rows, columns] = np.roll(values, 1, axis=1)
+    return Planted(frame, tuple(columns), PLACE, (("rows", "shift"), ("unreadable values", "")))
+
+
+def defaults(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Fill in defaults at one site."""
+    rows = slice_of(frame, share)
+    columns = table.nodes[: max(3, len(table.nodes) // 2)]
+    for column in columns:
+        frame.loc[rows, column] = frame[column].mode()[0]
+    names = (("rows", "default"), ("rows", "stuck"), ("column differs", "one value"))
+    return Planted(frame, tuple(columns), PLACE, (*names, ("repeated rows", "copies")))
+
+
+def wrong_category(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Give some rows another category."""
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    values = frame[table.category].dropna().unique()
+    frame.loc[rows, table.category] = rng.choice(values, len(rows))
+    return Planted(frame, (table.category,), (), (("wrong cells", ""), ("rows", "swapped labels")))
+
+
+def units(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Mix up units in one column at one site."""
+    rows = slice_of(frame, share)
+    frame[table.unit] = frame[table.unit].astype(float)
+    frame.loc[rows, table.unit] *= 2.2046
+    return Planted(frame, (table.unit,), PLACE, (("column differs", "unit"),))
+
+
+def twice(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Append a block a second time, identifiers and all."""
+    n = max(int(share * len(frame)), 10)
+    start = len(frame) // 3
+    frame = pd.concat([frame, frame.iloc[start : start + n]], ignore_index=True)
+    names = (("repeated rows", "block"), ("repeated ids", ""))
+    return Planted(frame, ("id",), ("line", "lines", "row number"), names)
+
+
+def swapped(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Swap two columns in some rows."""
+    numbers = [c for c in table.nodes if frame[c].dtype.kind in "if" and c != table.unit]
+    other = max(numbers, key=lambda c: frame[c].nunique()) if numbers else table.category
+    pair = [table.unit, other]
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    frame[pair] = frame[pair].astype(object)
+    frame.loc[rows, pair] = frame.loc[rows, pair[::-1]].to_numpy(object)
+    return Planted(frame, tuple(pair), (), (("rows", "swapped columns"),))
+
+
+def other_order(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Append a file whose columns are in another order, without its header."""
+    n = max(int(share * len(frame)), 10)
+    columns = [c for c in frame.columns if c in table.nodes]
+    pair = [columns[0], columns[-1]]
+    frame[pair] = frame[pair].astype(object)
+    rows = np.arange(len(frame) - n, len(frame))
+    frame.loc[rows, pair] = frame.loc[rows, pair[::-1]].to_numpy(object)
+    names = (("rows", "swapped"), ("column differs", ""), ("unreadable values", ""))
+    return Planted(frame, tuple(pair), ("line", "row number", "day"), names)
+
+
+def join(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Join so that some rows are multiplied."""
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    repeats = np.ones(len(frame), int)
+    repeats[rows] = rng.integers(2, 4, len(rows))
+    frame = frame.loc[np.repeat(np.arange(len(frame)), repeats)].reset_index(drop=True)
+    return Planted(frame, ("id",), (), (("repeated ids", ""), ("repeated rows", "")))
+
+
+def day_month(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Exchange day and month of dates at one site."""
+    rows = slice_of(frame, share)
+    days = frame["day"].to_numpy(object)
+    days[rows] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in days[rows]]
+    frame["day"] = days
+    return Planted(frame, ("day",), ("site", "line", "row number"), (("unreadable values", ""),))
+
+
+def drift(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Let a sensor drift in the last rows, up to twice the value."""
+    n = max(int(share * len(frame)), 10)
+    rows = np.arange(len(frame) - n, len(frame))
+    frame[table.unit] = frame[table.unit].astype(float)
+    frame.loc[rows, table.unit] *= np.linspace(1, 2, n)
+    names = (("column differs", ""),)
+    return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
+
+
+def renamed(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Rename a category for some time."""
+    n = max(int(share * len(frame)), 10)
+    rows = np.arange(len(frame) // 2, len(frame) // 2 + n)
+    column = frame[table.category].astype(object)
+    most = column.value_counts().index[0]
+    chosen = [k for k in rows if column[k] == most]
+    column[chosen] = f"{most} (new)"
+    frame[table.category] = column
+    names = (("column differs", ""), ("unreadable values", ""))
+    return Planted(frame, (table.category,), ("line", "row number", "day"), names)
+
+
+def test_batch(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Leave in a batch of test rows: a few forms, again and again."""
+    n = max(int(share * len(frame)), 10)
+    rows = np.arange(len(frame) // 4, len(frame) // 4 + n)
+    forms = rng.integers(0, len(frame), 3)
+    for column in table.nodes:
+        frame[column] = frame[column].astype(object)
+        frame.loc[rows, column] = frame[column].to_numpy(object)[rng.choice(forms, n)]
+    names = (("rows", "copies"), ("rows", "defaults"), ("repeated rows", ""))
+    return Planted(frame, tuple(table.nodes), ("line", "row number", "day"), names)
+
+
+def pasted(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Sort one column by itself within a block of rows."""
+    n = max(int(share * len(frame)), 10)
+    rows = np.arange(len(frame) // 5, len(frame) // 5 + n)
+    frame.loc[rows, table.unit] = np.sort(frame.loc[rows, table.unit].to_numpy())
+    names = (("column differs", ""), ("rows", "wrong join"))
+    return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
+
+
+def codes(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Write 0 and 999 where nothing is known."""
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 6), replace=False)
+    frame[table.unit] = frame[table.unit].astype(float)
+    top = frame[table.unit].max()
+    code = next(c for c in (999.0, 9999.0, 99999.0, 999999.0) if c > 1.5 * top)
+    frame.loc[rows, table.unit] = rng.choice([0.0, code], len(rows))
+    return Planted(frame, (table.unit,), (), (("wrong cells", "far"),))
+
+
+def truncated(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Cut text to half of its letters in the rows of one site's export."""
+    rows = slice_of(frame, share)
+    texts = frame[table.nodes].map(lambda v: len(v) if isinstance(v, str) else 0).mean()
+    column = str(texts.idxmax())
+    frame[column] = frame[column].astype(object)
+    frame.loc[rows, column] = [
+        v[: max(3, len(v) // 2)] if isinstance(v, str) else v for v in frame.loc[rows, column]
+    ]
+    names = (("unreadable values", ""), ("column differs", ""))
+    return Planted(frame, (column,), PLACE, names)
+
+
+MISTAKES: dict[str, Plant] = {
+    "shift": shift,
+    "defaults": defaults,
+    "wrong category": wrong_category,
+    "units": units,
+    "twice": twice,
+    "swapped": swapped,
+    "other order": other_order,
+    "join": join,
+    "day and month": day_month,
+    "drift": drift,
+    "renamed": renamed,
+    "test batch": test_batch,
+    "pasted": pasted,
+    "codes": codes,
+    "truncated": truncated,
+}
+
+
+def look_at(table: RawTable, frame: pd.DataFrame) -> tuple[list[Any], float]:
+    """Return the findings of a table, and the seconds they took with the fit."""
+    import robustbn
+
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "rows.csv"
+        frame.to_csv(path, index=False)
+        start = time.perf_counter()
+        found = robustbn.fit(table.pairs, path, random_state=0).findings_
+        return list(found), time.perf_counter() - start
+
+
+def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[str, Any]:
+    """Return whether a mistake was found, at a right column or place, and by its name."""
+    known = {(each.kind, each.columns, tuple(each.where)) for each in clean}
+    new = [
+        each
+        for each in found
+        if each.severity != "note" and (each.kind, each.columns, tuple(each.where)) not in known
+    ]
+    right = [
+        each
+        for each in new
+        if set(each.columns) & set(planted.columns) or set(each.where) & set(planted.places)
+    ]
+    named = [
+        each
+        for each in right
+        for kind, word in planted.names
+        if each.kind == kind and word in f"{each.cause} {each.sentence}"
+    ]
+    return {
+        "found": bool(new),
+        "right": bool(right),
+        "named": bool(named),
+        "by": sorted({f"{each.severity} {each.kind}" for each in right}),
+    }
+
+
+def measure(
+    tables: Sequence[RawTable], mistakes: Sequence[str], sizes: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return a line for each table, mistake and size, and one for each clean table."""
+    lines: list[dict[str, Any]] = []
+    for table in tables:
+        clean, seconds = look_at(table, table.read())
+        counts = {s: sum(f.severity == s for f in clean) for s in ("error", "warning", "note")}
+        told = [str(f) for f in clean if f.severity != "note"]
+        lines.append({"table": table.name, "mistake": "clean", **counts, "told": told})
+        print(f"{table.name:28} clean {counts} ({seconds:.1f} s)", flush=True)
+        for name in mistakes:
+            for size in sizes:
+                rng = np.random.default_rng([len(name), int(1000 * size)])
+                planted = MISTAKES[name](table, table.read(), size, rng)
+                if planted.frame.astype(str).equals(table.read().astype(str)):
+                    continue  # no column of this table can have the mistake
+                try:
+                    found, seconds = look_at(table, planted.frame)
+                    line = judge(planted, found, clean)
+                except Exception as error:  # the command would end with this message
+                    line = {"found": False, "right": False, "named": False, "by": [repr(error)]}
+                lines.append({"table": table.name, "mistake": name, "size": size, **line})
+                said = "named" if line["named"] else "right" if line["right"] else "-"
+                print(f"{table.name:28} {name:15} {size:5.3f} {said:6} {line['by']}", flush=True)
+    return lines
+
+
+def summarise(lines: Sequence[dict[str, Any]]) -> str:
+    """Return the shares found, by mistake and size, and false findings on clean tables."""
+    frame = pd.DataFrame([line for line in lines if line["mistake"] != "clean"])
+    said = []
+    if len(frame):
+        for column in ("right", "named"):
+            table = frame.pivot_table(index="mistake", columns="size", values=column, sort=False)
+            said.append(f"{column}:\n{table.round(2).to_string()}")
+        is_large = frame["size"] >= 0.05
+        for name, some in (("5 % and more", frame[is_large]), ("1 %", frame[~is_large])):
+            if len(some):
+                shares = some[["right", "named"]].mean()
+                said.append(f"{name}: right {shares['right']:.0%}, named {shares['named']:.0%}")
+    clean = [line for line in lines if line["mistake"] == "clean"]
+    errors = sum(line["error"] for line in clean)
+    most = max((line["warning"] for line in clean), default=0)
+    said.append(f"{len(clean)} clean tables: {errors} errors, at most {most} warnings each")
+    return "\n\n".join(said)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `python -m benchmarks mistakes`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks mistakes", description=__doc__)
+    parser.add_argument("--tables", default="", help="part of the name of the tables to use")
+    parser.add_argument("--aside", action="store_true", help="only tables nothing was chosen on")
+    parser.add_argument("--chosen", action="store_true", help="only tables numbers were chosen on")
+    parser.add_argument("--mistakes", nargs="*", default=list(MISTAKES), choices=list(MISTAKES))
+    parser.add_argument("--sizes", nargs="*", type=float, default=list(SIZES))
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    given = parser.parse_args(arguments)
+    tables = [t for t in TABLES if given.tables in t.name]
+    tables = [t for t in tables if not (given.aside and t.is_chosen_on)]
+    tables = [t for t in tables if not (given.chosen and not t.is_chosen_on)]
+    lines = measure(tables, given.mistakes, given.sizes)
+    print(summarise(lines))
+    if given.write:
+        RESULTS.write_text(json.dumps(lines, indent=1) + "\n")

@@ -1,0 +1,111 @@
+"""What reading a table noticed besides its codes: odd values, identifiers, a sample of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
+DECLARED, TITLE = "declared missing", "repeated header"
+MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
+MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
+
+
+@dataclass(frozen=True)
+class OddValues:
+    """Values of one column that were not read as ordinary values.
+
+    Parameters
+    ----------
+    column : the node or column of context, or "" where whole rows are meant.
+    kind : NO_STATE, NO_NUMBER, NO_DATE, DECLARED (missing, since a setting says so) or TITLE (the
+        row repeats the header).
+    n : how many.
+    examples : how often each of the first values occurs.
+    rows : numbers of the rows, increasing; the first `MOST_NUMBERS` of them.
+    """
+
+    column: str
+    kind: str
+    n: int = 0
+    examples: Mapping[Any, int] = field(default_factory=dict)
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRows:
+    """The numbers of some rows, before they are cut into intervals.
+
+    Parameters
+    ----------
+    rows : the numbers of the rows; shape (n,).
+    values : the values of each node, NaN where there is none; shape (n,) each.
+    """
+
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedIds:
+    """Rows that share their identifier with another row.
+
+    Parameters
+    ----------
+    column : of the identifiers.
+    first, again : numbers of the rows, a pair for each row whose identifier came before.
+    n_ids : different identifiers that occur more than once.
+    examples : some of them.
+    same : share of the pairs whose rows agree in all of the network's columns; NaN if not known.
+    """
+
+    column: str
+    first: NDArray[np.int64]
+    again: NDArray[np.int64]
+    n_ids: int
+    examples: tuple[str, ...] = ()
+    same: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedBlock:
+    """Rows that come again as a block, in the same order.
+
+    Parameters
+    ----------
+    first, again : numbers of the first row of the block, and of its copy.
+    n_rows : in the block.
+    nats : how unlikely so long a block is by chance.
+    """
+
+    first: int
+    again: int
+    n_rows: int
+    nats: float
+
+
+@dataclass(frozen=True, eq=False)
+class Clues:
+    """All that reading noticed.
+
+    Parameters
+    ----------
+    odd : odd values, by column and kind.
+    numbers : of some rows, where columns are cut into intervals.
+    ids : identifiers that occur more than once, by column.
+    blocks : rows that come again in the same order, where the rows are in memory.
+    """
+
+    odd: tuple[OddValues, ...] = ()
+    numbers: NumberRows = field(default_factory=NumberRows)
+    ids: tuple[RepeatedIds, ...] = ()
+    blocks: tuple[RepeatedBlock, ...] = ()
+
+    def with_beside(self, other: Clues) -> Clues:
+        """Return these clues with those of columns beside the network's."""
+        return replace(self, odd=(*self.odd, *other.odd), ids=other.ids)

@@ -1,0 +1,107 @@
+"""Numbers that lie far outside the rest of their column: codes for missing values, other units."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST = 40  # numbers: of fewer, nothing is called far
+WIDEST_REST = 4.0  # spreads from the median: a far number lies farther out
+LEAST_GAP = 1.5  # spreads without a number, between the rest and what is far
+MOST_FAR = 0.25  # share of a column on one side: with more, it is no exception
+CODES = (0.0, -1.0, -2.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
+CODE_GAP, CODE_ROWS = 0.5, 3  # spreads, and rows, of the smallest or largest number that is a code
+APART_ROWS, APART_GAP = 5, 3.0  # rows, and spreads to the rest, of a group of far numbers
+MOST_ZEROS = 0.05  # share of a column: more zeros are part of what is measured
+
+
+def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
+    """Return where the rest of a column starts and ends, once far numbers are left out.
+
+    A number is far if it lies several spreads from the median behind a gap, on the scale, plain or
+    logarithmic, on which the quartiles are more nearly symmetric; or if it is the smallest or the
+    largest one, stands alone behind a gap, is repeated, and is a number that people write for a
+    missing value (999, -9, 0).
+
+    Parameters
+    ----------
+    numbers : finite, in order.
+
+    >>> ages = np.sort(np.append(np.tile(np.arange(18.0, 90.0), 5), [999.0] * 4))
+    >>> find_rest(ages)
+    (0, 360)
+    """
+    n = len(numbers)
+    if n < LEAST:
+        return 0, n
+    low, high = find_coded(numbers)
+    inner = numbers[low:high]
+    scaled = _choose_scale(inner)
+    quartiles = np.quantile(scaled, [0.25, 0.5, 0.75])
+    spread = float(quartiles[2] - quartiles[0]) / 1.349
+    if spread <= 0:
+        return low, high
+    apart = (scaled - quartiles[1]) / spread
+    gaps = np.diff(apart)
+    above = np.flatnonzero((gaps >= LEAST_GAP) & (apart[1:] > WIDEST_REST))
+    below = np.flatnonzero((gaps >= LEAST_GAP) & (apart[:-1] < -WIDEST_REST))
+    if len(above) and len(inner) - (above[0] + 1) <= MOST_FAR * n:
+        high = low + int(above[0]) + 1
+    if len(below) and below[-1] + 1 <= MOST_FAR * n:
+        low += int(below[-1]) + 1
+    return low, high
+
+
+def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
+    """Whether far numbers make a group of their own: several, a wide gap away, or repeated codes.
+
+    Single numbers behind a gap are the natural end of many columns.
+
+    Parameters
+    ----------
+    numbers : finite, in order; the rest goes from place `low` up to `high`, as `find_rest` says.
+    """
+    coded = find_coded(numbers)
+    if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
+        return True
+    scaled = _choose_scale(numbers) if numbers[0] > 0 else numbers
+    quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
+    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
+    n_above = len(numbers) - high
+    above = n_above >= APART_ROWS and scaled[high] - scaled[high - 1] >= APART_GAP * spread
+    return bool(below or above)
+
+
+def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
+    """Return where the rest of a column starts and ends, without codes at its ends."""
+    low, high = 0, len(numbers)
+    quartiles = np.quantile(numbers, [0.25, 0.75])
+    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    after = int(np.searchsorted(numbers, numbers[0], side="right"))
+    before = int(np.searchsorted(numbers, numbers[-1], side="left"))
+    if after < high and _is_code(numbers[0], after, numbers[after] - numbers[0], spread, high):
+        low = after
+    last, n_last = float(numbers[-1]), len(numbers) - before
+    if before > low and _is_code(last, n_last, last - numbers[before - 1], spread, len(numbers)):
+        high = before
+    return low, high
+
+
+def _is_code(value: float, n_rows: int, gap: float, spread: float, n: int) -> bool:
+    most = MOST_ZEROS if value == 0 else MOST_FAR
+    is_few = CODE_ROWS <= n_rows <= most * n
+    return value in CODES and is_few and gap > max(CODE_GAP * spread, 0)
+
+
+def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers, or their logarithms where these have quartiles that are more symmetric."""
+    if numbers[0] <= 0:
+        return numbers
+    logarithms = np.log(numbers)
+    return min((numbers, logarithms), key=_skewness)
+
+
+def _skewness(numbers: NDArray[np.float64]) -> float:
+    low, middle, high = np.quantile(numbers, [0.1, 0.5, 0.9])
+    return abs(float(high - 2 * middle + low)) / max(float(high - low), 1e-300)

@@ -1,0 +1,98 @@
+"""Blocks of rows that come again in the same order: a file that was appended twice, say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.clues import RepeatedBlock
+
+LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
+LEAST_NATS = 20.0  # evidence for a block beyond chance, all pairs of rows considered
+BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the table
+LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
+MOST_OFFSETS = 20  # distances between a block and its copy that are tried, the most frequent first
+LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: sorted rows do not
+MOST_BLOCKS = 5  # that are returned, the longest first
+GAP = 2  # rows in a row that may differ inside of a block: it was changed here and there
+
+Prints = NDArray[np.uint64]
+
+
+def find_blocks(prints: Prints) -> list[RepeatedBlock]:
+    """Return blocks of rows that come again in the same order, the longest first.
+
+    Pairs of equal stretches, each so long that two are hardly ever equal by chance, vote for the
+    distance between them; along each distance with votes, runs of equal rows are looked for. A run
+    of L rows is worth
+
+        L log(1 / c) - 2 log N nats,
+
+    c being the chance that two rows of the table are equal. O(N log N) time.
+
+    Parameters
+    ----------
+    prints : of the rows, equal where rows are; shape (N,).
+    """
+    n = len(prints)
+    if n < 2 * LEAST_ROWS:
+        return []
+    sizes = np.unique(prints, return_counts=True)[1]
+    chance = float((sizes * (sizes - 1.0)).sum() / (n * (n - 1.0)))
+    worth = -float(np.log(np.clip(chance, 1.0 / n**2, 1 - 1e-9)))
+    width = int(np.ceil((2 * np.log(n) + np.log(1 / BY_CHANCE)) / worth))
+    if width > min(LONGEST_STRETCH, n // 2):
+        return []
+    stretches = _join(prints, width)
+    order = np.argsort(stretches, kind="stable")
+    is_pair = stretches[order[1:]] == stretches[order[:-1]]
+    apart = (order[1:] - order[:-1])[is_pair]
+    if not len(apart):
+        return []
+    offsets, votes = np.unique(apart, return_counts=True)
+    likely = np.argsort(-votes, kind="stable")[:MOST_OFFSETS]
+    found: list[RepeatedBlock] = []
+    for offset in offsets[likely].tolist():
+        found += _find_runs(prints, int(offset), worth, 2 * np.log(n))
+    found.sort(key=lambda block: -block.n_rows)
+    return _without_overlap(found)[:MOST_BLOCKS]
+
+
+def _join(prints: Prints, width: int) -> Prints:
+    """Return a print of each stretch of so many rows; shape (N - width + 1,)."""
+    n = len(prints) - width + 1
+    joined = np.zeros(n, np.uint64)
+    for k in range(width):
+        joined = joined * FACTOR + prints[k : k + n]
+    return joined
+
+
+def _find_runs(prints: Prints, offset: int, worth: float, price: float) -> list[RepeatedBlock]:
+    """Return the runs of rows that are equal to those so many rows later."""
+    is_same = prints[:-offset] == prints[offset:]
+    places = np.flatnonzero(is_same)
+    breaks = np.flatnonzero(np.diff(places) > GAP + 1)
+    firsts = places[np.append(0, breaks + 1)]
+    lasts = places[np.append(breaks, len(places) - 1)]
+    found = []
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        n_rows = last - first + 1
+        n_same = int(np.count_nonzero(is_same[first : last + 1]))
+        nats = n_same * worth - price
+        if n_rows < LEAST_ROWS or n_rows > offset or nats < LEAST_NATS:
+            continue
+        n_changes = int(np.count_nonzero(np.diff(prints[first : last + 1])))
+        if n_changes >= LEAST_CHANGES * n_rows:
+            found.append(RepeatedBlock(first, first + offset, n_rows, nats))
+    return found
+
+
+def _without_overlap(blocks: list[RepeatedBlock]) -> list[RepeatedBlock]:
+    """Return the blocks whose copies do not lie in the copy of a longer one."""
+    kept: list[RepeatedBlock] = []
+    for block in blocks:
+        end = block.again + block.n_rows
+        if all(end <= k.again or block.again >= k.again + k.n_rows for k in kept):
+            kept.append(block)
+    return kept

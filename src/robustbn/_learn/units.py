@@ -1,0 +1,114 @@
+"""What may have been done to a column at one place: another unit, one value, another name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+UNITS: tuple[tuple[float, str], ...] = (
+    (2.2046, "pounds and kilograms"),
+    (2.54, "centimetres and inches"),
+    (12.0, "months and years, or inches and feet"),
+    (60.0, "minutes and hours, or seconds and minutes"),
+    (100.0, "percent and shares, or centimetres and metres"),
+    (1000.0, "grams and kilograms, or thousands and units"),
+)
+FAHRENHEIT = (1.8, 32.0)  # slope, and degrees at 0 degrees Celsius
+HOTTEST = 250.0  # degrees: larger numbers are no temperatures of every day
+LEAST_NUMBERS = 20  # on each side: of fewer, quantiles say nothing
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # shares of rows: that two columns are compared by
+CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts and what is there
+BETTER = 0.35  # times the distance without the unit: the unit explains most of it
+FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
+BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
+NOWHERE = 0.001  # share of the rows elsewhere that have a state: it is new
+RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
+ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
+
+
+def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> str:
+    """Return the units that may be mixed up at a place; empty if none explains the difference.
+
+    Parameters
+    ----------
+    here, elsewhere : the finite numbers of a column at a place, and at all others.
+    medians : of the other values of the context column, the yardstick.
+    """
+    if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
+        return ""
+    seen, usual = np.quantile(here, QUANTILES), np.quantile(elsewhere, QUANTILES)
+    width = float(usual[3] - usual[1])
+    if width <= 0:
+        return ""
+    plain = float(np.abs(seen - usual).mean())
+    found = []
+    for factor, shift, name in _acts():
+        distance = float(np.abs(seen - (factor * usual + shift)).mean())
+        if distance > CLOSE * factor * width or distance > BETTER * plain:
+            continue
+        middle = float(seen[2]), float(usual[2])
+        if not (
+            _are_degrees(*middle, factor, shift) if shift else _is_factor(*middle, factor, medians)
+        ):
+            continue
+        found.append((distance / factor, name))
+    return min(found)[1] if found else ""
+
+
+def _acts() -> list[tuple[float, float, str]]:
+    """Return factors and shifts, both ways round, with the units that they are between."""
+    acts = [(factor, 0.0, name) for factor, name in UNITS]
+    acts += [(1 / factor, 0.0, name) for factor, name in UNITS]
+    slope, start = FAHRENHEIT
+    name = "degrees Fahrenheit and Celsius"
+    return [*acts, (slope, start, name), (1 / slope, -start / slope, name)]
+
+
+def _are_degrees(here: float, usual: float, slope: float, shift: float) -> bool:
+    """Whether two medians are the same temperature in degrees Celsius and Fahrenheit."""
+    return max(abs(here), abs(usual)) <= HOTTEST and abs(here - slope * usual - shift) <= 3 * slope
+
+
+def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float]) -> bool:
+    """Whether a ratio of medians is a unit, and far beyond the spread among other medians."""
+    if here * usual <= 0 or abs(here / usual / factor - 1) > FACTOR_OFF:
+        return False
+    logs = np.log([m / usual for m in medians if m * usual > 0] or [1.0])
+    return bool(abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max())
+
+
+def name_states(here: Numbers, elsewhere: Numbers) -> tuple[str, int, int]:
+    """Return what was done to the states of a column: its name, and one or two states.
+
+    "one value": nearly all rows of the place have the first state. "renamed": the first state is
+    gone there, and the second one, which is nowhere else, has its rows. Empty if neither is so.
+
+    Parameters
+    ----------
+    here, elsewhere : rows with each state; shape (states,) each.
+    """
+    if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
+        return "", -1, -1
+    now, usual = here / here.sum(), elsewhere / elsewhere.sum()
+    most, gone = int(now.argmax()), int((usual - now).argmax())
+    new = int(np.where(usual <= NOWHERE, now, 0.0).argmax())
+    if usual[new] <= NOWHERE and now[new] >= RENAMED[0] and now[gone] <= RENAMED[1] * usual[gone]:
+        is_same = abs(now[new] + now[gone] - usual[gone]) <= RENAMED[2] * usual[gone]
+        if is_same:
+            return "renamed", gone, new
+    is_one = now[most] >= ONE_VALUE[0] and usual[most] <= ONE_VALUE[1]
+    return ("one value", most, -1) if is_one else ("", -1, -1)
+
+
+def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:
+    """Return the number that nearly all rows of a place have, and others have not; None if none."""
+    if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
+        return None
+    values, counts = np.unique(here, return_counts=True)
+    value, share = float(values[counts.argmax()]), counts.max() / len(here)
+    usual = np.count_nonzero(elsewhere == value) / len(elsewhere)
+    return value if share >= ONE_VALUE[0] and usual <= ONE_VALUE[1] else None

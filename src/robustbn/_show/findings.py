@@ -1,0 +1,374 @@
+"""The findings of a fit: one function a kind of finding, in one registry."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+
+from robustbn._core.clues import RepeatedIds
+from robustbn._core.findings import (
+    COLUMN_DIFFERS,
+    ERROR,
+    MISSING,
+    MISSING_EDGE,
+    NOTE,
+    REPEATED_IDS,
+    REPEATED_ROWS,
+    ROWS,
+    WARNING,
+    Finding,
+    Remedy,
+    rank_findings,
+)
+from robustbn._core.groups import Group
+from robustbn._core.numbers import count
+from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference
+from robustbn._networks.edges import write_edge
+from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
+from robustbn._show.result import FitResult
+from robustbn._show.saying import (
+    base_command,
+    has_lines,
+    having,
+    quote_names,
+    say_parts,
+    say_span,
+    where_of,
+)
+from robustbn._show.words import as_text, percent
+
+WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
+SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
+MOST_EDGES = 3  # that are told
+COPIES = 0.9  # share of rows with the same id that are the same throughout: they are copies
+MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer are not told
+MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
+CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
+
+
+def find_all(result: FitResult) -> list[Finding]:
+    """Return everything that a person should know about a table, the most serious first."""
+    if result.judged is None:
+        return []
+    return rank_findings(found for find in FINDERS for found in find(result))
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def find_rows(result: FitResult) -> Iterator[Finding]:
+    """Yield the groups of rows that are bad, or may be."""
+    told = {group.number: group for group in (*result.groups, *result.kinds)}
+    for group in told.values():
+        if not group.is_bad and group.probability < WORTH_A_LOOK:
+            continue
+        cause = "" if group.cause is None else group.cause.name
+        is_act = bool(cause) and cause != "another population"
+        origin = group.origins[0] if group.origins else None
+        is_sure = group.is_bad and is_act and group.probability >= SURE
+        yield Finding(
+            ROWS,
+            ERROR if is_sure else WARNING,
+            _say_group(result, group),
+            group.probability,
+            () if group.cause is None else group.cause.columns,
+            {} if origin is None else where_of(origin.parts),
+            round(group.n_rows),
+            nats=group.nats * group.n_rows,
+            cause=cause,
+            group=group.number,
+            advice=_decide(result, group),
+        )
+
+
+def _say_group(result: FitResult, group: Group) -> str:
+    rows = f"{count(group.n_rows, 'row')} ({percent(group.n_rows / max(result.n_rows, 1))})"
+    number = f" (group {group.number})" if group.number else ""
+    verb = "do not fit the others and are left out" if group.is_bad else "stand apart"
+    said = f"About {rows} {verb}{number}"
+    if group.cause is not None:
+        said += f": {group.cause.name}. {group.cause.text}"
+    elif group.unusual:
+        cell = group.unusual[0]
+        said += f": mostly {as_text(cell.node)} = {as_text(cell.state)}."
+    else:
+        said += "."
+    if group.origins:
+        said += f" {percent(group.origins[0].rate)} of the rows with {group.origins[0].having}."
+    if not group.is_bad:
+        said += f" They are bad with a probability of {group.probability:.0%}, and still count."
+    return said
+
+
+def _decide(result: FitResult, group: Group) -> Remedy:
+    fit = base_command(result.command)
+    look = "Look at some of these rows."
+    if not group.number:
+        return Remedy(look, f"{fit} --ask 20", "fit.ask(20)")
+    side, word = ("good", "right") if group.is_bad else ("bad", "wrong")
+    return Remedy(
+        f"{look} If they are {word}, say so.",
+        f"{fit} --{side}-group {group.number}",
+        f"fit.decide({side}=[{group.number}], X=table)",
+    )
+
+
+# --- repeated rows and identifiers ----------------------------------------------------------------
+
+
+def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
+    """Yield blocks of rows that come again, or else single rows that come too often."""
+    fit = base_command(result.command)
+    blocks = result.aside.clues.blocks
+    for block in blocks:
+        first = say_span(result, block.first, block.first + block.n_rows - 1)
+        again = say_span(result, block.again, block.again + block.n_rows - 1)
+        rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
+        yield Finding(
+            REPEATED_ROWS,
+            ERROR,
+            f"A block of {count(block.n_rows, 'row')} comes again in the same order: {again} "
+            f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
+            1.0,
+            where={"line" if has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
+            n_rows=block.n_rows,
+            nats=block.nats,
+            cause="block appended twice",
+            advice=Remedy(
+                "Delete the copy.", f"{fit} --copies distrust", f"table.drop({rows}.index)"
+            ),
+        )
+    yield from _tell_design(result)
+    n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
+    if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
+        worst = result.repeats[0]
+        yield Finding(
+            REPEATED_ROWS,
+            WARNING,
+            f"{count(len(result.repeats), 'row')} come more often than chance allows, with about "
+            f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} comes {worst.seen:,} "
+            f"times where {worst.expected:.2g} are expected.",
+            0.9,
+            n_rows=round(n_copies),
+            cause="copies",
+            advice=Remedy(
+                "Look for a double import, a default form or a stuck sensor.",
+                f"{fit} --ask 20",
+                "fit.repeats_",
+            ),
+        )
+
+
+def _tell_design(result: FitResult) -> Iterator[Finding]:
+    """Yield that rows are repeated on purpose, or those of one state more than others."""
+    repetition = result.learned.repetition
+    if repetition is None:
+        return
+    said, uneven = "", repetition.uneven
+    if repetition.is_design:
+        how = f"{repetition.share:.0%} of those that should appear once appear again"
+        if repetition.divisor > 1:
+            how = f"each appears {repetition.divisor} times, or a multiple of that"
+        said = f"Rows are repeated by design ({how}): copies are counted as they are."
+    if uneven is not None:
+        said += (
+            f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
+            f"{uneven.times:.1f} times on average where others appear {uneven.elsewhere:.1f} times."
+        )
+        if not repetition.is_counted:
+            said += " If they were made on purpose, set copies to 'count'."
+    if said:
+        is_odd = uneven is not None and not repetition.is_counted
+        yield Finding(
+            REPEATED_ROWS,
+            WARNING if is_odd else NOTE,
+            said.strip(),
+            0.5 if is_odd else 0.1,
+            n_rows=round(repetition.share * result.n_rows),
+            cause="repeated by design",
+            advice=Remedy(
+                "If copies were made on purpose, have them counted.",
+                f"{base_command(result.command)} --copies count",
+                'robustbn.fit(network, table, copies="count")',
+            ),
+        )
+
+
+def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns of identifiers in which some occur more than once."""
+    for ids in result.aside.clues.ids:
+        n = len(ids.again)
+        is_copy = ids.same >= COPIES
+        share = n / max(result.reading.n_read, 1)
+        if not is_copy and share > 1 - COPIES and ids.column != result.reading.config.id:
+            continue  # several rows for one id, by design
+        where = _place_again(result, ids)
+        such = ""
+        if ids.examples and not result.rows_hidden:
+            such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
+        rest = "these rows are the same throughout" if is_copy else "these rows differ elsewhere"
+        yield Finding(
+            REPEATED_IDS,
+            ERROR if is_copy else WARNING,
+            f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
+            f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
+            f"{count(n, 'row')} too many, and {rest}.{having(where, ' The later ones')}",
+            0.99 if is_copy else 0.7,
+            (ids.column,),
+            where_of(where),
+            n,
+            cause="repeated ids",
+            advice=Remedy(
+                "Keep one row for each identifier.",
+                f"{base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
+                f"table.drop_duplicates({ids.column!r})",
+            ),
+        )
+
+
+def _place_again(result: FitResult, ids: RepeatedIds) -> tuple[tuple[str, str, str], ...]:
+    origins = result.deeper.find_places(ids.again)
+    return say_parts(result, origins[0].parts) if origins else ()
+
+
+# --- columns across context -----------------------------------------------------------------------
+
+
+def find_differing(result: FitResult) -> Iterator[Finding]:
+    """Yield the places at which columns differ from what they are elsewhere."""
+    for place in result.deeper.differences:
+        if place.nodes:
+            yield _tell_difference(result, place)
+        if place.missing:
+            yield _tell_missing_there(result, place)
+
+
+def _tell_difference(result: FitResult, place: Difference) -> Finding:
+    network, parts = result.network, say_parts(result, place.parts)
+    columns = tuple(network.nodes[node] for node in place.nodes)
+    said = having(parts, "Where ").strip()
+    causes = [f"{network.nodes[node]}: {text}" for node, _, text in place.causes]
+    names = list(dict.fromkeys(name for _, name, _ in place.causes))
+    what = f"{quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
+    sentence = (
+        f"{said}, {what} from what the other rows show, {place.size:,.0f} times as much as other "
+        f"values of {as_text(place.parts[0][0])} differ ({count(place.n_rows, 'row')})."
+    )
+    if causes:
+        sentence += f" {as_text('; '.join(causes))}."
+    is_unit = "unit" in names
+    chosen = [
+        f"(table[{name!r}] == {first!r})"
+        if first == last
+        else f"table[{name!r}].between({first!r}, {last!r})"
+        for name, first, last in parts
+        if name not in (ROW_NUMBER, "line", FILE_NAME)
+    ]
+    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
+    return Finding(
+        COLUMN_DIFFERS,
+        ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
+        sentence,
+        0.99 if is_unit else 0.8 if place.size >= CLEAR else 0.5,
+        columns,
+        where_of(parts),
+        place.n_rows,
+        place.n_rows * len(columns),
+        place.nats,
+        ", ".join(names),
+        advice=Remedy(
+            "Ask who made these rows; if the values are right, nothing needs to be done.",
+            f"{base_command(result.command)} --report report.html",
+            f"{some}[{list(columns)!r}].describe()",
+        ),
+    )
+
+
+def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
+    parts = say_parts(result, place.parts)
+    columns = tuple(result.network.nodes[node] for node in place.missing)
+    judged, layout = result.judged, result.network.layout
+    shares = ""
+    if judged is not None:
+        node = place.missing[0]
+        is_hole = judged.drawn_codes[:, node] >= layout.cards[node]
+        elsewhere = (is_hole.sum() - is_hole[place.rows].sum()) / max(
+            len(is_hole) - len(place.rows), 1
+        )
+        shares = (
+            f": {percent(float(is_hole[place.rows].mean()))} of the values of "
+            f"{as_text(columns[0])} are missing there, {percent(float(elsewhere))} elsewhere"
+        )
+    return Finding(
+        MISSING,
+        WARNING,
+        f"{having(parts, 'Where ').strip()}, {quote_names(columns)} "
+        f"{'is' if len(columns) == 1 else 'are'} missing as often as nowhere else{shares}.",
+        0.8,
+        columns,
+        where_of(parts),
+        place.n_rows,
+        nats=place.nats,
+        advice=_look_at_holes(result, columns[0]),
+    )
+
+
+def find_missing(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns from which many values are missing, wherever they are."""
+    for node, n in result.n_missing.items():
+        if n >= MANY_MISSING * max(result.n_rows, 1):
+            yield Finding(
+                MISSING,
+                NOTE,
+                f"{as_text(node)} is missing from {percent(n / result.n_rows)} of the rows.",
+                0.1,
+                (node,),
+                n_rows=n,
+                n_cells=n,
+                advice=_look_at_holes(result, node),
+            )
+
+
+def _look_at_holes(result: FitResult, node: str) -> Remedy:
+    return Remedy(
+        "If it is missing because of what it would say, let that speak for or against a row.",
+        f"{base_command(result.command)} --missing-is-evidence",
+        "robustbn.fit(network, table, missing_is_evidence=True)",
+    )
+
+
+# --- edges ----------------------------------------------------------------------------------------
+
+
+def find_edges(result: FitResult) -> Iterator[Finding]:
+    """Yield the edges that the network lacks."""
+    for edge in result.edges[:MOST_EDGES]:
+        line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
+        yield Finding(
+            MISSING_EDGE,
+            NOTE,
+            f"{as_text(edge.parent)} and {as_text(edge.child)} depend on each other without an "
+            f"edge ({edge.gain:.3f} nats a row).",
+            0.0,
+            (edge.parent, edge.child),
+            nats=edge.gain * result.n_rows,
+            advice=Remedy(
+                "If they may depend on each other, draw the edge and fit again.",
+                f"{base_command(result.command)} --edge {line}",
+                f"robustbn.fit(fit.network_.with_edges([({edge.parent!r}, {edge.child!r})]), "
+                "table)",
+            ),
+        )
+
+
+FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
+    find_rows,
+    find_repeated_rows,
+    find_repeated_ids,
+    find_differing,
+    find_unreadable,
+    find_far,
+    find_odd_labels,
+    find_missing,
+    find_edges,
+)

@@ -1,0 +1,188 @@
+"""Findings about single values: unreadable ones, far ones, labels that look mistyped."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import numpy as np
+
+from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
+from robustbn._core.far import find_rest, is_apart
+from robustbn._core.findings import (
+    NOTE,
+    UNREADABLE,
+    WARNING,
+    WRONG_CELLS,
+    Finding,
+    Remedy,
+)
+from robustbn._core.numbers import count
+from robustbn._show.result import FitResult
+from robustbn._show.saying import Parts, base_command, having, say_parts, say_span, where_of
+from robustbn._show.words import as_text, percent
+
+MOST_EXAMPLES = 3  # values that are quoted
+SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
+MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
+ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
+MOST_COMPARED = 60  # labels of a column that are compared with each other
+_BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u00bf]")
+
+
+def find_unreadable(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns with values that could not be read, and lines that repeat the header."""
+    fit = base_command(result.command)
+    for odd in result.aside.clues.odd:
+        origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
+        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        n_there = origins[0].n_distrusted if origins else 0
+        parts = tuple(part for part in parts if part[0] != odd.column)
+        common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
+        declare = shlex.quote(f"{odd.column}={common}")
+        yield Finding(
+            UNREADABLE,
+            NOTE if odd.kind == DECLARED else WARNING,
+            _say_odd(result, odd, parts, n_there),
+            0.3 if odd.kind == DECLARED else 0.9,
+            (odd.column,) if odd.column else (),
+            where_of(parts),
+            odd.n,
+            0 if odd.kind == TITLE else odd.n,
+            origins[0].gain if origins else 0.0,
+            odd.kind,
+            advice=Remedy(
+                "Correct these values, or say that they mean missing.",
+                f"{fit} --missing {declare}" if odd.column else fit,
+                f"robustbn.fit(network, table, missing={{{odd.column!r}: {common!r}}})"
+                if odd.column
+                else f"table.iloc[{odd.rows[:3].tolist()}]",
+            ),
+        )
+
+
+def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> str:
+    first = "" if not len(odd.rows) else say_span(result, int(odd.rows[0]), int(odd.rows[0]))
+    if odd.kind == TITLE:
+        lines = count(odd.n, "line repeats", "lines repeat")
+        are = "is" if odd.n == 1 else "are"
+        return f"{lines} the header inside of the table and {are} left out, first {first}."
+    what = {
+        NO_NUMBER: "could not be read as a number",
+        NO_DATE: "is no date",
+        DECLARED: "is taken for missing, as was said",
+    }.get(odd.kind, "is none of the states")
+    verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
+    such = ""
+    if not result.rows_hidden:
+        values = [f"{as_text(v)!r} ({n:,})" for v, n in list(odd.examples.items())[:MOST_EXAMPLES]]
+        such = f": {', '.join(values)}"
+    start = f", first {first}" if first else ""
+    said = f"{count(odd.n, 'value')} of {as_text(odd.column)} {verb}{such}{start}."
+    if not parts:
+        return said
+    every = "All" if n_there >= odd.n else f"{n_there:,}"
+    return f"{said}{having(parts, f' {every} of them').replace('mostly ', '')}"
+
+
+def find_far(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns in which some numbers lie far outside the rest."""
+    sample = result.aside.clues.numbers
+    for node, values in sample.values.items():
+        is_there = np.flatnonzero(np.isfinite(values))
+        order = is_there[np.argsort(values[is_there], kind="stable")]
+        low, high = find_rest(values[order])
+        far = np.concatenate([order[:low], order[high:]])
+        if not len(far) or result.rows_hidden:
+            continue
+        rest = values[order[low:high]]
+        n = round(len(far) * result.reading.n_read / len(sample.rows))
+        shown, times = np.unique(values[far], return_counts=True)
+        shown = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
+        rows = np.sort(sample.rows[far])
+        origins = result.deeper.find_places(rows)
+        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        values_shown = ", ".join(f"{value:g}" for value in shown)
+        yield Finding(
+            WRONG_CELLS,
+            WARNING if is_apart(values[order], low, high) else NOTE,
+            f"{count(n, 'value')} of {as_text(node)} {'lies' if n == 1 else 'lie'} far outside the "
+            f"rest, which goes from {rest[0]:g} to {rest[-1]:g}: {values_shown}, first "
+            f"{say_span(result, int(rows[0]), int(rows[0]))}.{having(parts, ' They')}",
+            0.8 if is_apart(values[order], low, high) else 0.3,
+            (node,),
+            where_of(parts),
+            n,
+            n,
+            cause="far values",
+            advice=Remedy(
+                "Correct these values, or say that they mean missing.",
+                f"{base_command(result.command)} --missing {shlex.quote(f'{node}={shown[0]:g}')}",
+                f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
+            ),
+        )
+
+
+def find_odd_labels(result: FitResult) -> Iterator[Finding]:
+    """Yield labels that look broken, cut off, mistyped or written in another case."""
+    judged, network = result.judged, result.network
+    if judged is None or result.rows_hidden:
+        return
+    scale = result.reading.n_read / max(len(judged.drawn), 1)
+    for k, node in enumerate(network.nodes):
+        states = network.states[node]
+        seen = np.bincount(judged.drawn_codes[:, k], minlength=len(states) + 1)[: len(states)]
+        labels = {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
+        if len(labels) > MOST_COMPARED or not all(isinstance(s, str) for s in states):
+            continue
+        for label, n in labels.items():
+            taken_for, how = _guess(label, n, labels)
+            if not how:
+                continue
+            code = next(c for c, s in enumerate(states) if str(s).strip() == label)
+            rows = judged.drawn[judged.drawn_codes[:, k] == code]
+            origins = result.deeper.find_places(rows)
+            parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+            what = f"looks like {taken_for!r}, {how}" if taken_for else how
+            share = n / max(len(judged.drawn), 1)
+            yield Finding(
+                UNREADABLE,
+                WARNING,
+                f"{as_text(label)!r} in {as_text(node)} {as_text(what)} "
+                f"({count(n * scale, 'row')}, {percent(share)}).{having(parts, ' They')}",
+                0.7,
+                (node,),
+                where_of(parts),
+                round(n * scale),
+                round(n * scale),
+                cause=how,
+                advice=Remedy(
+                    "If so, say what it stands for.",
+                    f"{base_command(result.command)} --labels "
+                    f"{shlex.quote(f'{node}:{label}={taken_for}')}",
+                    f"robustbn.fit(network, table, labels={{{node!r}: {{{label!r}: "
+                    f"{taken_for!r}}}}})",
+                ),
+            )
+
+
+def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
+    """Return which label another may stand for, and what happened to it; empty if nothing."""
+    if _BROKEN.search(label):
+        return "", "has characters of a broken encoding"
+    others = {other: times for other, times in labels.items() if other != label and times >= n}
+    for other in others:
+        if other.casefold() == label.casefold():
+            return other, "written in another case"
+    frequent = [other for other, times in others.items() if times >= MUCH_RARER * n]
+    if any(character.isdigit() for character in label):
+        return "", ""
+    for other in frequent:
+        goes_on = other[len(label) : len(label) + 1]
+        if len(label) >= SHORTEST_CUT and other.startswith(label) and goes_on.isalpha():
+            return other, "cut off"
+    import difflib  # seldom needed
+
+    near = difflib.get_close_matches(label, frequent, 1, ALIKE)
+    return (near[0], "mistyped") if near and len(label) > SHORTEST_CUT else ("", "")

@@ -1,0 +1,108 @@
+"""Places, rows and names in the sentences of findings; commands to build on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text
+
+ANY_FIT = "robustbn fit NETWORK TABLE"
+OUTPUTS = frozenset(
+    {"-o", "--output", "--report", "--weights", "--model", "--output-dir"}
+    | {"--clean", "--ask", "--fail-over"}
+)
+SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
+MOST_NAMED = 4  # columns in a sentence
+TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
+
+Parts = tuple[tuple[str, str, str], ...]
+
+
+def base_command(command: str | None) -> str:
+    """Return the command of a fit without what it writes, for others to build on."""
+    return read_command(command)[0]
+
+
+def read_command(command: str | None) -> tuple[str, dict[str, str]]:
+    """Return the command of a fit without what it writes, and what that is, by option."""
+    try:
+        words = shlex.split(command or "")
+    except ValueError:
+        words = []
+    if words[:2] != ["robustbn", "fit"]:
+        return ANY_FIT, {}
+    kept: list[str] = []
+    written: dict[str, str] = {}
+    asked = ""  # the option whose value comes next
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if asked:
+            written[asked], asked = word, ""
+        elif name in OUTPUTS:
+            written[name] = value
+            asked = "" if has_value else name
+        elif word not in SWITCHES:
+            kept.append(word)
+    return shlex.join(kept), written
+
+
+def has_lines(result: FitResult) -> bool:
+    """Whether rows are lines of one text file, the header being the first."""
+    reading = result.reading
+    is_one = not any(column.name == FILE_NAME for column in result.aside.context)
+    return reading.kind == "file" and is_one and reading.where.lower().endswith(TEXT_FILES)
+
+
+def say_span(result: FitResult, first: int, last: int) -> str:
+    """Return some neighbouring rows by their lines in a text file, or else by their numbers."""
+    word, add = ("line", 2) if has_lines(result) else ("row", 0)
+    first, last = first + add, last + add
+    return f"{word} {first:,}" if first == last else f"{word}s {first:,} to {last:,}"
+
+
+def say_parts(result: FitResult, parts: Parts) -> Parts:
+    """Return a place with lines instead of row numbers where rows are lines; no private values."""
+    said = []
+    for name, first, last in parts:
+        if name == ROW_NUMBER and has_lines(result):
+            lines = [f"{int(text.replace(',', '')) + 2:,}" for text in (first, last)]
+            said.append(("line", lines[0], lines[1]))
+        elif result.rows_hidden and name not in (ROW_NUMBER, FILE_NAME):
+            said.append((name, HIDDEN, HIDDEN))
+        else:
+            said.append((name, first, last))
+    return tuple(said)
+
+
+def where_of(parts: Parts) -> dict[str, str]:
+    """Return a place as the value, or range of values, of each of its columns."""
+    return {
+        name: as_text(first if first == last else f"{first} to {last}")
+        for name, first, last in parts
+    }
+
+
+def having(parts: Parts, start: str) -> str:
+    """Return a place in words, after a start: `Where site is north`; empty if there is none."""
+    if not parts:
+        return ""
+    each = [
+        f"{as_text(name)} is {as_text(first)}"
+        if first == last
+        else f"{as_text(name)} is {as_text(first)} to {as_text(last)}"
+        for name, first, last in parts
+    ]
+    if start.startswith("Where"):
+        return f"{start}{' and '.join(each)}"
+    return f"{start} are mostly where {' and '.join(each)}."
+
+
+def quote_names(names: Sequence[str]) -> str:
+    """Return a few names, and how many more there are."""
+    shown = [as_text(name) for name in names[:MOST_NAMED]]
+    if len(names) > MOST_NAMED:
+        shown.append(f"{len(names) - MOST_NAMED} more columns")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -1,0 +1,196 @@
+"""New rows, judged by what a model knows of good ones."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robustbn._core.findings import (
+    ERROR,
+    MISSING,
+    NEW_ROWS,
+    ROWS,
+    UNREADABLE,
+    WARNING,
+    Finding,
+    Remedy,
+    rank_findings,
+)
+from robustbn._core.numbers import count
+from robustbn._core.trust import DOUBT
+from robustbn._learn.gate import ALARM, Batch, compare_batch
+from robustbn._learn.origins import log_tail
+from robustbn._show.words import as_text, percent
+from robustbn._tables.coded import Table
+
+if TYPE_CHECKING:
+    from robustbn.estimator.robust import RobustEstimator
+
+LARGE_EFFECT = 0.003  # nats a row by which a table is another: from here on it is an error
+MANY_UNLIKELY = 0.01  # share of rows that are less likely than good ones: an error from here on
+MOST_TABLES = 10  # that are told
+NOT_SAID = 5  # rows: fewer that are distrusted are never told
+UNLIKELY = "unlikely rows"
+COMPARE = Remedy(
+    "Compare what the new rows say with what those of the fit said.",
+    "robustbn compare MODEL NEW_MODEL",
+    "robustbn.fit(network, new_table).moved()",
+)
+
+
+def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
+    """Return in what new rows differ from good ones, the most serious first."""
+    if not len(table):
+        return []
+    network, learned = fit.network_, fit.result_.learned
+    rows = fit._load(table)
+    counts = learned.shown_counts / learned.effect
+    batch = compare_batch(network.layout, counts, fit.result_.calibration, rows)
+    found = [
+        *_tell_unlikely(batch),
+        *_tell_moved(fit, batch),
+        *_tell_known(fit, table, learned.model.weigh(rows)),
+        *_tell_missing(fit, table),
+        *_tell_unknown(table),
+    ]
+    return rank_findings(found)
+
+
+def share_unlikely(findings: list[Finding], n_rows: int) -> float:
+    """Return the share of new rows that are less likely than good rows are."""
+    unlikely = [each.n_rows for each in findings if each.cause == UNLIKELY]
+    return max(unlikely, default=0) / max(n_rows, 1)
+
+
+def _tell_unlikely(batch: Batch) -> Iterator[Finding]:
+    if batch.unlikely_nats <= 0:
+        return
+    n = batch.unlikely * batch.n_rows
+    yield Finding(
+        NEW_ROWS,
+        ERROR if batch.unlikely >= MANY_UNLIKELY else WARNING,
+        f"About {count(n, 'row')} ({percent(batch.unlikely)}) are less likely than good rows are.",
+        1 - math.exp(-batch.unlikely_nats),
+        n_rows=round(n),
+        nats=batch.unlikely_nats,
+        cause=UNLIKELY,
+        advice=Remedy(
+            "Look at the new rows: their columns may be mixed up, or they are of another kind.",
+            "robustbn fit NETWORK NEW --report report.html",
+            "robustbn.fit(network, new_table).findings_",
+        ),
+    )
+
+
+def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
+    nodes = fit.network_.nodes
+    order = np.argsort(-batch.effect[:-1], kind="stable")[:MOST_TABLES]
+    if batch.moved[-1] > 0 and not batch.moved[:-1].any():
+        yield Finding(
+            NEW_ROWS,
+            ERROR if batch.effect[-1] >= LARGE_EFFECT else WARNING,
+            f"The tables together are not what they were ({batch.effect[-1]:.3f} nats a row), "
+            "though none of them is clearly another.",
+            1 - math.exp(-float(batch.moved[-1])),
+            n_rows=batch.n_rows,
+            nats=float(batch.moved[-1]),
+            cause="moved tables",
+            advice=COMPARE,
+        )
+    for node in order[batch.moved[order] > 0].tolist():
+        name, effect = as_text(nodes[node]), float(batch.effect[node])
+        given = " given its parents" if fit.network_.parents[nodes[node]] else ""
+        yield Finding(
+            NEW_ROWS,
+            ERROR if effect >= LARGE_EFFECT else WARNING,
+            f"{name}{given} is not what it was: its table differs by {effect:.3f} nats a row, "
+            f"more than {count(batch.n_rows, 'row')} would by chance.",
+            1 - math.exp(-float(batch.moved[node])),
+            (nodes[node],),
+            n_rows=batch.n_rows,
+            n_cells=batch.n_rows,
+            nats=float(batch.moved[node]),
+            cause="moved table",
+            advice=COMPARE,
+        )
+
+
+def _tell_known(
+    fit: RobustEstimator, table: Table, weights: np.ndarray[tuple[int], np.dtype[np.float32]]
+) -> Iterator[Finding]:
+    """Yield the groups of bad rows that are known from the fit, and come more often now."""
+    is_bad = np.flatnonzero(weights < DOUBT)
+    usual = min(max(fit.contamination_, 1e-4), 0.5)
+    if len(is_bad) < NOT_SAID or log_tail(len(is_bad), len(table), usual) > math.log(ALARM):
+        return
+    numbers = Counter(fit.result_.number_kinds(table.codes[is_bad]).tolist())
+    causes = {kind.number: kind.cause for kind in fit.kinds_}
+    for number, n in numbers.most_common():
+        cause = causes.get(number)
+        name = f": {cause.name}. {cause.text}" if cause else "."
+        group = f" of group {number} of the fit" if number else ""
+        yield Finding(
+            ROWS,
+            ERROR if n >= MANY_UNLIKELY * len(table) else WARNING,
+            f"{count(n, 'row is', 'rows are')} distrusted{group}, more than among the rows of the "
+            f"fit{name}",
+            1.0,
+            () if cause is None else cause.columns,
+            n_rows=n,
+            cause=cause.name if cause else "",
+            group=number,
+            advice=Remedy(
+                "Look at these rows.", "robustbn score MODEL NEW -o rows.csv", "fit.rows(new_table)"
+            ),
+        )
+
+
+def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
+    """Yield the columns from which more values are missing than from those of the fit."""
+    before, now = fit.reading_, table.reading
+    n_before, n_now = max(before.n_read, 1), max(now.n_read, 1)
+    for node in fit.network_.nodes:
+        n, usual = now.n_missing.get(node, 0), before.n_missing.get(node, 0) / n_before
+        at_most = usual + 3 * math.sqrt((usual + 1 / n_before) / n_before)
+        if n < NOT_SAID or at_most >= 1 or log_tail(n, n_now, at_most) > math.log(ALARM / 100):
+            continue
+        share = n / n_now
+        yield Finding(
+            MISSING,
+            ERROR if share >= usual + 0.1 else WARNING,
+            f"{as_text(node)} is missing from {percent(share)} of the new rows; it was missing "
+            f"from {percent(usual)} of those of the fit.",
+            0.99,
+            (node,),
+            n_rows=n,
+            n_cells=n,
+            advice=Remedy("Ask where they went.", "robustbn inspect NEW", "new_table.isna().sum()"),
+        )
+
+
+def _tell_unknown(table: Table) -> Iterator[Finding]:
+    """Yield the columns with values that are no states."""
+    for odd in table.aside.clues.odd:
+        if odd.column not in table.states or odd.kind == "declared missing":
+            continue
+        values = ", ".join(repr(as_text(v)) for v in list(odd.examples)[:3])
+        yield Finding(
+            UNREADABLE,
+            ERROR,
+            f"{count(odd.n, 'value')} of {as_text(odd.column)} {'is' if odd.n == 1 else 'are'} "
+            f"none that the model knows: {values}.",
+            1.0,
+            (odd.column,),
+            n_rows=odd.n,
+            n_cells=odd.n,
+            cause=odd.kind,
+            advice=Remedy(
+                "Say what they stand for, or correct them.",
+                f"robustbn score MODEL NEW --labels {odd.column}:VALUE=STATE",
+                "robustbn.read_table(new_table, network, labels={...})",
+            ),
+        )

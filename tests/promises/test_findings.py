@@ -1,0 +1,248 @@
+"""Findings: one list behind terminal, page, Markdown, notebook and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import robustbn
+from robustbn import RobustEstimator
+from robustbn._core.findings import KINDS, SEVERITIES, Finding, rank_findings
+from robustbn._show import findings as registry
+from robustbn.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+EDGES = [("sex", "weight"), ("height", "weight"), ("sex", "height"), ("weight", "risk")]
+N = 4000
+
+
+def clean_table(seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, N)
+    height = 165 + 12 * sex + rng.normal(0, 7, N)
+    weight = 0.9 * (height - 100) + rng.normal(0, 6, N)
+    risk = np.where(rng.random(N) < 1 / (1 + np.exp(-(weight - 72) / 8)), "high", "low")
+    days = np.datetime64("2023-01-01") + np.sort(rng.integers(0, 720, N))
+    return pd.DataFrame(
+        {
+            "id": np.arange(10_000, 10_000 + N),
+            "sex": np.where(sex, "male", "female"),
+            "height": height.round(1),
+            "weight": weight.round(1),
+            "risk": risk,
+            "site": rng.choice(["north", "south", "east", "west", "harbour"], N),
+            "day": days.astype(str),
+        }
+    )
+
+
+def look_at(frame, folder, **settings):
+    frame.to_csv(folder / "rows.csv", index=False)
+    return robustbn.fit(EDGES, folder / "rows.csv", random_state=0, **settings)
+
+
+def serious(fit):
+    return [each for each in fit.findings_ if each.severity != "note"]
+
+
+def test_a_clean_table_has_nothing_to_look_at(tmp_path):
+    fit = look_at(clean_table(), tmp_path)
+    assert not serious(fit)
+
+
+def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-09-30")
+    frame.loc[is_bad, "weight"] = (frame.loc[is_bad, "weight"] * 2.2046).round(1)
+    first = serious(look_at(frame, tmp_path))[0]
+    assert (first.kind, first.severity, first.cause) == ("column differs", "error", "unit")
+    assert first.columns[0] == "weight"
+    assert first.where["site"] == "north"
+    assert "pounds and kilograms" in first.sentence
+    assert abs(first.n_rows - is_bad.sum()) < 0.2 * is_bad.sum()
+
+
+def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_path):
+    frame = clean_table()
+    is_later = frame["day"] >= "2024-03-01"
+    frame.loc[is_later & (frame["risk"] == "low"), "risk"] = "minor"
+    (found,) = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert found.cause == "renamed"
+    assert found.columns == ("risk",)
+    assert "'minor' seems to stand for 'low' there" in found.sentence
+
+
+def test_a_block_that_is_appended_again_is_told_by_lines_and_by_ids(tmp_path):
+    frame = clean_table()
+    frame = pd.concat([frame, frame.iloc[1000:1200]], ignore_index=True)
+    for copies in ("auto", "count"):
+        found = {each.kind: each for each in look_at(frame, tmp_path, copies=copies).findings_}
+        rows, ids = found["repeated rows"], found["repeated ids"]
+        assert (rows.severity, ids.severity) == ("error", "error")
+        assert "lines 4,002 to 4,201 repeat lines 1,002 to 1,201" in rows.sentence
+        assert (rows.n_rows, ids.n_rows, ids.columns) == (200, 200, ("id",))
+        assert "11000" in ids.sentence
+
+
+def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
+    frame = clean_table()
+    frame["weight"] = frame["weight"].astype(object)
+    chosen = np.flatnonzero((frame["site"] == "south") & (frame["day"] < "2023-04-01"))
+    frame.loc[chosen, "weight"] = "not weighed"
+    (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert (found.n_cells, found.columns) == (len(chosen), ("weight",))
+    assert found.where["site"] == "south"
+    assert "All of them are where" in found.sentence
+    assert "'not weighed'" in found.sentence
+    assert f"first line {chosen[0] + 2}" in found.sentence
+
+
+def test_what_a_setting_makes_missing_is_still_told(tmp_path):
+    frame = clean_table()
+    frame.loc[:40, "weight"] = 999
+    told = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "wrong cells"]
+    assert told[0].severity == "warning"
+    assert "41 values of weight lie far outside the rest" in told[0].sentence
+    fit = look_at(frame, tmp_path, missing={"weight": 999})
+    assert fit.reading_.n_missing == {"weight": 41}
+    (declared,) = [f for f in fit.findings_ if f.cause == "declared missing"]
+    assert declared.n_cells == 41
+    assert not [f for f in fit.findings_ if f.kind == "wrong cells"]
+
+
+@pytest.mark.parametrize(
+    ("label", "cause"),
+    [("fem", "cut off"), ("Female", "written in another case"), ("femalle", "mistyped"),
+     ("fem\ufffdle", "has characters of a broken encoding")],
+)  # fmt: skip
+def test_labels_that_look_wrong_are_told_with_what_they_may_stand_for(tmp_path, label, cause):
+    frame = clean_table()
+    frame.loc[np.flatnonzero(frame["sex"] == "female")[:30], "sex"] = label
+    told = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert [(f.cause, f.n_cells) for f in told] == [(cause, 30)]
+    assert "--labels" in told[0].advice.command
+
+
+def test_a_stream_finds_what_memory_finds(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-12-31")
+    frame["weight"] = frame["weight"].astype(object)
+    frame.loc[is_bad, "weight"] = frame.loc[is_bad, "weight"].astype(float) * 2.2046
+    frame.loc[3:9, "height"] = -9
+    frame = pd.concat([frame, frame.iloc[:50]], ignore_index=True)
+    network = look_at(frame, tmp_path).network_.with_cpts(None)
+    kinds = [
+        {(f.kind, f.columns) for f in serious(
+            robustbn.fit(network, tmp_path / "rows.csv", place=place, random_state=0)
+        )}
+        for place in ("memory", "stream")
+    ]  # fmt: skip
+    assert kinds[0] - kinds[1] == {("repeated rows", ())}
+    assert ("repeated ids", ("id",)) in kinds[1]
+    assert kinds[1] <= kinds[0]
+
+
+def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
+    frame = clean_table()
+    frame.loc[:20, "weight"] = 999
+    frame = pd.concat([frame, frame.iloc[:100]], ignore_index=True)
+    found = look_at(frame, tmp_path).findings_
+    ranks = [SEVERITIES.index(each.severity) for each in found]
+    assert ranks == sorted(ranks)
+    assert {each.kind for each in found} <= set(KINDS)
+    assert all(0 <= each.probability <= 1 for each in found)
+    mixed = [Finding("rows", s, "", p) for s, p in (("note", 1), ("error", 0.5), ("error", 0.9))]
+    assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]
+
+
+def test_a_new_kind_of_finding_is_one_more_function_in_the_registry(tmp_path, monkeypatch):
+    new = Finding("wrong cells", "error", "Said by a new function.", 1.0)
+    monkeypatch.setattr(registry, "FINDERS", (*registry.FINDERS, lambda result: [new]))
+    assert look_at(clean_table(), tmp_path).findings_[0] is new
+
+
+# --- where they are shown -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("found")
+    frame = clean_table()
+    frame = pd.concat([frame, frame.iloc[1000:1200]], ignore_index=True)
+    frame.to_csv(folder / "rows.csv", index=False)
+    (folder / "edges.csv").write_text("".join(f"{a},{b}\n" for a, b in EDGES))
+    return folder
+
+
+def run(folder, *more):
+    words = ["fit", str(folder / "edges.csv"), str(folder / "rows.csv"), "--seed", "0", *more]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_json_holds_the_findings_with_these_entries(folder):
+    found = json.loads(run(folder, "--json"))["findings"]
+    entries = ["kind", "severity", "probability", "columns", "where", "n_rows", "n_cells",
+               "sentence", "advice"]  # fmt: skip
+    assert [list(each) for each in found] == [entries] * len(found)
+    assert found[0]["severity"] == "error"
+    assert list(found[0]["advice"]) == ["say", "command", "python"]
+
+
+def test_terminal_page_markdown_and_notebook_say_the_same_findings(folder, tmp_path):
+    told = run(folder, "--report", str(tmp_path / "page.html"))
+    fit = robustbn.fit(folder / "edges.csv", folder / "rows.csv", random_state=0)
+    page = (tmp_path / "page.html").read_text()
+    for finding in serious(fit):
+        sentence = finding.sentence
+        assert sentence in " ".join(told.split())
+        assert sentence in page
+        assert sentence in fit.to_markdown()
+        assert sentence in fit._repr_html_()
+    assert "\n2 errors:\n" in told
+
+
+def test_private_rows_show_no_value_in_findings(tmp_path):
+    frame = clean_table()
+    frame = frame.assign(id=[f"secret-{k}" for k in range(N)])
+    frame["weight"] = frame["weight"].astype(object)
+    frame.loc[frame["site"] == "south", "weight"] = "hush"
+    frame = pd.concat([frame, frame.iloc[1000:1200]], ignore_index=True)
+    fit = look_at(frame, tmp_path)
+    assert any("secret-" in each.sentence for each in fit.findings_)
+    hidden = fit.result_.shown(rows=False).findings
+    said = " ".join(f"{f.sentence} {f.where} {f.advice}" for f in hidden)
+    assert "repeated ids" in {f.kind for f in hidden}
+    for word in ("secret-", "hush", "south"):
+        assert word not in said
+
+
+def test_missing_values_can_be_declared_on_the_command_line(folder, tmp_path):
+    frame = clean_table()
+    frame.loc[:9, "weight"] = 999
+    frame.loc[:4, "risk"] = "?"
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    words = ["fit", str(folder / "edges.csv"), str(tmp_path / "rows.csv"), "--json"]
+    told = CliRunner().invoke(main, [*words, "--missing", "weight=999", "--missing", "?"])
+    facts = json.loads(told.stdout)
+    assert facts["table"]["missing_by_column"] == {"weight": 10, "risk": 5}
+    told = CliRunner().invoke(main, [*words, "--missing", "999", "--missing", "drop"])
+    assert json.loads(told.stdout)["table"]["rows_left_out"] == 10
+    told = CliRunner().invoke(main, [*words, "--missing", "drpo"])
+    assert told.exit_code == 2
+    assert "Did you mean 'drop'?" in told.output
+    told = CliRunner().invoke(main, [*words, "--missing", "wait=999"])
+    assert told.exit_code == 2
+    assert "Did you mean 'weight'?" in told.output
+
+
+def test_a_model_from_a_file_holds_no_findings(folder, tmp_path):
+    fit = robustbn.fit(folder / "edges.csv", folder / "rows.csv", random_state=0)
+    fit.save(tmp_path / "model.json")
+    assert RobustEstimator.load(tmp_path / "model.json").findings_ == []

@@ -1,0 +1,142 @@
+"""Blocks that come again, and tables that are another at one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robustbn import random_network, sample
+from robustbn._core.origins import ContextColumn, Groups, RowNumbers
+from robustbn._learn.blocks import find_blocks
+from robustbn._learn.differences import find_differences, make_tables
+from robustbn._learn.units import find_one_value, name_states, name_unit
+
+
+def prints_of(codes):
+    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.uint64)
+
+
+def test_a_block_that_is_appended_again_is_found_from_its_first_to_its_last_row():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (3000, 8))
+    found = find_blocks(prints_of(np.vstack([codes, codes[500:620]])))
+    assert [(b.first, b.again, b.n_rows) for b in found] == [(500, 3000, 120)]
+
+
+@pytest.mark.parametrize("n_states", [2, 4])
+def test_rows_that_are_equal_by_chance_make_no_block(n_states):
+    codes = np.random.default_rng(1).integers(0, n_states, (5000, 5))
+    assert not find_blocks(prints_of(codes))
+    assert not find_blocks(prints_of(np.sort(codes, axis=0)))
+
+
+NETWORK = random_network("tree", 8, random_state=3)
+SITES = Groups("site", ("a", "b", "c", "d", "e"))
+N = 6000
+
+
+def looked_at(codes, rng, n_sites=5):
+    numbers = RowNumbers.of(len(codes))
+    sites = rng.integers(0, n_sites, len(codes)).astype(np.int16)
+    columns = [
+        ContextColumn(SITES, sites),
+        ContextColumn(numbers.groups, numbers.place(0, len(codes))),
+    ]
+    return sites, columns
+
+
+def drawn(seed):
+    return sample(NETWORK, N, random_state=seed).astype(np.uint8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tables_that_are_the_same_everywhere_differ_nowhere(seed):
+    codes = drawn(seed)
+    _, columns = looked_at(codes, np.random.default_rng(seed))
+    assert not find_differences(make_tables(NETWORK.layout, codes), columns)
+
+
+def test_a_column_that_is_turned_round_at_one_site_is_found_with_its_site():
+    codes, rng = drawn(0), np.random.default_rng(0)
+    sites, columns = looked_at(codes, rng)
+    codes[sites == 2, 5] = 1 - codes[sites == 2, 5]
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert found.parts == (("site", "c", "c"),)
+    assert 5 in found.nodes
+    np.testing.assert_array_equal(found.rows, np.flatnonzero(sites == 2))
+
+
+def test_a_column_that_differs_at_one_site_for_some_time_is_found_with_both():
+    codes, rng = drawn(1), np.random.default_rng(1)
+    sites, columns = looked_at(codes, rng)
+    is_bad = (sites == 1) & (np.arange(N) >= 2400) & (np.arange(N) < 3600)
+    codes[is_bad, 4] = rng.permutation(codes[is_bad, 4]) ^ 1
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert [part[0] for part in found.parts] == ["site", "row number"]
+    assert np.isin(np.flatnonzero(is_bad), found.rows).mean() > 0.9
+    assert is_bad[found.rows].mean() > 0.9
+
+
+def test_sites_that_all_differ_naturally_are_their_own_yardstick():
+    codes, rng = drawn(2), np.random.default_rng(2)
+    sites, columns = looked_at(codes, rng)
+    for site, share in enumerate([0.05, 0.35, 0.2, 0.45, 0.6]):
+        rows = np.flatnonzero(sites == site)
+        chosen = rows[rng.random(len(rows)) < share]
+        codes[chosen, 3] = 1
+    assert not find_differences(make_tables(NETWORK.layout, codes), columns)
+
+
+def test_values_that_are_missing_at_one_site_are_found():
+    codes, rng = drawn(3), np.random.default_rng(3)
+    sites, columns = looked_at(codes, rng)
+    chosen = rng.random(N) < np.where(sites == 4, 0.6, 0.05)
+    codes[chosen, 6] = NETWORK.layout.cards[6]
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert found.parts == (("site", "e", "e"),)
+    assert found.missing == (6,)
+
+
+@pytest.mark.parametrize(
+    ("act", "name"),
+    [
+        (lambda x: x * 2.2046, "pounds and kilograms"),
+        (lambda x: x / 2.54, "centimetres and inches"),
+        (lambda x: x * 1000, "grams and kilograms, or thousands and units"),
+        (lambda x: x * 1.8 + 32, "degrees Fahrenheit and Celsius"),
+        (lambda x: x, ""),
+        (lambda x: x * 1.6, ""),
+        (lambda x: x * 1.8 + 60, ""),
+    ],
+)
+def test_a_factor_between_medians_that_is_a_unit_is_named(act, name):
+    rng = np.random.default_rng(0)
+    usual, here = rng.normal(60, 9, 3000), rng.normal(60, 9, 300)
+    assert name_unit(act(here), usual, [59.0, 60.0, 61.5]) == name
+
+
+def test_a_factor_within_the_spread_of_other_medians_is_no_unit():
+    rng = np.random.default_rng(0)
+    usual, here = np.exp(rng.normal(3, 0.5, 3000)), np.exp(rng.normal(3, 0.5, 300))
+    assert name_unit(2.2046 * here, usual, [10.0, 20.0, 35.0]) == ""
+
+
+def test_one_value_in_nearly_all_rows_is_told():
+    rng = np.random.default_rng(0)
+    usual = rng.integers(20, 80, 1000).astype(float)
+    assert find_one_value(np.r_[np.full(95, 40.0), usual[:5]], usual) == 40
+    assert find_one_value(usual[:100], usual) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "name"),
+    [
+        ([0, 30, 20, 48], ("renamed", 0, 3)),
+        ([97, 2, 1, 0], ("one value", 0, -1)),
+        ([48, 31, 21, 0], ("", -1, -1)),
+        ([30, 20, 10, 40], ("", -1, -1)),
+    ],
+)
+def test_a_state_that_takes_the_rows_of_another_is_renamed(here, name):
+    usual = np.array([500.0, 300.0, 200.0, 0.0])
+    assert name_states(np.array(here, float), usual) == name

