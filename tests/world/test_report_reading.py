@@ -116,7 +116,7 @@ def test_the_page_begins_with_what_to_do(clean, report, tmp_path):
     ids = clean.run("return [...document.querySelectorAll('main > section')].map(e => e.id)")
     order = [ids.index(name) for name in ("next", "kinds", "network", "rows", "rounds")]
     assert order == sorted(order)
-    clean.click(".copy-way")
+    clean.click(".actions .copy-way")
     assert pasted(clean) == ways[0]
 
 
