@@ -191,7 +191,7 @@ def test_batch(
     for column in table.nodes:
         frame[column] = frame[column].astype(object)
         frame.loc[rows, column] = frame[column].to_numpy(object)[rng.choice(forms, n)]
-    names = (("rows", "copies"), ("rows", "defaults"), ("repeated rows", ""))
+    names = (("rows", "copies"), ("column differs", "copies"), ("repeated rows", ""))
     return Planted(frame, tuple(table.nodes), ("line", "row number", "day"), names)
 
 

@@ -77,6 +77,17 @@ def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_
     assert "'minor' seems to stand for 'low' there" in found.sentence
 
 
+def test_a_batch_of_test_rows_is_told_as_copies_of_a_few_forms(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(0)
+    columns = ["sex", "height", "weight", "risk"]
+    forms = frame.loc[[5, 3000], columns].to_numpy(object)
+    frame[columns] = frame[columns].astype(object)
+    frame.loc[1500:1749, columns] = forms[rng.integers(0, 2, 250)]
+    told = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert "copies" in told[0].cause
+    assert "copies of 2 different ones" in told[0].sentence
+
+
 def test_a_block_that_is_appended_again_is_told_by_lines_and_by_ids(tmp_path):
     frame = clean_table()
     frame = pd.concat([frame, frame.iloc[1000:1200]], ignore_index=True)

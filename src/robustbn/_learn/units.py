@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.layout import Codes
+
 Numbers = NDArray[np.float64]
 
 UNITS: tuple[tuple[float, str], ...] = (
@@ -25,6 +27,7 @@ CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts an
 BETTER = 0.35  # times the distance without the unit: the unit explains most of it
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
+FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
 NOWHERE = 0.001  # share of the rows elsewhere that have a state: it is new
 RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
@@ -79,6 +82,29 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
         return False
     logs = np.log([m / usual for m in medians if m * usual > 0] or [1.0])
     return bool(abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max())
+
+
+def count_forms(codes: Codes, rows: NDArray[np.int64]) -> int:
+    """Return how many different rows most of those of a place are copies of; 0 if of none.
+
+    Parameters
+    ----------
+    codes : of rows drawn evenly from all.
+    rows : which of them lie at the place.
+    """
+    others = np.setdiff1d(np.arange(len(codes)), rows)
+    if min(len(rows), len(others)) < LEAST_NUMBERS:
+        return 0
+    here, there = (_shares(codes[some]) for some in (rows, others))
+    few = here[: FORMS[0]].sum()
+    is_copied = few >= FORMS[1] and there[: FORMS[0]].sum() <= FORMS[2] * few
+    return int(np.count_nonzero(here >= FORMS[3])) if is_copied else 0
+
+
+def _shares(codes: Codes) -> Numbers:
+    """Return the share of each different row, the largest first."""
+    counts = np.unique(codes, axis=0, return_counts=True)[1]
+    return np.sort(counts)[::-1] / len(codes)
 
 
 def name_states(here: Numbers, elsewhere: Numbers) -> tuple[str, int, int]:

@@ -247,7 +247,10 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     network, parts = result.network, say_parts(result, place.parts)
     columns = tuple(network.nodes[node] for node in place.nodes)
     said = having(parts, "Where ").strip()
-    causes = [f"{network.nodes[node]}: {text}" for node, _, text in place.causes]
+    causes = [
+        text if name == "copies" else f"{network.nodes[node]}: {text}"
+        for node, name, text in place.causes
+    ]
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
     what = f"{quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
@@ -255,7 +258,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         f"values of {as_text(place.parts[0][0])} differ ({count(place.n_rows, 'row')})."
     )
     if causes:
-        sentence += f" {as_text('; '.join(causes))}."
+        said = as_text("; ".join(causes))
+        sentence += f" {said[0].upper()}{said[1:]}."
     is_unit = "unit" in names
     chosen = [
         f"(table[{name!r}] == {first!r})"

@@ -32,7 +32,13 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
-from robustbn._learn.units import LEAST_NUMBERS, find_one_value, name_states, name_unit
+from robustbn._learn.units import (
+    LEAST_NUMBERS,
+    count_forms,
+    find_one_value,
+    name_states,
+    name_unit,
+)
 from robustbn._rows.memory import find_holed, load_rows
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
@@ -246,6 +252,9 @@ def _name_states(
     network: BayesianNetwork, place: Difference, codes: Codes
 ) -> Iterator[tuple[int, str, str]]:
     """Yield what was done to the states of a node at a place, of those that are no intervals."""
+    n_forms = count_forms(codes, place.rows)
+    if n_forms and place.nodes:
+        yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} different ones"
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
     for node in place.nodes:
