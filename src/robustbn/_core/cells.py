@@ -160,7 +160,6 @@ class WrongCells:
     rows, columns : where they are.
     seen, likely : recorded state, and the likeliest other one.
     probability : that the likely state is the true one.
-    nats : log of how much likelier the row is with it.
     """
 
     rows: NDArray[np.int64]
@@ -186,9 +185,50 @@ class WrongCells:
             self.probability[which],
         )
 
+    def numbered(self, numbers: NDArray[np.int64]) -> WrongCells:
+        """Return the same cells by the numbers of their rows in the whole table."""
+        return replace(self, rows=numbers[self.rows])
+
     @classmethod
     def join(cls, parts: list[WrongCells]) -> WrongCells:
         """Return the cells of several parts, the surest first."""
         names = ("rows", "columns", "seen", "likely", "probability")
         joined = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
         return joined._pick(np.argsort(-joined.probability, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class FoundCells:
+    """What explains that cells of a table differ from what the network expects.
+
+    Parameters
+    ----------
+    model : how any row's cells are judged; its parents are those of the network and then others.
+    n_parents : how many of each node's parents are the network's.
+    gain : nats that wrong cells bring to the rows it was learned from, less their price.
+    n_rows : those rows.
+    seed : of the draws.
+    wrong : the cells of the surveyed rows that are likely to be wrong.
+    """
+
+    model: CellModel
+    n_parents: tuple[int, ...]
+    gain: float
+    n_rows: int
+    seed: int
+    wrong: WrongCells
+
+    @property
+    def rates(self) -> Vector:
+        """Probability of a cell of each column to show another value than the true; (d,)."""
+        rates: Vector = self.model.rates.mean(axis=0) * (1 - 1 / np.array(self.model.cards))
+        return rates
+
+    def marginalise(self, counts: Vector) -> Vector:
+        """Return counts of the cells of the network, from those with other parents; shape (M,)."""
+        parts, cards, start = [], self.model.cards, self.model.counts.cell_start
+        for i, (parents, n) in enumerate(zip(self.model.parents, self.n_parents, strict=True)):
+            shape = [cards[p] for p in (*parents, i)]
+            table = counts[start[i] : start[i + 1]].reshape(shape)
+            parts.append(table.sum(axis=tuple(range(n, len(parents)))).ravel())
+        return np.concatenate(parts)

@@ -21,8 +21,9 @@ from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, search
 from robustbn._learn.settle import settle
-from robustbn._learn.status import describe_status, say_repetition
+from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
+from robustbn._learn.wrong_cells import counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -56,11 +57,12 @@ def fit_robustly(
     verdict = learn(network, survey, sample_weight, config, tell, known)
 
     # The verdict on all rows, and the tables of those that are trusted.
-    weigh = verdict.model.trust
+    weigh, cells = verdict.model.trust, explain_cells(survey, verdict.model, config)
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=complete is not None,
+        count=counting_true(cells, config),
     )
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
@@ -77,11 +79,13 @@ def fit_robustly(
         rounds=verdict.rounds,
         converged=converged,
         status=status
-        + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors)),
+        + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors))
+        + say_cells(cells, survey),
         misfit=verdict.misfit,
         repetition=verdict.repetition,
         unit=typical_weight(sample_weight),
         recorded=count_recorded(survey, verdict.model, judged.trust, sample_weight),
+        cells=cells,
     )
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)

@@ -26,6 +26,7 @@ from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
+from robustbn._learn.wrong_cells import counting_true
 from robustbn._rows.memory import RowsInMemory, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.context_pass import AsidePass, read_some
@@ -162,7 +163,8 @@ def decide_in_memory(
     def weigh(rows: Rows) -> RowVector:
         return model.trust(rows) if sides is None else override_known(sides, model.weigh(rows))
 
-    judged = data.judge(weigh, weights, gathers=complete is not None)
+    count = counting_true(fit.cells, config)
+    judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
     aside = look_for_copies(table, data.rows.fingerprints())

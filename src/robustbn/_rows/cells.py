@@ -9,8 +9,17 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellCounts, CellModel, Lists, States, Swept, WrongCells, find_hashed
-from robustbn._core.protocols import Vector
+from robustbn._core.cells import (
+    CellCounts,
+    CellModel,
+    FoundCells,
+    Lists,
+    States,
+    Swept,
+    WrongCells,
+    find_hashed,
+)
+from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._rows.kernels import choose_kernels
 
 MOST_TRIED = 32  # states: of a node with more, only those seen beside its neighbours are tried
@@ -198,3 +207,21 @@ def list_wrong(
         empty = np.empty(0, np.int64)
         return WrongCells(empty, empty, empty.astype(np.int32), empty.astype(np.int32), empty.astype(np.float32))
     return WrongCells.join(parts)
+
+
+def count_true(
+    found: FoundCells, kernels: str | None, n_threads: int | None, rows: Rows, weights: RowVector
+) -> Vector:
+    """Return the weight of the rows on each cell, as if no cell were wrong; shape (M,)."""
+    counts = np.zeros(len(found.model.counts.cells))
+    codes, given = rows.unpack(), np.asarray(weights, np.float64)
+    for _, swept in judge_cells(
+        found.model,
+        codes.astype(np.int32),
+        weights=given,
+        key=found.seed,
+        kernels=kernels,
+        n_threads=n_threads,
+    ):
+        counts += 0.0 if swept.counts is None else swept.counts
+    return found.marginalise(counts)

@@ -1,0 +1,87 @@
+"""Wrong cells as an explanation: some cells of good rows show another value than the true one.
+
+It is looked for among rows that are trusted: a row that is wrong all over is a bad row, and groups
+describe it shorter. What the network misses looks like wrong cells, so edges that the rows ask for
+are added first, for judging only. Then errors of a small rate must explain the rows as they are: a
+population's own rare combinations, which need larger rates, do not pass.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from robustbn._core.cells import FoundCells, States
+from robustbn._core.config import RobustConfig
+from robustbn._core.protocols import CountRows, Survey
+from robustbn._core.row_model import RowModel
+from robustbn._core.trust import DOUBT
+from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.gain import find_gain
+from robustbn._learn.unseen_edges import Parents, add_edges
+from robustbn._rows.cells import count_true, judge_cells, list_wrong
+from robustbn._rows.memory import draw_evenly
+
+FIRST_ROWS = 20_000  # rows that are looked at first
+LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
+LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
+DRAFT = Chain(n_sweeps=16, n_burn=12)  # after it edges are sought again, in rows without errors
+FINAL = Chain(n_sweeps=40, n_burn=20)
+MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
+
+
+def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> FoundCells | None:
+    """Return what explains wrong cells of a survey's trusted rows; None if there is nothing.
+
+    Two passes over some rows where there is nothing; else about a hundred over at most
+    `LEARNED_FROM`, and one over all.
+    """
+    layout = survey.rows.layout
+    if config.cells == "trust" or not config.polish or layout.holed or layout.n_cells > MOST_CELLS:
+        return None
+    trusted = _choose_rows(survey, model, config.seed)
+    cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
+    if len(trusted) < LEAST_ROWS or layout.n_nodes < 2:
+        return None
+    first = trusted[:: -(-len(trusted) // FIRST_ROWS)]
+    if not _pays(cards, parents, first, config):
+        return None
+    more = add_edges(cards, parents, trusted)
+    if more != parents and not _pays(cards, more, first, config):
+        return None
+    learn = partial(
+        learn_cells, cards, seen=trusted, seed=config.seed % 2**20, kernels=config.kernels,
+        n_threads=config.n_threads,
+    )  # fmt: skip
+    if more != parents:
+        more = add_edges(cards, parents, learn(more, chain=DRAFT).truth)
+    learned = learn(more, chain=FINAL)
+    gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(trusted)))
+    if gain <= 0:
+        return None
+    seen = survey.codes.astype(np.int32)
+    judged = judge_cells(
+        learned.model, seen, key=config.seed, kernels=config.kernels, n_threads=config.n_threads
+    )
+    wrong = list_wrong(judged, seen).numbered(survey.numbers)
+    n_parents = tuple(map(len, parents))
+    return FoundCells(learned.model, n_parents, gain, len(trusted), config.seed, wrong)
+
+
+def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows | None:
+    """Return how rows are counted as if no cell were wrong; None if none is."""
+    return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
+
+
+def _choose_rows(survey: Survey, model: RowModel, seed: int) -> States:
+    """Return at most `LEARNED_FROM` of the rows that are trusted; shape (n, d)."""
+    which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
+    if len(which) > LEARNED_FROM:
+        which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
+    return survey.codes[which].astype(np.int32)
+
+
+def _pays(cards: tuple[int, ...], parents: Parents, rows: States, config: RobustConfig) -> bool:
+    gains = find_first_gains(cards, parents, rows, config.kernels, config.n_threads)
+    return pays_at_first(gains, len(rows))
