@@ -1,4 +1,4 @@
-"""`robustbn repair`: single wrong cells of a text file, mended; all else byte for byte as it was."""
+"""`robustbn repair`: single wrong cells of a text file, mended; every other byte as it was."""
 
 from __future__ import annotations
 

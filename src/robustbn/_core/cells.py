@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.protocols import Vector
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.trust import DOUBT
 
 States = NDArray[np.int32]  # true or recorded states of rows, shape (n, d); a hole is one past all
 LARGEST_DENSE = 2**20  # cells: a larger table is held by its cells that were seen
@@ -174,9 +175,10 @@ class WrongCells:
 
     def above(self, probability: float) -> WrongCells:
         """Return those whose likely state is the true one with at least this probability."""
-        return self._pick(self.probability >= probability)
+        return self.picked(self.probability >= probability)
 
-    def _pick(self, which: Any) -> WrongCells:
+    def picked(self, which: Any) -> WrongCells:
+        """Return some of them."""
         return WrongCells(
             self.rows[which],
             self.columns[which],
@@ -194,7 +196,16 @@ class WrongCells:
         """Return the cells of several parts, the surest first."""
         names = ("rows", "columns", "seen", "likely", "probability")
         joined = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-        return joined._pick(np.argsort(-joined.probability, kind="stable"))
+        return joined.picked(np.argsort(-joined.probability, kind="stable"))
+
+
+NO_CELLS = WrongCells(
+    rows=np.empty(0, np.int64),
+    columns=np.empty(0, np.int64),
+    seen=np.empty(0, np.int32),
+    likely=np.empty(0, np.int32),
+    probability=np.empty(0, np.float32),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +228,20 @@ class FoundCells:
     n_rows: int
     seed: int
     wrong: WrongCells
+
+    def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
+        """Return the same with the numbers that rows have in the whole table."""
+        return replace(self, wrong=self.wrong.numbered(numbers))
+
+    def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
+        """Return the same without the cells of rows that are distrusted as a whole.
+
+        Parameters
+        ----------
+        numbers, trust : of the rows that were judged; the numbers increase.
+        """
+        is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
+        return replace(self, wrong=self.wrong.picked(is_good))
 
     @property
     def rates(self) -> Vector:

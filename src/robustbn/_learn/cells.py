@@ -108,9 +108,7 @@ def learn_cells(
     holeless = _fill(cards, seen)
     near = find_nearby(cards, parents, holeless)
     counts = count_cells(cards, parents, holeless)
-    model = CellModel(
-        cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near
-    )
+    model = CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
     kernel, truth = load_sweep(kernels), fill_holes(model, seen)
     gains, mean_rates, n_kept = np.zeros(d), np.zeros_like(rates), chain.n_sweeps - chain.n_burn
     is_own, tested_at = np.zeros(d, bool), max(chain.n_burn // 2, chain.n_held)
@@ -234,7 +232,11 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
     for i, card in enumerate(model.cards):
         states = model.counts.states[model.state_start[i] : model.state_start[i + 1]]
         seen, total = states[states > 0], states.sum()
-        novelty[i] = model.novelty[i] if keeps_novelty else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card))
+        novelty[i] = (
+            model.novelty[i]
+            if keeps_novelty
+            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card))
+        )
         share = np.maximum(states - 1, 0) + novelty[i] / card
         share /= max(total - 1, 0) + novelty[i]
         counts, configs, at = list_cells(model, i)

@@ -23,7 +23,7 @@ from robustbn._learn.search import EXPLANATIONS, State, begin, search
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
-from robustbn._learn.wrong_cells import counting_true, explain_cells
+from robustbn._learn.wrong_cells import counting_true, explain_cells, mend_survey
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -55,15 +55,22 @@ def fit_robustly(
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
     verdict = learn(network, survey, sample_weight, config, tell, known)
+    cells = explain_cells(survey, verdict.model, config)
+    if cells is not None and (verdict.model.n_others or not verdict.model.trusts_all):
+        # Rows with a wrong cell may have looked like a group: groups are sought without them.
+        mended = mend_survey(network, survey, cells, verdict.model, config)
+        verdict = learn(network, mended, sample_weight, config, tell, known)
 
     # The verdict on all rows, and the tables of those that are trusted.
-    weigh, cells = verdict.model.trust, explain_cells(survey, verdict.model, config)
+    weigh = verdict.model.trust
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=complete is not None,
         count=counting_true(cells, config),
     )
+    if cells is not None:
+        cells = cells.of_trusted(survey.numbers, weigh(survey.rows))
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
     converged, status = describe_status(removed, config, verdict)

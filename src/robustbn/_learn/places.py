@@ -95,6 +95,8 @@ def fit_in_memory(
             holes = gather_holes(network, *given)
         fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
+    if fit.cells is not None and table.kept is not None:
+        fit = replace(fit, cells=fit.cells.numbered(table.kept))
     aside = look_for_copies(table, data.rows.fingerprints())
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
@@ -122,7 +124,9 @@ def _fit_weighted(
     fit = _fit_weighted(network, some, weights[which], config, watch, complete, of_some)
     trust = fit.model.weigh(data.rows)
     trust = trust if sides is None else override_known(sides, trust)
-    return replace(fit, weights=trust).with_numbers(which[fit.model.repeats.first])
+    cells = fit.cells and fit.cells.numbered(which)
+    fit = replace(fit, weights=trust, cells=cells)
+    return fit.with_numbers(which[fit.model.repeats.first])
 
 
 def _add_missing(

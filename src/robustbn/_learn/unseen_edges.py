@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.cells import States
 from robustbn._learn.gain import find_gain
@@ -17,6 +18,7 @@ MOST_PARENTS = 4  # of a node, with those it has
 LARGEST_TABLE = 20_000  # cells of a table with one more parent
 
 Parents = tuple[tuple[int, ...], ...]
+Rows = NDArray[np.int64]
 
 
 def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parents:
@@ -28,7 +30,7 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
     some = truth[:: -(-len(truth) // ROWS_ASKED)].astype(np.int64)
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):
-        own = [more[i], _describe(cards, more[i], i, some)]
+        own = _describe(cards, more[i], i, some)
         while len(more[i]) < MOST_PARENTS:
             tried = [
                 (_describe(cards, [*more[i], p], i, some), p)
@@ -36,14 +38,14 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
                 if p not in more[i] and prod(cards[c] for c in (*more[i], p, i)) <= LARGEST_TABLE
             ]
             best, p = max(tried, default=(-np.inf, -1))
-            if best <= own[1]:
+            if best <= own:
                 break
             more[i].append(p)
-            own[1] = best
+            own = best
     return tuple(map(tuple, more))
 
 
-def _describe(cards: tuple[int, ...], parents: list[int], i: int, rows: States) -> float:
+def _describe(cards: tuple[int, ...], parents: list[int], i: int, rows: Rows) -> float:
     """Return the log-likelihood of a node's states, less the price of its table; in nats."""
     at, n_configs = np.zeros(len(rows), np.int64), prod(cards[p] for p in parents)
     for p in parents:
@@ -54,7 +56,7 @@ def _describe(cards: tuple[int, ...], parents: list[int], i: int, rows: States) 
     return float(find_gain(told, n_configs * (cards[i] - 1), len(rows)))
 
 
-def _sum_logs(counts: np.ndarray) -> float:
+def _sum_logs(counts: Rows) -> float:
     seen = counts[counts > 0].astype(np.float64)
     return float(seen @ np.log(seen))
 

@@ -8,11 +8,13 @@ population's own rare combinations, which need larger rates, do not pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from robustbn._core.cells import FoundCells, States
+from robustbn._core.cells import CellModel, FoundCells, States, Swept
 from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import CountRows, Survey
 from robustbn._core.row_model import RowModel
@@ -21,7 +23,8 @@ from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_
 from robustbn._learn.gain import find_gain
 from robustbn._learn.unseen_edges import Parents, add_edges
 from robustbn._rows.cells import count_true, judge_cells, list_wrong
-from robustbn._rows.memory import draw_evenly
+from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn.network import BayesianNetwork
 
 FIRST_ROWS = 20_000  # rows that are looked at first
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
@@ -60,11 +63,8 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
     gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(trusted)))
     if gain <= 0:
         return None
-    seen = survey.codes.astype(np.int32)
-    judged = judge_cells(
-        learned.model, seen, key=config.seed, kernels=config.kernels, n_threads=config.n_threads
-    )
-    wrong = list_wrong(judged, seen).numbered(survey.numbers)
+    judged = _judge(learned.model, survey, config)
+    wrong = list_wrong(judged, survey.codes.astype(np.int32)).numbered(survey.numbers)
     n_parents = tuple(map(len, parents))
     return FoundCells(learned.model, n_parents, gain, len(trusted), config.seed, wrong)
 
@@ -72,6 +72,33 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
 def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows | None:
     """Return how rows are counted as if no cell were wrong; None if none is."""
     return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
+
+
+def mend_survey(
+    network: BayesianNetwork,
+    survey: Survey,
+    found: FoundCells,
+    model: RowModel,
+    config: RobustConfig,
+) -> Survey:
+    """Return the survey's rows with true values in the place of those that are shown.
+
+    But for rows that a model distrusts even then: they are wrong all over.
+    """
+    codes = survey.codes.copy()
+    for rows, swept in _judge(found.model, survey, config):
+        codes[rows] = swept.truth
+    load = partial(load_rows, network, kernels=config.kernels, n_threads=config.n_threads)
+    is_bad = model.trust(load(codes)) < DOUBT
+    codes[is_bad] = survey.codes[is_bad]
+    return replace(survey, codes=codes, rows=load(codes))
+
+
+def _judge(model: CellModel, survey: Survey, config: RobustConfig) -> Iterator[tuple[slice, Swept]]:
+    seen = survey.codes.astype(np.int32)
+    return judge_cells(
+        model, seen, key=config.seed, kernels=config.kernels, n_threads=config.n_threads
+    )
 
 
 def _choose_rows(survey: Survey, model: RowModel, seed: int) -> States:

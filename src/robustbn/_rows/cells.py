@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import (
+    NO_CELLS,
     CellCounts,
     CellModel,
     FoundCells,
@@ -203,10 +204,7 @@ def list_wrong(
                 swept.probability[at, columns],
             )
         )
-    if not parts:
-        empty = np.empty(0, np.int64)
-        return WrongCells(empty, empty, empty.astype(np.int32), empty.astype(np.int32), empty.astype(np.float32))
-    return WrongCells.join(parts)
+    return WrongCells.join(parts) if parts else NO_CELLS
 
 
 def count_true(

@@ -61,11 +61,14 @@ def sweep_cells(
         quiet, drawn = np.ones(len(active), bool), []
         for j in range(d):
             rates = model.rates[0 if groups is None else groups[active], j]
-            states, p, gain = _weigh(model, j, seen[active], truth[active], rates, _of(known, active))
+            states, p, gain = _weigh(
+                model, j, seen[active], truth[active], rates, _of(known, active)
+            )
             config = _configs(model, j, truth[active])
-            number = np.uint64((first_row * d + j) * NUMBERS_A_CELL + s + 1)
-            number = number + active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL)
-            u = (scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)) * 2.0**-53
+            first = np.uint64((first_row * d + j) * NUMBERS_A_CELL + s + 1)
+            number = active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL) + first
+            drawn_at = scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)
+            u = drawn_at.astype(np.float64) * 2.0**-53
             picked = _pick(states, p, u, truth[active, j])
             at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
             was_right = (truth[active, j] == seen[active, j]) & (picked == seen[active, j])
