@@ -124,13 +124,13 @@ def test_the_result_does_not_depend_on_threads(dirty, fit):
 @pytest.fixture
 def folder(tmp_path):
     numbers = [f"{k:02}" for k in np.random.default_rng(0).integers(0, 30, 900)]
-    lines = [f'{k},"hospital {n}, inc",{n}00,9{n},"x ""y"""' for k, n in enumerate(numbers)]
+    lines = [f'{k}-,"hospital {n}, inc",{n}00,9{n},"x ""y"""' for k, n in enumerate(numbers)]
     (tmp_path / "right.csv").write_bytes(
         "\r\n".join(["id,name,phone,zip,note", *lines, ""]).encode()
     )
     for k in range(0, 900, 30):
-        lines[k] = lines[k].replace("00,", f"0{k}x,")
-        lines[k + 1] = lines[k + 1].replace(",9", f",{k}x")
+        lines[k] = lines[k].replace(f"{numbers[k]}00,", f"{numbers[k]}0{k}x,")
+        lines[k + 1] = lines[k + 1].replace("00,9", f"00,{k}x")
     (tmp_path / "rows.csv").write_bytes(
         "\r\n".join(["id,name,phone,zip,note", *lines, ""]).encode()
     )
@@ -165,7 +165,7 @@ def test_repair_changes_single_cells_and_no_other_byte(folder):
     assert n_mended == facts["cells_changed"]
     head, first, *_ = (folder / "changes.csv").read_text().splitlines()
     assert head == "id,row,column,seen,likely,probability"
-    assert first.startswith('"0",0,"phone",')
+    assert first.startswith('"0-",0,"phone",')
 
 
 def test_repair_never_writes_over_its_source_nor_over_a_file_that_is_there(folder):
