@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.cells import CellModel, FoundCells, States, Swept
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import CountRows, Survey
+from robustbn._core.protocols import CountRows, Survey, Vector
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT
 from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
@@ -26,7 +27,8 @@ from robustbn._rows.cells import count_true, judge_cells, list_wrong
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn.network import BayesianNetwork
 
-FIRST_ROWS = 20_000  # rows that are looked at first
+FEW_ROWS = 4_000  # rows in which errors must explain anything at all, before more are looked at
+FIRST_ROWS = 20_000  # rows as they are, in which errors must pay
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
 DRAFT = Chain(n_sweeps=16, n_burn=12)  # after it edges are sought again, in rows without errors
@@ -43,13 +45,16 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
     layout = survey.rows.layout
     if config.cells == "trust" or not config.polish or layout.holed or layout.n_cells > MOST_CELLS:
         return None
-    trusted = _choose_rows(survey, model, config.seed)
+    which = _choose_rows(survey, model, config.seed)
     cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
-    if len(trusted) < LEAST_ROWS or layout.n_nodes < 2:
+    if len(which) < LEAST_ROWS or layout.n_nodes < 2:
         return None
-    first = trusted[:: -(-len(trusted) // FIRST_ROWS)]
-    if not _pays(cards, parents, first, config):
+    few, first = (
+        survey.codes[which[:: -(-len(which) // n)]].astype(np.int32) for n in (FEW_ROWS, FIRST_ROWS)
+    )
+    if _look(cards, parents, few, config).sum() <= 0 or not _pays(cards, parents, first, config):
         return None
+    trusted: States = survey.codes[which].astype(np.int32)
     more = add_edges(cards, parents, trusted)
     if more != parents and not _pays(cards, more, first, config):
         return None
@@ -101,14 +106,19 @@ def _judge(model: CellModel, survey: Survey, config: RobustConfig) -> Iterator[t
     )
 
 
-def _choose_rows(survey: Survey, model: RowModel, seed: int) -> States:
-    """Return at most `LEARNED_FROM` of the rows that are trusted; shape (n, d)."""
-    which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
+def _choose_rows(survey: Survey, model: RowModel, seed: int) -> NDArray[np.int64]:
+    """Return at most `LEARNED_FROM` of the rows that are trusted, by their places."""
+    which = np.arange(len(survey.codes))
+    if not model.trusts_all:
+        which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
     if len(which) > LEARNED_FROM:
         which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
-    return survey.codes[which].astype(np.int32)
+    return which
+
+
+def _look(cards: tuple[int, ...], parents: Parents, rows: States, config: RobustConfig) -> Vector:
+    return find_first_gains(cards, parents, rows, config.kernels, config.n_threads)
 
 
 def _pays(cards: tuple[int, ...], parents: Parents, rows: States, config: RobustConfig) -> bool:
-    gains = find_first_gains(cards, parents, rows, config.kernels, config.n_threads)
-    return pays_at_first(gains, len(rows))
+    return pays_at_first(_look(cards, parents, rows, config), len(rows))

@@ -136,7 +136,7 @@ def cell_columns(network: BayesianNetwork, wrong: WrongCells, aside: Aside) -> d
 
 def rate_columns(result: FitResult) -> dict[str, Any]:
     """Return a line a column: the rate of wrong cells, most first, and what is taken for what."""
-    network, cells = result.network, result.learned.cells
+    network, cells = result.network, result.cells
     rates = np.zeros(network.n_nodes) if cells is None else cells.rates
     wrong = NO_CELLS if cells is None else cells.wrong
     order = np.argsort(-rates, kind="stable").tolist()
