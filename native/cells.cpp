@@ -145,11 +145,10 @@ class CellTables {
             for (int32_t v = 0; tries_all(i) && v < cards_[i]; ++v) nodes_[i].all.push_back(v);
         require_lists(near_start, near_states, n_lines, "nearby states");
         for (size_t e = 0; e < near_nodes_.size(); ++e)
-            for (int64_t x = near_start.data()[near_first_[e]]; x < near_start.data()[near_first_[e + 1]]; ++x)
-                require(near_states.data()[x] < cards_[size_t(near_nodes_[e])], "no such state");
+            require_states(near_start, near_states, near_first_[e], near_first_[e + 1],
+                           cards_[size_t(near_nodes_[e])]);
         for (size_t i = 0; i < d; ++i)
-            for (int64_t x = shape_start.data()[state_start_[i]]; x < shape_start.data()[state_start_[i + 1]]; ++x)
-                require(shape_states.data()[x] < cards_[i], "no such state");
+            require_states(shape_start, shape_states, state_start_[i], state_start_[i + 1], cards_[i]);
     }
 
     size_t n_nodes() const { return nodes_.size(); }
@@ -225,8 +224,8 @@ class CellTables {
             n.steps[k] = step;
             const uint64_t before = step;
             step *= uint64_t(cards_[size_t(p)]);
-            require(is_hashed || (step / uint64_t(cards_[size_t(p)]) == before && step < (UINT64_C(1) << 40)),
-                    "a table is too large");
+            const bool is_whole = step / uint64_t(cards_[size_t(p)]) == before;
+            require(is_hashed || (is_whole && step < (UINT64_C(1) << 40)), "a table is too large");
             nodes_[size_t(p)].children.emplace_back(int32_t(i), n.steps[k]);
         }
         n.n_configurations = size_t(step);
@@ -253,6 +252,12 @@ class CellTables {
         for (size_t k = 0; k < n_lines; ++k) require(start.data()[k] <= start.data()[k + 1], message);
         require(size_t(start.data()[n_lines]) == entries.shape(0), message);
         for (size_t k = 0; k < entries.shape(0); ++k) require(entries.data()[k] >= 0, message);
+    }
+
+    static void require_states(const Flat<const int64_t>& start, const Flat<const int32_t>& entries,
+                               size_t first, size_t last, int32_t card) {
+        for (int64_t x = start.data()[first]; x < start.data()[last]; ++x)
+            require(entries.data()[x] < card, "no such state");
     }
 
     Ints cards_, near_nodes_, near_columns_;
@@ -342,7 +347,8 @@ class Sweeper {
             double& p = now.p[k];
             const bool is_seen = states[k] == seen;
             if (is_seen) alone = p;
-            if (is_shown) p *= (is_even ? any : rate * tables_.error(j, seen, states[k])) + (is_seen ? 1 - rate : 0.0);
+            const double error = is_even ? any : is_shown ? rate * tables_.error(j, seen, states[k]) : 0.0;
+            if (is_shown) p *= error + (is_seen ? 1 - rate : 0.0);
             if (is_seen) at_seen = p;
             sum += p;
         }
@@ -439,9 +445,10 @@ class Sweeper {
             if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept);
             if (!t_.likely) continue;
             Vote best{seen_[j], 0.0};
-            for (const Vote& each : votes_[j])
-                if (each.state != seen_[j] && (each.sum > best.sum || (each.sum == best.sum && each.state < best.state)))
-                    best = each;
+            for (const Vote& each : votes_[j]) {
+                const bool is_first = each.sum == best.sum && each.state < best.state;
+                if (each.state != seen_[j] && (each.sum > best.sum || is_first)) best = each;
+            }
             t_.likely[row * d_ + j] = best.state;
             t_.probability[row * d_ + j] = float(best.sum / n_kept);
         }
@@ -479,8 +486,8 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
     require(0 <= n_burn && n_burn < n_sweeps && n_sweeps <= 1024, "1 to 1024 sweeps, of which some count");
     size_t n_cells = 0;
     for (size_t i = 0; i < d; ++i)
-        if (!tables.node(i).is_hashed)
-            n_cells = std::max(n_cells, tables.node(i).first_cell + tables.node(i).n_configurations * size_t(tables.node(i).card));
+        if (const Node& node = tables.node(i); !node.is_hashed)
+            n_cells = std::max(n_cells, node.first_cell + node.n_configurations * size_t(node.card));
     require(!counts || counts->shape(0) >= n_cells, "one count a cell");
     for (size_t k = 0; k < n * d; ++k) {
         const int32_t card = tables.node(k % d).card, shown = seen.data()[k], true_state = truth.data()[k];
@@ -493,7 +500,8 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
                     wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
                     likely ? likely->data() : nullptr};
     const size_t size = counts ? n_cells : 0, n_gains = gains ? d : 0;
-    const size_t n_lanes = std::max(size_t(1), std::min({MOST_LANES, LANE_ENTRIES / (size + n_gains + 1), n}));
+    const size_t most = std::min(MOST_LANES, LANE_ENTRIES / (size + n_gains + 1));
+    const size_t n_lanes = std::max(size_t(1), std::min(most, n));
     double* into = counts ? counts->data() : nullptr;
     double* gained = gains ? gains->data() : nullptr;
 

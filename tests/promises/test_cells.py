@@ -113,6 +113,30 @@ def test_a_frame_is_mended_and_keeps_all_else(rows, dirty, fit):
     assert frame[change["column"]][change["row"]] == change["seen"]
 
 
+def test_rows_in_a_stream_are_counted_as_those_in_memory(dirty, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    labels = {n: np.array(ALARM.states[n])[dirty[:, j]] for j, n in enumerate(ALARM.nodes)}
+    frame = pandas.DataFrame(labels)[:4000]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    here, there = (
+        robustbn.RobustEstimator(ALARM, random_state=0, place=place).fit(table)
+        for table, place in ((frame, "memory"), (tmp_path / "rows.csv", "stream"))
+    )
+    assert len(here.cells_) == len(there.cells_) > 100
+    np.testing.assert_allclose(here.counts_, there.counts_, rtol=1e-9, atol=1e-9)
+
+
+def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):
+    page = fit.report()
+    first = fit.cells_.iloc[0]
+    assert '<section id="cells"' in page
+    assert f"<mark>{first['seen']}</mark></td><td>{first['likely']}</td>" in page
+    assert (
+        "<mark>"
+        not in fit.report(rows=False).split('<section id="cells"')[1].split("</section>")[0]
+    )
+
+
 def test_the_result_does_not_depend_on_threads(dirty, fit):
     again = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0, n_threads=1).fit(dirty)
     np.testing.assert_array_equal(again.counts_, fit.counts_)

@@ -80,6 +80,21 @@ def test_misspelt_labels_are_mended_and_rare_ones_are_not():
     assert not len(clean.wrong)
 
 
+def test_errors_have_rates_of_their_own_by_source():
+    rng = np.random.default_rng(0)
+    key = rng.integers(0, 20, 1500)
+    source = np.where(rng.random(1500) < 0.3, "careless", "careful")
+    columns = [np.array([f"{x}{k}" for k in key], object) for x in "abcd"]
+    for column in columns[1:]:
+        is_hit = (source == "careless") & (rng.random(1500) < 0.2)
+        column[is_hit] = [f"{v}?{k % 8}" for k, v in enumerate(column[is_hit])]
+    lists = [column.tolist() for column in columns]
+    found = mend_labels(lists, ((), (0,), (0,), (0,)), by=source.tolist())
+    rates = dict(zip(dict.fromkeys(source), found.model.rates[:, 1:].mean(axis=1), strict=True))
+    assert rates["careless"] == pytest.approx(0.2, abs=0.05)
+    assert rates["careful"] < 0.02
+
+
 @pytest.mark.parametrize(
     "columns",
     [
