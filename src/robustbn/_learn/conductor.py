@@ -55,7 +55,8 @@ def fit_robustly(
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
     verdict = learn(network, survey, sample_weight, config, tell, known)
-    cells = explain_cells(survey, verdict.model, config)
+    # Rows of a class that a person vouches for would look like rows with wrong cells.
+    cells = explain_cells(survey, verdict.model, config) if known is None else None
     if cells is not None and (verdict.model.n_others or not verdict.model.trusts_all):
         # Rows with a wrong cell may have looked like a group: groups are sought without them.
         mended = mend_survey(network, survey, cells, verdict.model, config)
