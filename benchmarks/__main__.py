@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes.
-They have options of their own: see `python -m benchmarks proof --help`.
+Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
+cells. They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from benchmarks import (
     tables,
     threads,
     unplanted,
+    wrong_cells,
 )
 from benchmarks.measure import Report, Settings, render_markdown, say, write_report
 
@@ -93,6 +94,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "order": order.main,
     "unplanted": unplanted.main,
     "mistakes": mistakes.main,
+    "cells": wrong_cells.main,
     "stale": stale.main,
 }
 

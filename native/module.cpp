@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "cells.h"
 #include "copies.h"
 #include "holes.h"
 #include "kernels.h"
@@ -869,4 +870,5 @@ NB_MODULE(_native, m) {
     bind_holes(m);
     bind_pairs(m);
     bind_copies(m);
+    bind_cells(m);
 }

@@ -61,6 +61,7 @@ def facts(**given):
         "title": "Robust tables",
         "misfit": None,
         "inferred": None,
+        "cells": None,
         "judged": "by hand",
         "findings": [],
     }

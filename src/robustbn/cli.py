@@ -22,6 +22,7 @@ COMMANDS = {
     "fit": "Learn the tables of a network from rows that cannot all be trusted.",
     "states": "Find the states of the nodes of an edge list in a table.",
     "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
+    "repair": "Find single wrong cells of a table by what stands beside them, and mend them.",
     "inspect": "Say what a network or a table is, and whether they fit together.",
     "compare": "Say what differs between two fits, or how far two networks are apart.",
     "convert": "Write a network in another format.",

@@ -127,7 +127,7 @@ class RobustEstimator(_Estimator):
     Parameters
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
-    contamination, method, schedule, polish, misfit, copies, prior, pseudo_count, \
+    contamination, method, schedule, polish, misfit, copies, cells, prior, pseudo_count, \
 equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, \
 random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
@@ -169,6 +169,7 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
+        cells: str = "find",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -188,6 +189,7 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         self.polish = polish
         self.misfit = misfit
         self.copies = copies
+        self.cells = cells
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size

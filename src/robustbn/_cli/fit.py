@@ -303,7 +303,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     from robustbn.estimator.learning import choose_place, fit_to
 
     options, table = job.options, job.table_path
-    names = ("contamination", "method", "schedule", "misfit", "copies", "n_threads",
+    names = ("contamination", "method", "schedule", "misfit", "copies", "cells", "n_threads",
              "missing_is_evidence", "place")  # fmt: skip
     estimator = RobustEstimator(
         job.network,

@@ -91,6 +91,12 @@ class RobustConfig:
         "What is made of rows repeated too often; auto: counted if most are, else distrusted.",
         choices=("auto", "count", "distrust"),
     )
+    cells: str = _given(
+        "find",
+        "--cells",
+        "Whether single wrong cells are looked for, or all count as they are.  [default: find]",
+        choices=("find", "trust"),
+    )
     sample_rows: int | None = None
     seed: int = _given(0, "--seed", "Same seed, same result.  [default: 0]", kind="whole")
     n_threads: int | None = _given(

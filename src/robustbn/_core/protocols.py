@@ -273,6 +273,9 @@ class Judged:
     holes: Any = None
 
 
+CountRows = Callable[[Rows, RowVector], Vector]
+
+
 class Data(Protocol):
     """A table as rows, wherever they live: in memory, in files, on a cluster."""
 
@@ -285,6 +288,7 @@ class Data(Protocol):
         weights: RowVector | None,
         *,
         gathers: bool = False,
+        count: CountRows | None = None,
     ) -> Judged:
         """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
 
@@ -294,6 +298,7 @@ class Data(Protocol):
         ----------
         weights : the rows' own.
         gathers : whether what rows with missing values ask is gathered.
+        count : counts rows by their weights; by default what they show, as `Rows.count`.
         """
 
 

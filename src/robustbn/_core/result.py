@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.cells import FoundCells
 from robustbn._core.numbers import count
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel
@@ -268,6 +269,7 @@ class RobustFit:
     repetition : how rows are repeated; None if that changes nothing.
     unit : weight that stands for one row.
     recorded : how many rows record each state; None if the counts say it: no value is missing.
+    cells : what explains wrong cells, and which they are; None if there is nothing to explain.
     """
 
     counts: Vector
@@ -286,6 +288,7 @@ class RobustFit:
     repetition: Repetition | None = None
     unit: float = 1.0
     recorded: Recorded | None = None
+    cells: FoundCells | None = None
 
     @property
     def kind_counts(self) -> Vector:

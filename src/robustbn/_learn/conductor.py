@@ -21,8 +21,9 @@ from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, search
 from robustbn._learn.settle import settle
-from robustbn._learn.status import describe_status, say_repetition
+from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
+from robustbn._learn.wrong_cells import counting_true, explain_cells, mend_survey
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -54,6 +55,12 @@ def fit_robustly(
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
     verdict = learn(network, survey, sample_weight, config, tell, known)
+    # Rows of a class that a person vouches for would look like rows with wrong cells.
+    cells = explain_cells(survey, verdict.model, config) if known is None else None
+    if cells is not None and (verdict.model.n_others or not verdict.model.trusts_all):
+        # Rows with a wrong cell may have looked like a group: groups are sought without them.
+        mended = mend_survey(network, survey, cells, verdict.model, config)
+        verdict = learn(network, mended, sample_weight, config, tell, known)
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
@@ -61,7 +68,10 @@ def fit_robustly(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=complete is not None,
+        count=counting_true(cells, config),
     )
+    if cells is not None:
+        cells = cells.of_trusted(survey.numbers, weigh(survey.rows))
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
     converged, status = describe_status(removed, config, verdict)
@@ -77,11 +87,13 @@ def fit_robustly(
         rounds=verdict.rounds,
         converged=converged,
         status=status
-        + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors)),
+        + say_repetition(verdict.repetition, survey.n_rows, len(verdict.model.repeats.factors))
+        + say_cells(cells, survey),
         misfit=verdict.misfit,
         repetition=verdict.repetition,
         unit=typical_weight(sample_weight),
         recorded=count_recorded(survey, verdict.model, judged.trust, sample_weight),
+        cells=cells,
     )
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)

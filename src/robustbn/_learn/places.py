@@ -26,6 +26,7 @@ from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
+from robustbn._learn.wrong_cells import counting_true
 from robustbn._rows.memory import RowsInMemory, find_holed, gather_holes, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.context_pass import AsidePass, read_some
@@ -94,6 +95,8 @@ def fit_in_memory(
             holes = gather_holes(network, *given)
         fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
+    if fit.cells is not None and table.kept is not None:
+        fit = replace(fit, cells=fit.cells.numbered(table.kept))
     aside = look_for_copies(table, data.rows.fingerprints())
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
@@ -121,7 +124,9 @@ def _fit_weighted(
     fit = _fit_weighted(network, some, weights[which], config, watch, complete, of_some)
     trust = fit.model.weigh(data.rows)
     trust = trust if sides is None else override_known(sides, trust)
-    return replace(fit, weights=trust).with_numbers(which[fit.model.repeats.first])
+    cells = fit.cells and fit.cells.numbered(which)
+    fit = replace(fit, weights=trust, cells=cells)
+    return fit.with_numbers(which[fit.model.repeats.first])
 
 
 def _add_missing(
@@ -162,7 +167,8 @@ def decide_in_memory(
     def weigh(rows: Rows) -> RowVector:
         return model.trust(rows) if sides is None else override_known(sides, model.weigh(rows))
 
-    judged = data.judge(weigh, weights, gathers=complete is not None)
+    count = counting_true(fit.cells, config)
+    judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
     aside = look_for_copies(table, data.rows.fingerprints())

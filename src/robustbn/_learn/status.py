@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustbn._core.cells import FoundCells
 from robustbn._core.config import CEILING, RobustConfig
-from robustbn._core.protocols import Vector
+from robustbn._core.protocols import Survey, Vector
 from robustbn._core.result import Misfit, Repetition, Verdict
 from robustbn._core.row_model import RowModel
 
@@ -60,6 +61,18 @@ def _describe(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[b
         return True, f"The rows look clean ({values}): every row is trusted."
     return True, (
         f"{removed:.2%} of the rows' weight is distrusted; the trusted rows look clean ({values})."
+    )
+
+
+def say_cells(found: FoundCells | None, survey: Survey) -> str:
+    """Say how many cells are wrong; empty if none are."""
+    if found is None:
+        return ""
+    share = float(found.rates.mean())
+    n_wrong = len(found.wrong) * survey.n_rows / max(len(survey.codes), 1)
+    return (
+        f" About {share:.2%} of the cells show another value than the true one; {n_wrong:,.0f} are "
+        "likely to, and are counted by what they should be."
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout, take_rows
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey
+from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey
 from robustbn._core.trust import is_even, sum_weights
 from robustbn._rows.kernels import load_kernels
 from robustbn._tables.coded import as_codes
@@ -147,6 +147,7 @@ class RowsInMemory:
         weights: RowVector | None,
         *,
         gathers: bool = False,
+        count: CountRows | None = None,
     ) -> Judged:
         """Return the counts by the trust in each row; with no pass where `survey` has counted."""
         trust = weigh(self.rows)
@@ -155,7 +156,8 @@ class RowsInMemory:
         if gathers and self.holed:
             holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
         total = sum_weights(judged)
-        return Judged(self.rows.count(judged), total, trust, holes)
+        counts = self.rows.count(judged) if count is None else count(self.rows, judged)
+        return Judged(counts, total, trust, holes)
 
     def _load(self, codes: Codes) -> Rows:
         return load_rows(self.network, codes, self.kernels, self.n_threads, holed=self.holed)

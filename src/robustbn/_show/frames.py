@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from robustbn._core.cells import NO_CELLS, WrongCells
 from robustbn._core.origins import Origin
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._show.result import FitResult
-from robustbn._tables.aside import beside
+from robustbn._tables.aside import Aside, beside
 from robustbn._tables.coded import Table
 from robustbn.exceptions import NotFittedError
+from robustbn.network import BayesianNetwork
 
 OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+MOST_CONFUSED = 3  # pairs of states of a column that are named
 IN_DOUBT = "trusted in part; no single value speaks against it"
 
 
@@ -112,6 +116,49 @@ def question_columns(result: FitResult, n: int) -> dict[str, Any]:
     for node, states in zip(network.nodes, labels, strict=False):
         asked[node if node not in asked else f"{node} (state)"] = list(states)
     return beside(result.aside.of(numbers[places]), asked)
+
+
+def cell_columns(network: BayesianNetwork, wrong: WrongCells, aside: Aside) -> dict[str, Any]:
+    """Return a line a cell that is likely to be wrong, the surest first."""
+    labels = [network.states[node] for node in network.nodes]
+    p = np.clip(wrong.probability.astype(np.float64), 1e-12, 1 - 1e-7)
+    at = wrong.columns.tolist()
+    columns = {
+        "row": wrong.rows,
+        "column": [network.nodes[j] for j in at],
+        "seen": [labels[j][v] for j, v in zip(at, wrong.seen.tolist(), strict=True)],
+        "likely": [labels[j][v] for j, v in zip(at, wrong.likely.tolist(), strict=True)],
+        "probability": wrong.probability,
+        "nats": np.log(p / (1 - p)),
+    }
+    return beside(aside.of(wrong.rows), columns)
+
+
+def rate_columns(result: FitResult) -> dict[str, Any]:
+    """Return a line a column: the rate of wrong cells, most first, and what is taken for what."""
+    network, cells = result.network, result.cells
+    rates = np.zeros(network.n_nodes) if cells is None else cells.rates
+    wrong = NO_CELLS if cells is None else cells.wrong
+    order = np.argsort(-rates, kind="stable").tolist()
+    numbers = np.bincount(wrong.columns, minlength=network.n_nodes)
+    return {
+        "column": [network.nodes[j] for j in order],
+        "rate": rates[order],
+        "cells": numbers[order],
+        "confusions": [
+            _say_confusions(network, wrong.picked(wrong.columns == j), j) for j in order
+        ],
+    }
+
+
+def _say_confusions(network: BayesianNetwork, wrong: WrongCells, j: int) -> str:
+    """Return what is most often seen for what in a column, and how often."""
+    labels = network.states[network.nodes[j]]
+    pairs = Counter(zip(wrong.seen.tolist(), wrong.likely.tolist(), strict=True))
+    return "; ".join(
+        f"{labels[seen]} for {labels[likely]} ({n:,})"
+        for (seen, likely), n in pairs.most_common(MOST_CONFUSED)
+    )
 
 
 def summary_columns(result: FitResult) -> dict[str, Any]:

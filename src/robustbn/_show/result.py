@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core import __version__
+from robustbn._core.cells import FoundCells
 from robustbn._core.config import is_same
 from robustbn._core.expansion import standard_errors
 from robustbn._core.findings import Finding
@@ -346,6 +347,11 @@ class FitResult:
     def rounds(self) -> tuple[Round, ...]:
         """What each round saw and did."""
         return self.learned.rounds
+
+    @property
+    def cells(self) -> FoundCells | None:
+        """What explains wrong cells, and which they are; None if there are none."""
+        return self.learned.cells
 
     @property
     def misfit(self) -> Misfit | None:

@@ -132,6 +132,8 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
     Rows count where they record the states: nothing that was inferred is in them. A group is named
     once: a configuration is left out where one of its states vanishes by itself.
     """
+    if fit.cells is not None and fit.recorded is None:
+        return []  # counts are of true values: they do not say which rows are distrusted
     layout, found, n = network.layout, [], fit.n_rows / fit.unit
     recorded = fit.recorded or _recorded_by_counts(layout, fit.plain_counts, fit.counts)
     gone: set[tuple[str, Hashable]] = set()

@@ -115,11 +115,11 @@ def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], 
             "A model from a file does not hold the rows it was fitted to: call "
             "decide(bad, good, X) with them."
         )
-    if X is None and (old.recorded is not None or fit._sides is not None):
+    if X is None and (old.recorded or old.cells or fit._sides is not None):
         raise NotFittedError(
-            "The sums of a fit do not tell what a decision makes of rows that miss values or that "
-            "are known: they are needed again. Call decide(bad, good, X) with the rows of fit; "
-            "robustbn fit does so with --place memory."
+            "The sums of a fit do not tell what a decision makes of rows that miss values, have "
+            "wrong cells or are known: they are needed again. Call decide(bad, good, X) with the "
+            "rows of fit; robustbn fit does so with --place memory."
         )
     columns = [
         check_groups(name, given, old.model.n_others)
@@ -180,6 +180,7 @@ def _config(fit: RobustEstimator) -> RobustConfig:
         polish=fit.polish,
         misfit=fit.misfit,
         copies=fit.copies,
+        cells=fit.cells,
         sample_rows=fit.sample_rows,
         seed=_seed(fit.random_state),
         n_threads=fit.n_threads,

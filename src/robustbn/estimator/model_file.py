@@ -176,7 +176,7 @@ def describe_fit(
     """
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     return {
-        **describe(replace(fit, weights=None)),
+        **describe(replace(fit, weights=None, cells=None)),  # cells are of single rows
         **to_plain(BesideFit(plain, found.counts, causes, calibration)),
     }
 

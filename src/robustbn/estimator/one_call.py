@@ -48,6 +48,7 @@ def fit(
     polish: bool = True,
     misfit: str = "allow",
     copies: str = "auto",
+    cells: str = "find",
     prior: str | float | None = None,
     pseudo_count: float = 1.0,
     equivalent_sample_size: float = 10.0,
@@ -94,7 +95,7 @@ def fit(
     contamination : largest share of bad rows to expect, or "auto".
     known : what is known of each row, "good" (1), "bad" (-1) or nothing (0), as in
         `RobustEstimator.fit`.
-    method, schedule, polish, misfit, copies : how rows are judged, as in `RobustEstimator`.
+    method, schedule, polish, misfit, copies, cells : how rows are judged, as in `RobustEstimator`.
     prior, pseudo_count, equivalent_sample_size : what is added to counts, as there.
     missing_is_evidence, sample_rows : as there.
     random_state, n_threads, kernels, place, verbose : as there.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.cells import NO_CELLS
 from robustbn._core.config import Streaming
 from robustbn._core.findings import Finding
 from robustbn._core.groups import Group
@@ -23,6 +24,7 @@ from robustbn._show import frames
 from robustbn._show.explain import Explainer
 from robustbn._show.measures import Diagnosis
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
+from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
 from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
@@ -33,6 +35,7 @@ from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
     from robustbn._show.page.figures import Plots
+    from robustbn.estimator.mending import Repaired
 
 
 class _Found:
@@ -88,6 +91,8 @@ class RobustEstimator(TableEstimator):
         copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
         are counted, as so many rows and not as so much information), "count" (no row is distrusted
         for its copies) or "distrust" (whoever is repeated).
+    cells : "find" (the default: single wrong cells of good rows are looked for, and counted by
+        what they should be) or "trust" (every cell of a trusted row counts as it is).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
@@ -120,6 +125,8 @@ class RobustEstimator(TableEstimator):
     history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
     vanishing_ : states and configurations, of at least 0.5 % of the rows, that keep less than a
         fifth of them, largest first.
+    cells_ : a frame of the cells that are likely to be wrong, the surest first.
+    cell_rates_ : a frame of the columns: share of wrong cells, and what is taken for what.
     misfit_ : how far the trusted rows are from rows of the network; None if that was not asked.
     converged_, status_ : whether the trusted rows look clean, and a sentence on why it stopped.
     counts_ : weight of the trusted rows that touch each cell, shape (M,).
@@ -176,6 +183,7 @@ class RobustEstimator(TableEstimator):
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
+        cells: str = "find",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -198,6 +206,7 @@ class RobustEstimator(TableEstimator):
         self.polish = polish
         self.misfit = misfit
         self.copies = copies
+        self.cells = cells
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
@@ -399,6 +408,47 @@ class RobustEstimator(TableEstimator):
             is_usual = p_value == EDGE_P_VALUE
             found = result.deeper.edges if is_usual else result.deeper.find_edges(p_value)
         return build_frame(frames.edge_columns(result, found), self.reading_.kind)
+
+    @property
+    def cells_(self) -> Any:
+        """A frame with a line a cell that is likely to be wrong, the surest first.
+
+        Its columns are row, column, seen, likely, probability (that the likely state is the true
+        one) and nats (its log-odds); before them come those of `id` and `keep`. Of a table of more
+        than a million rows, those of the rows that the fit was learned from.
+        """
+        result = self.result_
+        if result.learned.cells is None:
+            return build_frame(frames.cell_columns(result.network, NO_CELLS, Aside()), "")
+        wrong = result.learned.cells.wrong
+        columns = frames.cell_columns(result.network, wrong, result.aside)
+        return build_frame(columns, self.reading_.kind)
+
+    @property
+    def cell_rates_(self) -> Any:
+        """A frame with a line a column: column, rate, cells and confusions, largest rate first.
+
+        `rate` is the share of the column's cells that show another value than the true one,
+        `cells` the number of those that are likely to, `confusions` what was most often seen for
+        what.
+        """
+        return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
+
+    def repair(self, X: Any, probability: float = 0.9) -> Repaired:
+        """Return a table with its wrong cells mended, and a frame of the changes.
+
+        Cells are judged by what the fit has learned of wrong cells; if it found none, nothing is
+        changed. Everything else stays as it was, and X itself is not touched.
+
+        Parameters
+        ----------
+        X : a frame of pandas, polars or Arrow, or an array of codes.
+        probability : least, that the likely state is the true one, for a cell to be changed.
+        """
+        from robustbn.estimator.mending import repair_table
+
+        self._fitted()
+        return repair_table(self, X, probability)
 
     def where(self, p_value: float = ORIGIN_P_VALUE) -> Any:
         """Return a frame with a line a group of rows that holds more distrusted ones than chance.

@@ -18,7 +18,7 @@ from robustbn._core.allocate import allocate
 from robustbn._core.holes import Expectation
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import CountedContext
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey, Vector
 from robustbn._core.trust import spread
 from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs, RowCounter
 from robustbn._rows.dask.cluster import Partitions
@@ -130,6 +130,7 @@ class RowsOnDask:
         weights: RowVector | None,
         *,
         gathers: bool = False,
+        count: CountRows | None = None,
     ) -> Judged:
         """Return the counts of all rows by the trust in each, and that trust. One pass.
 
@@ -137,7 +138,7 @@ class RowsOnDask:
         """
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
         verdict = uuid4().hex if gathers and self.reading.n_holes else None
-        work = partial(judge_rows, weigh, keeps_trust, verdict)
+        work = partial(judge_rows, weigh, keeps_trust, verdict, count)
         counts, answers = self.partitions.ask("judging rows", work, weights=weights)
         totals, sampled, trusts = zip(*answers, strict=True)
         holes = None
@@ -173,6 +174,7 @@ def judge_rows(
     weigh: Weigh,
     keeps_trust: bool,
     verdict: str | None,
+    count: CountRows | None,
     partition: Partition,
     weights: RowVector | None,
 ) -> tuple[Vector, tuple[float, float, RowVector | None]]:
@@ -187,7 +189,9 @@ def judge_rows(
     n_sampled = 0.0
     if verdict is not None:
         n_sampled = partition.gather(verdict, lambda: judged).n_sampled
-    return partition.rows.count(judged), (total, n_sampled, trust if keeps_trust else None)
+    rows = partition.rows
+    counts = rows.count(judged) if count is None else count(rows, judged)
+    return counts, (total, n_sampled, trust if keeps_trust else None)
 
 
 def expect_rows(

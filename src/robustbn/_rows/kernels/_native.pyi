@@ -202,3 +202,48 @@ class Pairs:
         pairs: NDArray[np.float64],
         n_threads: int,
     ) -> None: ...
+
+class CellTables:
+    def __init__(
+        self,
+        cards: Sequence[int],
+        parents: Sequence[Sequence[int]],
+        is_hashed: Sequence[bool],
+        cell_start: NDArray[np.int64],
+        cell_keys: NDArray[np.uint64],
+        cells: NDArray[np.float64],
+        config_start: NDArray[np.int64],
+        config_keys: NDArray[np.uint64],
+        configs: NDArray[np.float64],
+        states: NDArray[np.float64],
+        concentration: NDArray[np.float64],
+        novelty: NDArray[np.float64],
+        shaped: NDArray[np.float64],
+        shape_start: NDArray[np.int64],
+        shape_states: NDArray[np.int32],
+        shape_values: NDArray[np.float64],
+        near_nodes: Sequence[int],
+        near_columns: Sequence[int],
+        near_start: NDArray[np.int64],
+        near_states: NDArray[np.int32],
+    ) -> None: ...
+
+def sweep_cells(
+    tables: CellTables,
+    seen: NDArray[np.int32],
+    truth: NDArray[np.int32],
+    rates: NDArray[np.float64],
+    groups: NDArray[np.int32] | None,
+    weights: NDArray[np.float64] | None,
+    own: float,
+    key: int,
+    first_row: int,
+    n_sweeps: int,
+    n_burn: int,
+    wrong: NDArray[np.float32] | None,
+    likely: NDArray[np.int32] | None,
+    probability: NDArray[np.float32] | None,
+    counts: NDArray[np.float64] | None,
+    gains: NDArray[np.float64] | None,
+    n_threads: int,
+) -> None: ...

@@ -14,7 +14,7 @@ from robustbn._core.advice import Advice, Setting
 from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import Judged, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey, Vector
 from robustbn._core.trust import spread
 from robustbn._rows.kernels import GOLDEN, scramble
 from robustbn._rows.memory import draw_evenly, gather_holes, load_rows
@@ -197,6 +197,7 @@ class RowsInStream:
         weights: RowVector | None,
         *,
         gathers: bool = False,
+        count: CountRows | None = None,
     ) -> Judged:
         """Return the counts by the trust in each row that was read, NaN for those left out."""
         counts, total = np.zeros(self.stream.network.n_cells), 0.0
@@ -208,7 +209,7 @@ class RowsInStream:
         for k, span, rows in self._pass():
             if span is not None and rows is not None:
                 judged = weigh(rows)
-                counts += rows.count(judged)
+                counts += rows.count(judged) if count is None else count(rows, judged)
                 total += float(judged.sum(dtype=np.float64))
                 if holes is not None and rows.layout.holed:
                     self._gather(holes, rows, judged)

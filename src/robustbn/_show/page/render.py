@@ -27,12 +27,14 @@ from robustbn._show.advice import (
     say_origin,
     verdict,
 )
+from robustbn._show.frames import cell_columns, rate_columns
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.figures import draw_rounds, draw_spectrum, draw_weights
 from robustbn._show.page.payload import page_data, to_script_json
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, clean_text, percent, shorten
+from robustbn._tables.aside import Aside
 from robustbn.exceptions import LONGEST_NAME, shorten_name
 from robustbn.network import BayesianNetwork
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 SCRIPTS = ("page.js", "tables.js", "rows.js", "graph.js")
 STYLES = ("look.css", "page.css")  # the first is the look of all pages
 MOST_ORIGINS = 20  # groups of rows that are named
+CELLS_SHOWN = 20  # cells that are surely wrong
 MOST_CARDS = 12  # kinds of bad rows
 MOST_VANISHING = 4  # groups that are named at once; the others can be unfolded
 MOST_COMPARED = 60  # tables of two fits
@@ -73,6 +76,7 @@ def render_page(result: FitResult) -> str:
         say_origin=say_origin,
         say_names=_say_names,
         inferred=_inferred(result),
+        wrong_cells=_wrong_cells(result),
         tiles=_tiles(result),
         legend=[percent(top * k / len(SCALE)) for k in range(len(SCALE) + 1)],
         few=FEW_ROWS,
@@ -88,6 +92,23 @@ def render_page(result: FitResult) -> str:
         rounds=Markup(draw_rounds(result.rounds)),  # noqa: S704
     )
     return shorten_names(page, result.network)
+
+
+def _wrong_cells(result: FitResult) -> dict[str, list[Any]] | None:
+    """Return a line a column with wrong cells, and the surest of them; None if there are none."""
+    found = result.cells
+    if found is None:
+        return None
+    rates = rate_columns(result)
+    lines = [line for line in zip(*rates.values(), strict=True) if line[2]]
+    surest = found.wrong.picked(slice(0, 0 if result.rows_hidden else CELLS_SHOWN))
+    shown = cell_columns(result.network, surest, Aside())
+    names = ("row", "column", "seen", "likely", "probability")
+    rows = [
+        (*map(str, line[:-1]), float(line[-1]))
+        for line in zip(*(shown[name] for name in names), strict=True)
+    ]
+    return {"columns": lines, "rows": rows}
 
 
 def render_comparison(

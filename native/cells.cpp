@@ -1,0 +1,538 @@
+// Cells that show another value than the true one: true values are drawn given all others.
+//
+// A row's true values come from the network. A recorded cell shows the true value or, with the rate of
+// its column, one drawn from the column's errors. A sweep draws the true value of every cell of a row
+// given its Markov blanket, by tables that do not change meanwhile; so rows are independent of each
+// other, and a row's own count can be taken out. Every draw has a number of its own (row, column,
+// sweep), so that it does not matter who makes it; sums are made in lanes, which are added in order.
+#include "cells.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "arrays.h"
+#include "kernels.h"
+#include "parallel.h"
+
+namespace nb = nanobind;
+
+namespace robustbn {
+namespace {
+
+using Ints = std::vector<int32_t>;
+template <class T>
+using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+constexpr double SETTLED = 1e-3;    // probability: a row with no cell above it stays as it is
+constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
+constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
+
+// Numbers by 64-bit keys, none of which is added after the beginning.
+class Index {
+  public:
+    void build(const uint64_t* keys, const double* values, size_t n) {
+        size_t size = 16;
+        while (size < 2 * n) size *= 2;
+        mask_ = size - 1;
+        slots_.assign(size, {0, 0.0, false});
+        for (size_t i = 0; i < n; ++i) {
+            size_t at = size_t(mix(keys[i])) & mask_;
+            while (slots_[at].is_used && slots_[at].key != keys[i]) at = (at + 1) & mask_;
+            slots_[at] = {keys[i], values[i], true};
+        }
+    }
+    double find(uint64_t key) const {
+        for (size_t at = size_t(mix(key)) & mask_; slots_[at].is_used; at = (at + 1) & mask_)
+            if (slots_[at].key == key) return slots_[at].value;
+        return 0.0;
+    }
+
+  private:
+    struct Slot {
+        uint64_t key;
+        double value;
+        bool is_used;
+    };
+    std::vector<Slot> slots_;
+    size_t mask_ = 0;
+};
+
+// One node's table, and where it occurs.
+struct Node {
+    int32_t card;
+    Ints parents;
+    std::vector<uint64_t> steps;                     // of each parent, in configurations
+    std::vector<std::pair<int32_t, uint64_t>> children;  // and this node's step in each one's table
+    bool is_hashed;
+    size_t n_configurations;
+    const double *cells, *configurations, *states;
+    Index cell_index, configuration_index;
+    double n_rows, concentration, novelty, shaped;
+    Ints all;  // its states in order, if all are tried
+    size_t first_cell;
+};
+
+class CellTables {
+  public:
+    // Node i has the cells cell_start[i] ... of `cells`; if it is hashed, `cell_keys` says which they
+    // are, else they are all in order; likewise for configurations. `states`: how often each state of
+    // each node is seen. shapes: for the recorded state o of node i, number state_start[i] + o, true
+    // states and P(o | true state, error). nearby: for (node, neighbour) and each state of the
+    // neighbour, states of the node that are tried; near_nodes and near_columns name the pairs.
+    CellTables(Ints cards, std::vector<Ints> parents, std::vector<bool> is_hashed,
+               Flat<const int64_t> cell_start, Flat<const uint64_t> cell_keys, Flat<const double> cells,
+               Flat<const int64_t> config_start, Flat<const uint64_t> config_keys,
+               Flat<const double> configs, Flat<const double> states, Flat<const double> concentration,
+               Flat<const double> novelty, Flat<const double> shaped, Flat<const int64_t> shape_start,
+               Flat<const int32_t> shape_states, Flat<const double> shape_values, Ints near_nodes,
+               Ints near_columns, Flat<const int64_t> near_start, Flat<const int32_t> near_states)
+        : cards_(std::move(cards)), near_nodes_(std::move(near_nodes)),
+          near_columns_(std::move(near_columns)), held_{cell_keys, config_keys}, cells_(cells),
+          configs_(configs), states_(states), shape_start_(shape_start), shape_states_(shape_states),
+          shape_values_(shape_values), near_start_(near_start), near_states_(near_states) {
+        const size_t d = cards_.size();
+        require_aligned(cell_start, cell_keys, cells, config_start, config_keys, configs, states,
+                        concentration, novelty, shaped, shape_start, shape_states, shape_values,
+                        near_start, near_states);
+        require(d && parents.size() == d && is_hashed.size() == d && cell_start.shape(0) == d + 1 &&
+                    config_start.shape(0) == d + 1 && concentration.shape(0) == d &&
+                    novelty.shape(0) == d && shaped.shape(0) == d,
+                "one entry a node");
+        require(cell_start.data()[0] == 0 && config_start.data()[0] == 0, "tables begin at 0");
+        nodes_.resize(d);
+        state_start_.assign(1, 0);
+        for (size_t i = 0; i < d; ++i) {
+            require(cards_[i] >= 1, "a node has a state");
+            state_start_.push_back(state_start_[i] + size_t(cards_[i]));
+        }
+        require(states.shape(0) == state_start_[d], "one count a state");
+        for (size_t i = 0; i < d; ++i)
+            build_node(i, std::move(parents[i]), is_hashed[i], cell_start.data(), cell_keys,
+                       config_start.data(), config_keys);
+        for (size_t i = 0; i < d; ++i) {
+            nodes_[i].concentration = concentration.data()[i];
+            nodes_[i].novelty = novelty.data()[i];
+            nodes_[i].shaped = shaped.data()[i];
+            require(nodes_[i].concentration > 0 && nodes_[i].novelty > 0, "smoothing is above 0");
+        }
+        require(size_t(cell_start.data()[d]) <= cells.shape(0) &&
+                    size_t(config_start.data()[d]) <= configs.shape(0), "tables are too short");
+        require_lists(shape_start, shape_states, state_start_[d], "shapes");
+        require(shape_values.shape(0) == shape_states.shape(0), "one value a shape");
+        size_t n_lines = 0;
+        near_first_.assign(1, 0);
+        require(near_nodes_.size() == near_columns_.size(), "pairs of nodes");
+        near_of_.resize(d + 1, 0);
+        for (size_t e = 0; e < near_nodes_.size(); ++e) {
+            require(near_nodes_[e] >= 0 && size_t(near_nodes_[e]) < d && near_columns_[e] >= 0 &&
+                        size_t(near_columns_[e]) < d && (!e || near_nodes_[e] >= near_nodes_[e - 1]),
+                    "pairs of nodes, in order");
+            n_lines += size_t(cards_[size_t(near_columns_[e])]);
+            near_first_.push_back(n_lines);
+            ++near_of_[size_t(near_nodes_[e]) + 1];
+        }
+        for (size_t i = 0; i < d; ++i) near_of_[i + 1] += near_of_[i];
+        for (size_t i = 0; i < d; ++i)
+            for (int32_t v = 0; tries_all(i) && v < cards_[i]; ++v) nodes_[i].all.push_back(v);
+        require_lists(near_start, near_states, n_lines, "nearby states");
+        for (size_t e = 0; e < near_nodes_.size(); ++e)
+            require_states(near_start, near_states, near_first_[e], near_first_[e + 1],
+                           cards_[size_t(near_nodes_[e])]);
+        for (size_t i = 0; i < d; ++i)
+            require_states(shape_start, shape_states, state_start_[i], state_start_[i + 1], cards_[i]);
+    }
+
+    size_t n_nodes() const { return nodes_.size(); }
+    const Node& node(size_t i) const { return nodes_[i]; }
+    bool tries_all(size_t j) const { return near_of_[j] == near_of_[j + 1]; }
+
+    // The states of node j that are tried for a row: all, or those seen beside its neighbours.
+    const Ints& list_states(size_t j, int32_t seen, const int32_t* truth, Ints& out) const {
+        if (tries_all(j)) return nodes_[j].all;
+        out.clear();
+        const auto add = [&out](int32_t v) {
+            if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
+        };
+        add(truth[j]);
+        if (seen < cards_[j]) {
+            add(seen);
+            const size_t line = state_start_[j] + size_t(seen);
+            for (int64_t x = shape_start_.data()[line]; x < shape_start_.data()[line + 1]; ++x)
+                add(shape_states_.data()[x]);
+        }
+        for (size_t e = near_of_[j]; e < near_of_[j + 1]; ++e) {
+            const size_t line = near_first_[e] + size_t(truth[near_columns_[e]]);
+            for (int64_t x = near_start_.data()[line]; x < near_start_.data()[line + 1]; ++x)
+                add(near_states_.data()[x]);
+        }
+        return out;
+    }
+
+    // P(seen | true state v, error).
+    double error(size_t j, int32_t seen, int32_t v) const {
+        const Node& n = nodes_[j];
+        double shape = 0.0;
+        if (n.shaped > 0) {
+            const size_t line = state_start_[j] + size_t(seen);
+            for (int64_t x = shape_start_.data()[line]; x < shape_start_.data()[line + 1]; ++x)
+                if (shape_states_.data()[x] == v) shape = shape_values_.data()[x];
+        }
+        return (1 - n.shaped) / n.card + n.shaped * shape;
+    }
+
+    uint64_t configuration(size_t i, const int32_t* truth) const {
+        const Node& n = nodes_[i];
+        uint64_t at = 0;
+        for (size_t k = 0; k < n.parents.size(); ++k)
+            at += n.steps[k] * uint64_t(truth[n.parents[k]]);
+        return at;
+    }
+    double cell(const Node& n, uint64_t configuration, int32_t v) const {
+        const uint64_t at = configuration * uint64_t(n.card) + uint64_t(v);
+        return n.is_hashed ? n.cell_index.find(at) : n.cells[at];
+    }
+    double total(const Node& n, uint64_t configuration) const {
+        return n.is_hashed ? n.configuration_index.find(configuration) : n.configurations[configuration];
+    }
+
+  private:
+    void build_node(size_t i, Ints parents, bool is_hashed, const int64_t* cell_start,
+                    const Flat<const uint64_t>& cell_keys, const int64_t* config_start,
+                    const Flat<const uint64_t>& config_keys) {
+        Node& n = nodes_[i];
+        const int64_t n_cells = cell_start[i + 1] - cell_start[i];
+        const int64_t n_configs = config_start[i + 1] - config_start[i];
+        require(n_cells >= 0 && n_configs >= 0 && size_t(cell_start[i + 1]) <= cells_.shape(0) &&
+                    size_t(config_start[i + 1]) <= configs_.shape(0), "tables lie one after another");
+        n.card = cards_[i];
+        n.parents = std::move(parents);
+        n.steps.assign(n.parents.size(), 1);
+        n.is_hashed = is_hashed;
+        uint64_t step = 1;
+        for (size_t k = n.parents.size(); k-- > 0;) {
+            const int32_t p = n.parents[k];
+            require(p >= 0 && size_t(p) < cards_.size() && size_t(p) != i, "no such parent");
+            n.steps[k] = step;
+            const uint64_t before = step;
+            step *= uint64_t(cards_[size_t(p)]);
+            const bool is_whole = step / uint64_t(cards_[size_t(p)]) == before;
+            require(is_hashed || (is_whole && step < (UINT64_C(1) << 40)), "a table is too large");
+            nodes_[size_t(p)].children.emplace_back(int32_t(i), n.steps[k]);
+        }
+        n.n_configurations = size_t(step);
+        n.first_cell = size_t(cell_start[i]);
+        n.cells = cells_.data() + cell_start[i];
+        n.configurations = configs_.data() + config_start[i];
+        n.states = states_.data() + state_start_[i];
+        n.n_rows = 0;
+        for (int32_t v = 0; v < n.card; ++v) n.n_rows += n.states[v];
+        if (is_hashed) {
+            require(size_t(cell_start[i + 1]) <= cell_keys.shape(0) &&
+                        size_t(config_start[i + 1]) <= config_keys.shape(0), "one key a cell");
+            n.cell_index.build(cell_keys.data() + cell_start[i], n.cells, size_t(n_cells));
+            n.configuration_index.build(config_keys.data() + config_start[i], n.configurations,
+                                        size_t(n_configs));
+        } else {
+            require(uint64_t(n_configs) == step && uint64_t(n_cells) == step * uint64_t(n.card),
+                    "a table has one entry a cell");
+        }
+    }
+    static void require_lists(const Flat<const int64_t>& start, const Flat<const int32_t>& entries,
+                              size_t n_lines, const char* message) {
+        require(start.shape(0) == n_lines + 1 && start.data()[0] == 0, message);
+        for (size_t k = 0; k < n_lines; ++k) require(start.data()[k] <= start.data()[k + 1], message);
+        require(size_t(start.data()[n_lines]) == entries.shape(0), message);
+        for (size_t k = 0; k < entries.shape(0); ++k) require(entries.data()[k] >= 0, message);
+    }
+
+    static void require_states(const Flat<const int64_t>& start, const Flat<const int32_t>& entries,
+                               size_t first, size_t last, int32_t card) {
+        for (int64_t x = start.data()[first]; x < start.data()[last]; ++x)
+            require(entries.data()[x] < card, "no such state");
+    }
+
+    Ints cards_, near_nodes_, near_columns_;
+    std::vector<Flat<const uint64_t>> held_;
+    Flat<const double> cells_, configs_, states_;
+    Flat<const int64_t> shape_start_;
+    Flat<const int32_t> shape_states_;
+    Flat<const double> shape_values_;
+    Flat<const int64_t> near_start_;
+    Flat<const int32_t> near_states_;
+    std::vector<size_t> state_start_, near_first_, near_of_;
+    std::vector<Node> nodes_;
+};
+
+// What is asked of a pass, and where the answers go; pointers may be null.
+struct Task {
+    const CellTables* tables;
+    const int32_t *seen, *groups;
+    int32_t* truth;
+    const double *rates, *weights;
+    double own;  // weight of a row's own count in the tables, which is taken out
+    uint64_t key, first_row;
+    int n_sweeps, n_burn;
+    float *wrong, *probability;
+    int32_t* likely;
+};
+
+// The true values of one row after the other.
+class Sweeper {
+  public:
+    Sweeper(const Task& task, double* counts, double* gains)
+        : t_(task), tables_(*task.tables), d_(task.tables->n_nodes()), counts_(counts), gains_(gains),
+          own_configuration_(d_), configuration_(d_), own_state_(d_), per_row_(d_), wrong_(d_),
+          row_gain_(d_), drawn_(d_), votes_(d_) {
+        for (size_t i = 0; i < d_; ++i) {
+            const Node& n = tables_.node(i);
+            per_row_[i] = n.concentration / (std::max(n.n_rows - t_.own, 0.0) + n.novelty);
+        }
+    }
+
+    void sweep(size_t row) {
+        seen_ = t_.seen + row * d_;
+        truth_ = t_.truth + row * d_;
+        rates_ = t_.rates + (t_.groups ? size_t(t_.groups[row]) * d_ : 0);
+        const double weight = t_.weights ? t_.weights[row] : 1.0;
+        for (size_t i = 0; i < d_; ++i) {
+            own_configuration_[i] = configuration_[i] = tables_.configuration(i, truth_);
+            own_state_[i] = truth_[i];
+            wrong_[i] = 0;
+            votes_[i].clear();
+        }
+        const double n_kept = t_.n_sweeps - t_.n_burn;
+        for (int s = 0; s < t_.n_sweeps; ++s) {
+            bool is_quiet = true;
+            for (size_t j = 0; j < d_; ++j) is_quiet &= draw(j, row, s);
+            const double n_left = t_.n_sweeps - std::max(s, t_.n_burn);
+            const double times = is_quiet ? n_left : s >= t_.n_burn ? 1.0 : 0.0;
+            if (times > 0) keep(times, weight / n_kept);
+            if (is_quiet) break;
+        }
+        conclude(row, n_kept);
+    }
+
+  private:
+    struct Vote {
+        int32_t state;
+        double sum;
+    };
+    struct Drawn {  // what the last sweep found of a cell
+        uint64_t configuration;
+        double at_seen;
+        Ints states;
+        std::vector<double> p;
+    };
+
+    // Return whether the cell stays as it is, surely enough.
+    bool draw(size_t j, size_t row, int s) {
+        const int32_t seen = seen_[j], before = truth_[j];
+        const bool is_shown = seen < tables_.node(j).card;
+        Drawn& now = drawn_[j];
+        const Ints& states = tables_.list_states(j, seen, truth_, tried_);
+        weigh(j, states, now.p);
+        double sum = 0, at_seen = 0, alone = 0;
+        const bool is_even = tables_.node(j).shaped <= 0;
+        const double rate = rates_[j], any = is_even ? rate / tables_.node(j).card : 0.0;
+        for (size_t k = 0; k < states.size(); ++k) {
+            double& p = now.p[k];
+            const bool is_seen = states[k] == seen;
+            if (is_seen) alone = p;
+            const double error = is_even ? any : is_shown ? rate * tables_.error(j, seen, states[k]) : 0.0;
+            if (is_shown) p *= error + (is_seen ? 1 - rate : 0.0);
+            if (is_seen) at_seen = p;
+            sum += p;
+        }
+        row_gain_[j] = gains_ && is_shown ? std::log(sum / alone) : 0.0;
+        now.configuration = configuration_[j];
+        now.at_seen = at_seen / sum;
+        now.states.assign(states.begin(), states.end());
+        const uint64_t number = ((t_.first_row + row) * d_ + j) * 1024 + uint64_t(s) + 1;
+        const double u = double(mix(t_.key + number * GOLDEN) >> 11) * 0x1p-53;
+        double reached = 0;
+        int32_t picked = before;
+        bool is_found = false;
+        for (size_t k = 0; k < states.size(); ++k) {
+            now.p[k] /= sum;
+            reached += now.p[k];
+            if (!is_found && u < reached) {
+                picked = states[k];
+                is_found = true;
+            }
+        }
+        if (picked != before) {
+            truth_[j] = picked;
+            for (const auto& [i, step] : tables_.node(j).children)
+                configuration_[size_t(i)] += step * uint64_t(int64_t(picked) - int64_t(before));
+        }
+        return picked == seen && before == seen && 1 - now.at_seen < SETTLED;
+    }
+
+    // Fill p with the probability of each state given the blanket, up to a factor.
+    void weigh(size_t j, const Ints& states, std::vector<double>& p) const {
+        const Node& n = tables_.node(j);
+        const uint64_t configuration = configuration_[j];
+        const bool is_own = configuration == own_configuration_[j];
+        p.resize(states.size());
+        for (size_t k = 0; k < states.size(); ++k) {
+            const int32_t v = states[k];
+            const double count = tables_.cell(n, configuration, v);
+            p[k] = (is_own && v == own_state_[j] ? std::max(count - t_.own, 0.0) : count) + base(j, v);
+        }
+        for (const auto& [i, step] : n.children) {
+            const Node& child = tables_.node(size_t(i));
+            const int32_t state = truth_[i];
+            const double more = base(size_t(i), state), smooth = child.concentration;
+            const uint64_t rest = configuration_[size_t(i)] - step * uint64_t(truth_[j]);
+            double largest = 0;
+            for (size_t k = 0; k < states.size(); ++k) {
+                const uint64_t at = rest + step * uint64_t(states[k]);
+                double count = tables_.cell(child, at, state), total = tables_.total(child, at);
+                if (at == own_configuration_[size_t(i)]) {
+                    total = std::max(total - t_.own, 0.0);
+                    if (state == own_state_[size_t(i)]) count = std::max(count - t_.own, 0.0);
+                }
+                p[k] *= (count + more) / (total + smooth);
+                largest = std::max(largest, p[k]);
+            }
+            if (largest < TOO_SMALL)
+                for (double& each : p) each /= std::max(largest, 1e-300);
+        }
+    }
+
+    // How often a state would be seen where nothing was: by its share of all rows, smoothed.
+    double base(size_t i, int32_t v) const {
+        const Node& n = tables_.node(i);
+        const double count = v == own_state_[i] ? std::max(n.states[v] - t_.own, 0.0) : n.states[v];
+        return per_row_[i] * (count + n.novelty / n.card);
+    }
+
+    void keep(double times, double weight) {
+        for (size_t j = 0; j < d_; ++j) {
+            const Drawn& now = drawn_[j];
+            wrong_[j] += times * (1 - now.at_seen);
+            const Node& n = tables_.node(j);
+            if (counts_ && !n.is_hashed) {
+                double* line = counts_ + n.first_cell + now.configuration * uint64_t(n.card);
+                for (size_t k = 0; k < now.p.size(); ++k) line[now.states[k]] += times * weight * now.p[k];
+            }
+            if (t_.likely && 1 - now.at_seen >= SETTLED)
+                for (size_t k = 0; k < now.p.size(); ++k) vote(j, now.states[k], times * now.p[k]);
+            if (gains_) gains_[j] += times * weight * row_gain_[j];
+        }
+    }
+
+    void vote(size_t j, int32_t state, double p) {
+        for (Vote& each : votes_[j])
+            if (each.state == state) {
+                each.sum += p;
+                return;
+            }
+        votes_[j].push_back({state, p});
+    }
+
+    void conclude(size_t row, double n_kept) {
+        for (size_t j = 0; j < d_; ++j) {
+            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept);
+            if (!t_.likely) continue;
+            Vote best{seen_[j], 0.0};
+            for (const Vote& each : votes_[j]) {
+                const bool is_first = each.sum == best.sum && each.state < best.state;
+                if (each.state != seen_[j] && (each.sum > best.sum || is_first)) best = each;
+            }
+            t_.likely[row * d_ + j] = best.state;
+            t_.probability[row * d_ + j] = float(best.sum / n_kept);
+        }
+    }
+
+    const Task& t_;
+    const CellTables& tables_;
+    size_t d_;
+    double *counts_, *gains_;
+    const int32_t* seen_ = nullptr;
+    int32_t* truth_ = nullptr;
+    const double* rates_ = nullptr;
+    std::vector<uint64_t> own_configuration_, configuration_;
+    Ints own_state_, tried_;
+    std::vector<double> per_row_, wrong_, row_gain_;
+    std::vector<Drawn> drawn_;
+    std::vector<std::vector<Vote>> votes_;
+};
+
+void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<int32_t> truth,
+                 Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
+                 std::optional<Flat<const double>> weights, double own, uint64_t key,
+                 uint64_t first_row, int n_sweeps, int n_burn, std::optional<Matrix<float>> wrong,
+                 std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
+                 std::optional<Flat<double>> counts, std::optional<Flat<double>> gains, int n_threads) {
+    const size_t n = seen.shape(0), d = tables.n_nodes();
+    const auto fits = [&](const auto& array) { return array.shape(0) == n && array.shape(1) == d; };
+    require_aligned(seen, truth, rates, groups, weights, wrong, likely, probability, counts, gains);
+    require(fits(seen) && fits(truth) && (!wrong || fits(*wrong)) && (!likely || fits(*likely)) &&
+                (!probability || fits(*probability)) && bool(likely) == bool(probability),
+            "one line a row, one column a node");
+    require(rates.shape(1) == d && rates.shape(0) >= 1 && (!groups || groups->shape(0) == n) &&
+                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == d),
+            "shapes differ");
+    require(0 <= n_burn && n_burn < n_sweeps && n_sweeps <= 1024, "1 to 1024 sweeps, of which some count");
+    size_t n_cells = 0;
+    for (size_t i = 0; i < d; ++i)
+        if (const Node& node = tables.node(i); !node.is_hashed)
+            n_cells = std::max(n_cells, node.first_cell + node.n_configurations * size_t(node.card));
+    require(!counts || counts->shape(0) >= n_cells, "one count a cell");
+    for (size_t k = 0; k < n * d; ++k) {
+        const int32_t card = tables.node(k % d).card, shown = seen.data()[k], true_state = truth.data()[k];
+        require(shown >= 0 && shown <= card && true_state >= 0 && true_state < card, "no such state");
+    }
+    for (size_t k = 0; groups && k < n; ++k)
+        require(groups->data()[k] >= 0 && size_t(groups->data()[k]) < rates.shape(0), "no such group");
+    const Task task{&tables, seen.data(), groups ? groups->data() : nullptr, truth.data(), rates.data(),
+                    weights ? weights->data() : nullptr, own, key, first_row, n_sweeps, n_burn,
+                    wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
+                    likely ? likely->data() : nullptr};
+    const size_t size = counts ? n_cells : 0, n_gains = gains ? d : 0;
+    const size_t most = std::min(MOST_LANES, LANE_ENTRIES / (size + n_gains + 1));
+    const size_t n_lanes = std::max(size_t(1), std::min(most, n));
+    double* into = counts ? counts->data() : nullptr;
+    double* gained = gains ? gains->data() : nullptr;
+
+    nb::gil_scoped_release release;
+    std::vector<std::vector<double>> lanes(n_lanes);
+    run_parallel(n_lanes, n_threads, [&](size_t lane) {
+        std::vector<double>& sums = lanes[lane];
+        sums.assign(size + n_gains, 0.0);
+        Sweeper sweeper(task, size ? sums.data() : nullptr, n_gains ? sums.data() + size : nullptr);
+        for (size_t row = n * lane / n_lanes; row < n * (lane + 1) / n_lanes; ++row) sweeper.sweep(row);
+    });
+    for (const auto& sums : lanes) {
+        for (size_t k = 0; k < size; ++k) into[k] += sums[k];
+        for (size_t k = 0; k < n_gains; ++k) gained[k] += sums[size + k];
+    }
+}
+
+}  // namespace
+
+void bind_cells(nb::module_& m) {
+    nb::class_<CellTables>(m, "CellTables")
+        .def(nb::init<Ints, std::vector<Ints>, std::vector<bool>, Flat<const int64_t>,
+                      Flat<const uint64_t>, Flat<const double>, Flat<const int64_t>,
+                      Flat<const uint64_t>, Flat<const double>, Flat<const double>, Flat<const double>,
+                      Flat<const double>, Flat<const double>, Flat<const int64_t>, Flat<const int32_t>,
+                      Flat<const double>, Ints, Ints, Flat<const int64_t>, Flat<const int32_t>>());
+    const auto as_is = nb::arg().noconvert();
+    const auto as_is_or_none = nb::arg().noconvert().none();
+    m.def("sweep_cells", &sweep_cells, nb::arg(), as_is, as_is, as_is, as_is_or_none, as_is_or_none,
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none, as_is_or_none,
+          as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
+}
+
+}  // namespace robustbn

@@ -1,0 +1,316 @@
+"""`robustbn repair`: single wrong cells of a text file, mended; every other byte as it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from robustbn._cli.arguments import bring_both, load_network
+from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
+from robustbn._cli.fit_files import split_records
+from robustbn._cli.options import (
+    file_option,
+    force_option,
+    jobs_option,
+    no_rows_option,
+    seed_option,
+    share_of_rows,
+)
+from robustbn._cli.screen import Screen, print_facts, screen_options
+from robustbn._core.file_names import inner_suffix, name_of
+from robustbn._core.numbers import count
+from robustbn.exceptions import DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn._core.cells import WrongCells
+    from robustbn._learn.mending import Mended
+
+SHOWN = 10  # changes on the screen
+Record = tuple[str, list[str]]  # as it stands, and its values
+
+
+@click.command("repair")
+@click.argument("network", type=click.Path())
+@click.argument("table", type=click.Path())
+@file_option("-o", "--output", metavar="MENDED.csv", help="The table with its cells mended.")
+@file_option("--changes", metavar="CHANGES.csv", help="A line a change (also .parquet).")
+@click.option(
+    "--probability", type=share_of_rows(0.5), default=0.9, show_default=True, metavar="P",
+    help="A cell is changed if another value is the true one with at least this probability.",
+)  # fmt: skip
+@click.option("--id", "id_column", metavar="COLUMN", help="What names a row in CHANGES.")
+@click.option(
+    "--by", metavar="COLUMN", help="Errors have rates of their own for each of its values: sources."
+)
+@click.option("--sep", metavar="CHAR", help="What parts the values.  [default: by the name]")
+@click.option("--encoding", default="utf-8", metavar="NAME", help="Of the text.  [default: utf-8]")
+@raw_option
+@force_option
+@no_rows_option
+@seed_option
+@jobs_option
+@screen_options
+def repair_command(network: str, table: str, screen: Screen, **options: Any) -> None:
+    """Find single wrong cells of TABLE by what stands beside them, and mend them.
+
+    NETWORK says which columns depend on each other: an edge list (.csv), or any network file; its
+    states and tables are not used. Every label of a column is a state, an empty cell too, and as
+    many as there are. TABLE: .csv or .tsv, perhaps packed. What is not changed stays byte for byte
+    as it was. A table in which errors explain nothing is not changed at all.
+
+    \b
+    Look, without writing anything:
+      robustbn repair edges.csv hospital.csv
+    The mended table, and what was changed:
+      robustbn repair edges.csv hospital.csv -o mended.csv --changes changes.csv
+    """  # noqa: D301
+    from robustbn._tables.text import find_encoding
+
+    network, table = bring_both(network, table, options)
+    outputs = Outputs(options["force"], [table, network])
+    file = _find_file(table)
+    outputs.plan("table", options["output"], (inner_suffix(file),))
+    outputs.plan("changes", options["changes"], TABLES)
+    parents = _read_structure(network)
+    sep = options["sep"] or {".tsv": "\t"}.get(inner_suffix(file), ",")
+    encoding = find_encoding(file, options["encoding"])
+    with screen.working() as steps:
+        with steps.step("read", f"reading {name_of(table)}"):
+            records = _read(file, sep, encoding)
+        columns = _pick_columns(records, [*parents], name_of(table))
+        with steps.step("repair", f"judging {count(len(records) - 1, 'row')}"):
+            mended = _mend(columns, parents, records, options)
+        changes = mended.wrong.above(options["probability"])
+        lines = _list_changes(changes, mended, records, columns, options["id_column"])
+        with steps.step("write", "writing"), outputs.writing():
+            texts = _change(records, lines, columns, sep)
+            outputs.write("table", lambda path: _write(path, texts, encoding))
+            outputs.write("changes", lambda path: write_columns(lines, path))
+    facts = {
+        "network": name_of(network),
+        "table": name_of(table),
+        "rows": len(records) - 1,
+        "probability": options["probability"],
+        "cells_changed": len(changes),
+        "cells_in_doubt": len(mended.wrong) - len(changes),
+        "by_column": _count_by_column(changes, mended, [*parents]),
+        "changes": [] if options["no_rows"] else _first(lines),
+        "files": outputs.names,
+    }
+    screen.show(facts, _show)
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _find_file(table: str) -> Path:
+    from robustbn._tables.files import TEXT, find_files
+
+    files = find_files(table)
+    if len(files) != 1 or inner_suffix(files[0]) not in TEXT:
+        raise click.UsageError(
+            f"{table}: repair takes one text file (.csv, .tsv), since what is not changed stays "
+            "byte for byte as it was. A frame is mended in Python: fit.repair(frame)."
+        )
+    return files[0]
+
+
+def _read_structure(network: str) -> dict[str, list[str]]:
+    """Return the parents of each node; of an edge list without asking for states."""
+    from robustbn._cli.states import lacks_states
+    from robustbn._core.structure import sort_topologically
+    from robustbn._networks.edges import read_parents
+
+    if not lacks_states(network, None):
+        known = load_network(network, tables=False)
+        return {node: list(known.parents[node]) for node in known.nodes}
+    parents = read_parents(network)
+    sort_topologically({node: tuple(of) for node, of in parents.items()})
+    return parents
+
+
+def _read(file: Path, sep: str, encoding: str) -> list[Record]:
+    """Return the header and the rows of a file, each as it stands and as values."""
+    try:
+        records = list(split_records(file, sep, encoding))
+    except (csv.Error, UnicodeError) as error:
+        raise DataError(f"{name_of(file)} cannot be read as text: {error}.") from None
+    if not any(values for _, values in records):
+        raise DataError(f"{name_of(file)} has no rows.")
+    return records
+
+
+def _pick_columns(records: Sequence[Record], nodes: list[str], where: str) -> dict[str, int]:
+    """Return where each node's column is."""
+    header = [name.strip() for name in next(values for _, values in records if values)]
+    missing = [node for node in nodes if header.count(node) != 1]
+    if missing:
+        raise DataError(
+            f"{where} has no column {missing[0]!r}, or more than one; its columns are "
+            f"{', '.join(map(repr, header))}. Name the nodes of the network as the columns are."
+        )
+    return {node: header.index(node) for node in nodes} | {
+        name: k for k, name in enumerate(header) if name not in nodes
+    }
+
+
+def _rows(records: Sequence[Record]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the place of each row among the records, and its values; blank lines are none."""
+    is_header = True
+    for place, (_, values) in enumerate(records):
+        if values and not is_header:
+            yield place, values
+        is_header = is_header and not values
+
+
+def _column(records: Sequence[Record], k: int) -> list[str]:
+    return [values[k] if k < len(values) else "" for _, values in _rows(records)]
+
+
+def _mend(
+    columns: Mapping[str, int],
+    parents: Mapping[str, list[str]],
+    records: Sequence[Record],
+    options: Mapping[str, Any],
+) -> Mended:
+    from robustbn._learn.mending import mend_labels
+
+    for name in (options["id_column"], options["by"]):
+        if name is not None and name not in columns:
+            raise click.UsageError(f"There is no column {name!r}.")
+    nodes = [*parents]
+    by = options["by"]
+    return mend_labels(
+        [_column(records, columns[node]) for node in nodes],
+        tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes),
+        by=None if by is None else _column(records, columns[by]),
+        seed=options["seed"] % 2**20,
+        n_threads=options["n_threads"],
+    )
+
+
+# --- what is changed ----------------------------------------------------------------------------
+
+
+def _list_changes(
+    changes: WrongCells,
+    mended: Mended,
+    records: Sequence[Record],
+    columns: Mapping[str, int],
+    id_column: str | None,
+) -> dict[str, Any]:
+    """Return a line a change, in the order of the rows."""
+    names = list(columns)
+    order = np.lexsort((changes.columns, changes.rows))
+    at = changes.columns[order].tolist()
+    found: dict[str, Any] = {}
+    if id_column is not None:
+        ids = _column(records, columns[id_column])
+        found["row" if id_column == "row" else id_column] = [ids[r] for r in changes.rows[order]]
+    return found | {
+        "row": changes.rows[order],
+        "column": [names[j] for j in at],
+        "seen": [mended.labels[j][s] for j, s in zip(at, changes.seen[order], strict=True)],
+        "likely": [mended.labels[j][s] for j, s in zip(at, changes.likely[order], strict=True)],
+        "probability": changes.probability[order],
+    }
+
+
+def _count_by_column(changes: WrongCells, mended: Mended, nodes: list[str]) -> dict[str, int]:
+    numbers = np.bincount(changes.columns, minlength=len(nodes)).tolist()
+    return {node: n for node, n in zip(nodes, numbers, strict=True) if n}
+
+
+def _first(lines: Mapping[str, Any]) -> list[dict[str, Any]]:
+    surest = np.argsort(-np.asarray(lines["probability"]), kind="stable")[:SHOWN]
+    return [{name: values[k] for name, values in lines.items()} for k in surest]
+
+
+def _change(
+    records: Sequence[Record], lines: Mapping[str, Any], columns: Mapping[str, int], sep: str
+) -> list[str]:
+    """Return the text of all records, those with a change with it alone."""
+    by_row: dict[int, dict[int, str]] = {}
+    for row, column, likely in zip(lines["row"], lines["column"], lines["likely"], strict=True):
+        by_row.setdefault(int(row), {})[columns[column]] = likely
+    texts, places = [text for text, _ in records], [place for place, _ in _rows(records)]
+    for row, changed in by_row.items():
+        texts[places[row]] = replace_values(texts[places[row]], sep, changed)
+    return texts
+
+
+def _write(path: Path, texts: Sequence[str], encoding: str) -> None:
+    import pyarrow as pa
+
+    with pa.output_stream(str(path)) as stream:
+        stream.write("".join(texts).encode(encoding))
+
+
+def replace_values(record: str, sep: str, changed: Mapping[int, str]) -> str:
+    """Return a record with some of its values replaced, and all else as it was.
+
+    Examples
+    --------
+    >>> replace_values('1,"a, b", c', ",", {1: "x,y"})
+    '1,"x,y", c'
+    """
+    out, at = [], 0
+    for k, (start, end) in enumerate(split_values(record, sep)):
+        if k in changed:
+            out += [record[at:start], _quote(changed[k], sep)]
+            at = end
+    return "".join([*out, record[at:]])
+
+
+def split_values(record: str, sep: str) -> list[tuple[int, int]]:
+    """Return where each value of a record begins and ends, quotes with it."""
+    body = len(record.rstrip("\r\n"))
+    spans, start, is_quoted = [], 0, False
+    for k, c in enumerate(record[:body]):
+        if c == '"' and (is_quoted or k == start):
+            is_quoted = not is_quoted
+        elif c == '"' and k and record[k - 1] == '"':
+            is_quoted = True
+        elif c == sep and not is_quoted:
+            spans.append((start, k))
+            start = k + 1
+    return [*spans, (start, body)]
+
+
+def _quote(value: str, sep: str) -> str:
+    """Return a value as text, in quotes if it needs them."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=sep, lineterminator="").writerow([value, ""])
+    return line.getvalue()[: -len(sep)]
+
+
+# --- the screen ---------------------------------------------------------------------------------
+
+
+def _show(console: Console, facts: Any) -> None:
+    n, doubtful = facts["cells_changed"], facts["cells_in_doubt"]
+    said = f"{count(n, 'cell')} of {count(facts['rows'], 'row')}"
+    if not n and not doubtful:
+        said = "none: no error explains what stands in the table"
+    print_facts(console, {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None})
+    for rest in ({k: f"{v:,}" for k, v in facts["by_column"].items()}, _say(facts), facts["files"]):
+        if rest:
+            console.print()
+            print_facts(console, rest)
+
+
+def _say(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the surest changes, a line each."""
+    said = {"row": "column: what is there, and what should be"} if facts["changes"] else {}
+    for change in facts["changes"]:
+        text = f"{change['column']}: {change['seen']!r}, likely {change['likely']!r}"
+        said[f"{change['row']:,} ({change['column']})"] = f"{text} ({change['probability']:.2f})"
+    return said

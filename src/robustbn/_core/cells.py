@@ -1,0 +1,259 @@
+"""Cells that show another value than the true one: what is known of them, and what is found.
+
+A row's true values come from a network. A recorded cell shows the true value or, with the rate of
+its column, an error: any state, or one that is often taken for the true one (a shape).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.trust import DOUBT
+
+States = NDArray[np.int32]  # true or recorded states of rows, shape (n, d); a hole is one past all
+LARGEST_DENSE = 2**20  # cells: a larger table is held by its cells that were seen
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists of states, one after another.
+
+    Parameters
+    ----------
+    start : where each begins in `states`, and the end of the last.
+    states : all of them.
+    values : a number for each state; empty where none is needed.
+    """
+
+    start: NDArray[np.int64]
+    states: NDArray[np.int32]
+    values: Vector = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def none(cls, n: int) -> Lists:
+        """Return n empty lists."""
+        return cls(np.zeros(n + 1, np.int64), np.empty(0, np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """How often true values occur together; node by node.
+
+    Parameters
+    ----------
+    cell_start, cell_keys, cells : where each node's cells begin; their keys, which are looked at
+        for nodes with hashed tables only; and their counts.
+    config_start, config_keys, configs : the same of configurations.
+    states : counts of each node's states.
+    """
+
+    cell_start: NDArray[np.int64]
+    cell_keys: NDArray[np.uint64]
+    cells: Vector
+    config_start: NDArray[np.int64]
+    config_keys: NDArray[np.uint64]
+    configs: Vector
+    states: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class CellModel:
+    """What true values look like, and how often and how they are recorded otherwise.
+
+    Given the parents' states a, a state v is true with probability
+    `(C[a, v] + c b[v]) / (C[a] + c)`, with the node's concentration c and its share b of all rows,
+    itself smoothed by its novelty.
+
+    Parameters
+    ----------
+    cards, parents : states and parents of each node.
+    counts : of true values.
+    concentration, novelty : rows that smooth each node's table, and its shares; shape (d,).
+    rates : probability that a cell shows a draw from its errors, by group of rows and column;
+        shape (g, d).
+    shaped : share of a column's errors that have its shape; the others are any state; shape (d,).
+    shapes : for each recorded state, node by node: true states, and P(recorded | true, error).
+    near_nodes, near_columns, nearby : pairs of a node and a neighbour, and for each state of the
+        neighbour those of the node that are tried. Of a node without pairs all states are.
+    """
+
+    cards: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+    counts: CellCounts
+    concentration: Vector
+    novelty: Vector
+    rates: Vector
+    shaped: Vector
+    shapes: Lists
+    near_nodes: tuple[int, ...] = ()
+    near_columns: tuple[int, ...] = ()
+    nearby: Lists = field(default_factory=lambda: Lists.none(0))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, d."""
+        return len(self.cards)
+
+    @cached_property
+    def state_start(self) -> NDArray[np.int64]:
+        """First state of each node among all states, and their number; shape (d + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.cards, dtype=np.int64)])
+
+    @cached_property
+    def is_hashed(self) -> tuple[bool, ...]:
+        """Which tables are held by the cells that were seen."""
+        return find_hashed(self.cards, self.parents)
+
+    def errors(self, j: int) -> Vector:
+        """Return P(recorded o | true v, error) of a column of few states; shape (r, r), o first."""
+        card, first = self.cards[j], self.state_start[j]
+        table = np.full((card, card), (1 - self.shaped[j]) / card)
+        for o in range(card):
+            part = slice(self.shapes.start[first + o], self.shapes.start[first + o + 1])
+            table[o, self.shapes.states[part]] += self.shaped[j] * self.shapes.values[part]
+        return table
+
+    def with_rates(self, rates: Vector) -> CellModel:
+        """Return the model with other rates."""
+        return replace(self, rates=np.ascontiguousarray(rates))
+
+
+def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
+    """Return which tables are too large to hold every cell of."""
+    sizes = (prod(cards[p] for p in (*of, i)) for i, of in enumerate(parents))
+    return tuple(size > LARGEST_DENSE for size in sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What sweeps over rows give; None where it was not asked for.
+
+    Parameters
+    ----------
+    truth : states drawn last; shape (n, d).
+    wrong : probability that the recorded state is not the true one; shape (n, d).
+    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
+    counts : expected counts of the cells of tables that are not hashed; shape (M,).
+    gains : nats that errors bring to each column, given all other true values; shape (d,).
+    """
+
+    truth: States
+    wrong: NDArray[np.float32] | None = None
+    likely: States | None = None
+    probability: NDArray[np.float32] | None = None
+    counts: Vector | None = None
+    gains: Vector | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WrongCells:
+    """Cells that are likely to be wrong, the surest first.
+
+    Parameters
+    ----------
+    rows, columns : where they are.
+    seen, likely : recorded state, and the likeliest other one.
+    probability : that the likely state is the true one.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    seen: NDArray[np.int32]
+    likely: NDArray[np.int32]
+    probability: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+    def above(self, probability: float) -> WrongCells:
+        """Return those whose likely state is the true one with at least this probability."""
+        return self.picked(self.probability >= probability)
+
+    def picked(self, which: Any) -> WrongCells:
+        """Return some of them."""
+        return WrongCells(
+            self.rows[which],
+            self.columns[which],
+            self.seen[which],
+            self.likely[which],
+            self.probability[which],
+        )
+
+    def numbered(self, numbers: NDArray[np.int64]) -> WrongCells:
+        """Return the same cells by the numbers of their rows in the whole table."""
+        return replace(self, rows=numbers[self.rows])
+
+    @classmethod
+    def join(cls, parts: list[WrongCells]) -> WrongCells:
+        """Return the cells of several parts, the surest first."""
+        names = ("rows", "columns", "seen", "likely", "probability")
+        joined = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return joined.picked(np.argsort(-joined.probability, kind="stable"))
+
+
+NO_CELLS = WrongCells(
+    rows=np.empty(0, np.int64),
+    columns=np.empty(0, np.int64),
+    seen=np.empty(0, np.int32),
+    likely=np.empty(0, np.int32),
+    probability=np.empty(0, np.float32),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundCells:
+    """What explains that cells of a table differ from what the network expects.
+
+    Parameters
+    ----------
+    model : how any row's cells are judged; its parents are those of the network and then others.
+    n_parents : how many of each node's parents are the network's.
+    gain : nats that wrong cells bring to the rows it was learned from, less their price.
+    n_rows : those rows.
+    seed : of the draws.
+    wrong : the cells of the surveyed rows that are likely to be wrong.
+    """
+
+    model: CellModel
+    n_parents: tuple[int, ...]
+    gain: float
+    n_rows: int
+    seed: int
+    wrong: WrongCells
+
+    def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
+        """Return the same with the numbers that rows have in the whole table."""
+        return replace(self, wrong=self.wrong.numbered(numbers))
+
+    def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
+        """Return the same without the cells of rows that are distrusted as a whole.
+
+        Parameters
+        ----------
+        numbers, trust : of the rows that were judged; the numbers increase.
+        """
+        is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
+        return replace(self, wrong=self.wrong.picked(is_good))
+
+    @property
+    def rates(self) -> Vector:
+        """Probability of a cell of each column to show another value than the true; (d,)."""
+        rates: Vector = self.model.rates.mean(axis=0) * (1 - 1 / np.array(self.model.cards))
+        return rates
+
+    def marginalise(self, counts: Vector) -> Vector:
+        """Return counts of the cells of the network, from those with other parents; shape (M,)."""
+        parts, cards, start = [], self.model.cards, self.model.counts.cell_start
+        for i, (parents, n) in enumerate(zip(self.model.parents, self.n_parents, strict=True)):
+            shape = [cards[p] for p in (*parents, i)]
+            table = counts[start[i] : start[i + 1]].reshape(shape)
+            parts.append(table.sum(axis=tuple(range(n, len(parents)))).ravel())
+        return np.concatenate(parts)

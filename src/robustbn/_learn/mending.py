@@ -1,0 +1,95 @@
+"""Labels that are wrong in a table, and what they should be: of any number of states.
+
+Every label of a column is a state, an empty one too. Columns that determine each other have tables
+with few rows a configuration: a row must not vouch for itself, and many errors together look like
+truth, so the sweeps begin with a high rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.cells import CellModel, States, WrongCells
+from robustbn._learn.cells import FIRST_RATE, Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._rows.cells import judge_cells, list_wrong
+
+CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6)
+CLOSED = 0.5  # of what a column without an error would lose by errors: one that loses more has none
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """Wrong labels of a table.
+
+    Parameters
+    ----------
+    labels : of each column, in the order of their states.
+    wrong : the cells that are likely to be wrong, as states.
+    model : what true labels look like; None if nothing speaks for errors.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    wrong: WrongCells
+    model: CellModel | None
+
+
+def mend_labels(
+    columns: Sequence[Sequence[str]],
+    parents: tuple[tuple[int, ...], ...],
+    *,
+    by: Sequence[str] | None = None,
+    seed: int = 0,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Mended:
+    """Return the labels that are likely to be wrong, and the likeliest others.
+
+    Parameters
+    ----------
+    columns : labels of each node.
+    parents : of each node, by number.
+    by : a label for each row, such as its source: rates of errors are those of its rows.
+    """
+    coded = [_code(column) for column in columns]
+    labels = tuple(names for _, names in coded)
+    seen: States = np.stack([codes for codes, _ in coded], axis=1)
+    cards = tuple(map(len, labels))
+    groups = None if by is None else _code(by)[0]
+    gains = find_first_gains(cards, parents, seen, kernels, n_threads)
+    if not pays_at_first(gains, len(seen)):
+        return Mended(labels, list_wrong(iter(()), seen), None)
+    lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))
+    learned = learn_cells(
+        cards,
+        parents,
+        seen,
+        CHAIN,
+        groups=groups,
+        is_open=gains > -CLOSED * lost,
+        seed=seed,
+        kernels=kernels,
+        n_threads=n_threads,
+        tell=tell,
+    )
+    judged = judge_cells(
+        learned.model,
+        seen,
+        learned.truth,
+        groups=groups,
+        key=seed,
+        kernels=kernels,
+        n_threads=n_threads,
+    )
+    return Mended(labels, list_wrong(judged, seen), learned.model)
+
+
+def _code(column: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Return the state of each label, and the labels in the order in which they first occur."""
+    places: dict[str, int] = {}
+    codes = np.fromiter((places.setdefault(x, len(places)) for x in column), np.int32, len(column))
+    return codes, tuple(places)

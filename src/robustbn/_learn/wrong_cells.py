@@ -1,0 +1,124 @@
+"""Wrong cells as an explanation: some cells of good rows show another value than the true one.
+
+It is looked for among rows that are trusted: a row that is wrong all over is a bad row, and groups
+describe it shorter. What the network misses looks like wrong cells, so edges that the rows ask for
+are added first, for judging only. Then errors of a small rate must explain the rows as they are: a
+population's own rare combinations, which need larger rates, do not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.cells import CellModel, FoundCells, States, Swept
+from robustbn._core.config import RobustConfig
+from robustbn._core.protocols import CountRows, Survey, Vector
+from robustbn._core.row_model import RowModel
+from robustbn._core.trust import DOUBT
+from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.gain import find_gain
+from robustbn._learn.unseen_edges import Parents, add_edges
+from robustbn._rows.cells import count_true, judge_cells, list_wrong
+from robustbn._rows.memory import draw_evenly, load_rows
+from robustbn.network import BayesianNetwork
+
+FEW_ROWS = 4_000  # rows in which errors must explain anything at all, before more are looked at
+FIRST_ROWS = 20_000  # rows as they are, in which errors must pay
+LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
+LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
+DRAFT = Chain(n_sweeps=16, n_burn=12)  # after it edges are sought again, in rows without errors
+FINAL = Chain(n_sweeps=40, n_burn=20)
+MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
+
+
+def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> FoundCells | None:
+    """Return what explains wrong cells of a survey's trusted rows; None if there is nothing.
+
+    Two passes over some rows where there is nothing; else about a hundred over at most
+    `LEARNED_FROM`, and one over all.
+    """
+    layout = survey.rows.layout
+    if config.cells == "trust" or not config.polish or layout.holed or layout.n_cells > MOST_CELLS:
+        return None
+    which = _choose_rows(survey, model, config.seed)
+    cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
+    if len(which) < LEAST_ROWS or layout.n_nodes < 2:
+        return None
+    few, first = (
+        survey.codes[which[:: -(-len(which) // n)]].astype(np.int32) for n in (FEW_ROWS, FIRST_ROWS)
+    )
+    if _look(cards, parents, few, config).sum() <= 0 or not _pays(cards, parents, first, config):
+        return None
+    trusted: States = survey.codes[which].astype(np.int32)
+    more = add_edges(cards, parents, trusted)
+    if more != parents and not _pays(cards, more, first, config):
+        return None
+    learn = partial(
+        learn_cells, cards, seen=trusted, seed=config.seed % 2**20, kernels=config.kernels,
+        n_threads=config.n_threads,
+    )  # fmt: skip
+    if more != parents:
+        more = add_edges(cards, parents, learn(more, chain=DRAFT).truth)
+    learned = learn(more, chain=FINAL)
+    gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(trusted)))
+    if gain <= 0:
+        return None
+    judged = _judge(learned.model, survey, config)
+    wrong = list_wrong(judged, survey.codes.astype(np.int32)).numbered(survey.numbers)
+    n_parents = tuple(map(len, parents))
+    return FoundCells(learned.model, n_parents, gain, len(trusted), config.seed, wrong)
+
+
+def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows | None:
+    """Return how rows are counted as if no cell were wrong; None if none is."""
+    return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
+
+
+def mend_survey(
+    network: BayesianNetwork,
+    survey: Survey,
+    found: FoundCells,
+    model: RowModel,
+    config: RobustConfig,
+) -> Survey:
+    """Return the survey's rows with true values in the place of those that are shown.
+
+    But for rows that a model distrusts even then: they are wrong all over.
+    """
+    codes = survey.codes.copy()
+    for rows, swept in _judge(found.model, survey, config):
+        codes[rows] = swept.truth
+    load = partial(load_rows, network, kernels=config.kernels, n_threads=config.n_threads)
+    is_bad = model.trust(load(codes)) < DOUBT
+    codes[is_bad] = survey.codes[is_bad]
+    return replace(survey, codes=codes, rows=load(codes))
+
+
+def _judge(model: CellModel, survey: Survey, config: RobustConfig) -> Iterator[tuple[slice, Swept]]:
+    seen = survey.codes.astype(np.int32)
+    return judge_cells(
+        model, seen, key=config.seed, kernels=config.kernels, n_threads=config.n_threads
+    )
+
+
+def _choose_rows(survey: Survey, model: RowModel, seed: int) -> NDArray[np.int64]:
+    """Return at most `LEARNED_FROM` of the rows that are trusted, by their places."""
+    which = np.arange(len(survey.codes))
+    if not model.trusts_all:
+        which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
+    if len(which) > LEARNED_FROM:
+        which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
+    return which
+
+
+def _look(cards: tuple[int, ...], parents: Parents, rows: States, config: RobustConfig) -> Vector:
+    return find_first_gains(cards, parents, rows, config.kernels, config.n_threads)
+
+
+def _pays(cards: tuple[int, ...], parents: Parents, rows: States, config: RobustConfig) -> bool:
+    return pays_at_first(_look(cards, parents, rows, config), len(rows))

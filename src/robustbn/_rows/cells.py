@@ -1,0 +1,225 @@
+"""Rows whose cells may be wrong: counted, swept, and judged part by part."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.cells import (
+    NO_CELLS,
+    CellCounts,
+    CellModel,
+    FoundCells,
+    Lists,
+    States,
+    Swept,
+    WrongCells,
+    find_hashed,
+)
+from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._rows.kernels import choose_kernels
+
+MOST_TRIED = 32  # states: of a node with more, only those seen beside its neighbours are tried
+MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
+ROWS_AT_ONCE = 2**16  # rows judged at a time: bounds memory, changes nothing
+JUDGING_SWEEPS, JUDGING_BURN = 24, 4  # of a row; most settle in the first
+LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
+NO_KEYS = np.empty(0, np.uint64)
+
+
+class SweepCells(Protocol):
+    """Draws true values of rows."""
+
+    def __call__(self, model: CellModel, seen: States, truth: States, **settings: Any) -> Swept:
+        """Return what the sweeps give; `truth` is where they begin, and is counted in the model."""
+
+
+def load_sweep(kernels: str | None) -> SweepCells:
+    """Return the kernel by the name of the kernels."""
+    module = importlib.import_module(f"robustbn._rows.kernels.{choose_kernels(kernels)}_cells")
+    return cast("SweepCells", module.sweep_cells)
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def count_cells(
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], truth: States
+) -> CellCounts:
+    """Return how often true values occur together. O(n d) time, and sorting for hashed tables."""
+    hashed, parts = find_hashed(cards, parents), []
+    for i, card in enumerate(cards):
+        config = _key(cards, parents[i], truth)
+        cell = config * np.uint64(card) + truth[:, i].astype(np.uint64)
+        n_configs = int(np.prod([cards[p] for p in parents[i]], dtype=np.int64))
+        parts.append(
+            [
+                _tally(cell, None if hashed[i] else n_configs * card),
+                _tally(config, None if hashed[i] else n_configs),
+            ]
+        )
+    cells, configs = zip(*parts, strict=True)
+    states = [np.bincount(truth[:, i], minlength=card) for i, card in enumerate(cards)]
+    return CellCounts(*_join(cells), *_join(configs), np.concatenate(states).astype(np.float64))
+
+
+def _key(cards: tuple[int, ...], columns: tuple[int, ...], truth: States) -> NDArray[np.uint64]:
+    """Return the joint state of some columns, modulo 2^64; shape (n,)."""
+    at = np.zeros(len(truth), np.uint64)
+    for p in columns:
+        at = at * np.uint64(cards[p]) + truth[:, p].astype(np.uint64)
+    return at
+
+
+Tally = tuple[NDArray[np.uint64], Vector]
+
+
+def _tally(keys: NDArray[np.uint64], size: int | None) -> Tally:
+    """Return keys and how often each occurs; without keys where all up to a size are counted."""
+    if size is not None:
+        counts = np.bincount(keys.astype(np.int64), minlength=size).astype(np.float64)
+        return NO_KEYS, counts
+    found, seen = np.unique(keys, return_counts=True)
+    return found, seen.astype(np.float64)
+
+
+def _join(parts: tuple[Tally, ...]) -> tuple[NDArray[np.int64], NDArray[np.uint64], Vector]:
+    start = np.concatenate([[0], np.cumsum([len(counts) for _, counts in parts], dtype=np.int64)])
+    keys = NO_KEYS
+    if any(len(keys) for keys, _ in parts):
+        keys = np.zeros(start[-1], np.uint64)
+        for (some, _), first in zip(parts, start, strict=False):
+            keys[first : first + len(some)] = some
+    return start, keys, np.concatenate([counts for _, counts in parts])
+
+
+def list_cells(model: CellModel, i: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Return, of the cells of a node that were seen: counts, those of configurations, states."""
+    counts, card = model.counts, model.cards[i]
+    cells = counts.cells[counts.cell_start[i] : counts.cell_start[i + 1]]
+    configs = counts.configs[counts.config_start[i] : counts.config_start[i + 1]]
+    if not model.is_hashed[i]:
+        at = np.flatnonzero(cells)
+        return cells[at], configs[at // card], at % card
+    keys = counts.cell_keys[counts.cell_start[i] : counts.cell_start[i + 1]]
+    config_keys = counts.config_keys[counts.config_start[i] : counts.config_start[i + 1]]
+    states = (keys % np.uint64(card)).astype(np.int64)
+    place = np.searchsorted(config_keys, (keys - states.astype(np.uint64)) // np.uint64(card))
+    return cells, configs[np.minimum(place, len(configs) - 1)], states
+
+
+def find_nearby(
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], truth: States
+) -> tuple[tuple[int, ...], tuple[int, ...], Lists]:
+    """Return which states of nodes with many are tried beside each state of each neighbour."""
+    nodes, columns, sizes, states = [], [], [0], []
+    for j, card in enumerate(cards):
+        children = [i for i, of in enumerate(parents) if j in of]
+        for b in (*parents[j], *children) if card > MOST_TRIED else ():
+            pairs, seen = np.unique(_key(cards, (b, j), truth), return_counts=True)
+            beside, state = np.divmod(pairs.astype(np.int64), card)
+            order = np.lexsort((state, -seen, beside))
+            beside, state = beside[order], state[order]
+            first = np.searchsorted(beside, np.arange(cards[b]))
+            is_kept = np.arange(len(beside)) - first[beside] < MOST_NEARBY
+            nodes.append(j)
+            columns.append(b)
+            states.append(state[is_kept].astype(np.int32))
+            sizes += np.bincount(beside[is_kept], minlength=cards[b]).tolist()
+    joined = np.concatenate(states) if states else np.empty(0, np.int32)
+    return tuple(nodes), tuple(columns), Lists(np.cumsum(sizes, dtype=np.int64), joined)
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+
+def judge_cells(
+    model: CellModel,
+    seen: States,
+    truth: States | None = None,
+    *,
+    groups: NDArray[np.int32] | None = None,
+    weights: Vector | None = None,
+    key: int = 0,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+) -> Iterator[tuple[slice, Swept]]:
+    """Yield ranges of rows with what is found of their cells; each row by the model alone.
+
+    Parameters
+    ----------
+    truth : states of rows that the model counts: each row's own count is taken out; None for rows
+        that it does not know.
+    """
+    sweep = load_sweep(kernels)
+    for start in range(0, len(seen), ROWS_AT_ONCE):
+        rows = slice(start, min(start + ROWS_AT_ONCE, len(seen)))
+        begin = fill_holes(model, seen[rows]) if truth is None else truth[rows]
+        yield (
+            rows,
+            sweep(
+                model,
+                seen[rows],
+                begin,
+                groups=None if groups is None else groups[rows],
+                weights=None if weights is None else weights[rows],
+                own=0.0 if truth is None else 1.0,
+                key=key,
+                first_row=start,
+                n_sweeps=JUDGING_SWEEPS,
+                n_burn=JUDGING_BURN,
+                n_threads=n_threads,
+            ),
+        )
+
+
+def fill_holes(model: CellModel, seen: States) -> States:
+    """Return states in which every hole has the commonest state of its column."""
+    truth = np.array(seen, np.int32)
+    for j, card in enumerate(model.cards):
+        counts = model.counts.states[model.state_start[j] : model.state_start[j + 1]]
+        truth[seen[:, j] == card, j] = int(counts.argmax())
+    return truth
+
+
+def list_wrong(
+    found: Iterator[tuple[slice, Swept]], seen: States, least: float = LEAST_PROBABILITY
+) -> WrongCells:
+    """Return the cells that are likely to be wrong, the surest first."""
+    parts = []
+    for rows, swept in found:
+        if swept.likely is None or swept.probability is None:
+            continue
+        at, columns = np.nonzero((swept.probability >= least) & (swept.likely != seen[rows]))
+        parts.append(
+            WrongCells(
+                at + rows.start,
+                columns,
+                seen[rows][at, columns].astype(np.int32),
+                swept.likely[at, columns],
+                swept.probability[at, columns],
+            )
+        )
+    return WrongCells.join(parts) if parts else NO_CELLS
+
+
+def count_true(
+    found: FoundCells, kernels: str | None, n_threads: int | None, rows: Rows, weights: RowVector
+) -> Vector:
+    """Return the weight of the rows on each cell, as if no cell were wrong; shape (M,)."""
+    counts = np.zeros(len(found.model.counts.cells))
+    codes, given = rows.unpack(), np.asarray(weights, np.float64)
+    for _, swept in judge_cells(
+        found.model,
+        codes.astype(np.int32),
+        weights=given,
+        key=found.seed,
+        kernels=kernels,
+        n_threads=n_threads,
+    ):
+        counts += 0.0 if swept.counts is None else swept.counts
+    return found.marginalise(counts)

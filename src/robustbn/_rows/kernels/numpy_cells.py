@@ -1,0 +1,228 @@
+"""The specification of `sweep_cells`: true values of rows, column by column, in plain NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.cells import CellModel, States, Swept
+from robustbn._core.protocols import Vector
+from robustbn._rows.kernels import GOLDEN, scramble
+
+SETTLED = 1e-3  # probability: a row with no cell above it stays as it is
+NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
+
+
+@dataclass(frozen=True, eq=False)
+class _Own:
+    """What each row counts in the tables, which is taken out.
+
+    Parameters
+    ----------
+    weight : of that count.
+    configs : its configurations; shape (n, d).
+    states : its states; shape (n, d).
+    """
+
+    weight: float
+    configs: NDArray[np.uint64]
+    states: States
+
+
+def sweep_cells(
+    model: CellModel,
+    seen: States,
+    truth: States,
+    *,
+    groups: NDArray[np.int32] | None = None,
+    weights: Vector | None = None,
+    own: float = 1.0,
+    key: int = 0,
+    first_row: int = 0,
+    n_sweeps: int = 1,
+    n_burn: int = 0,
+    n_threads: int | None = None,
+) -> Swept:
+    """Draw the true value of every cell given all others, several times; see `Kernels`.
+
+    O(n d r) time for each sweep, r the states that are tried. Rows that settle are swept no more.
+    """
+    truth, d = truth.copy(), model.n_nodes
+    n, n_kept = len(seen), n_sweeps - n_burn
+    weights = np.ones(n) if weights is None else weights
+    configs = np.stack([_configs(model, i, truth) for i in range(d)], axis=1)
+    known = _Own(own, configs, truth.copy())
+    votes: dict[tuple[int, int, int], float] = {}
+    wrong, counts, gains = np.zeros((n, d)), np.zeros(len(model.counts.cells)), np.zeros(d)
+    active = np.arange(n)
+    for s in range(n_sweeps):
+        quiet, drawn = np.ones(len(active), bool), []
+        for j in range(d):
+            rates = model.rates[0 if groups is None else groups[active], j]
+            states, p, gain = _weigh(
+                model, j, seen[active], truth[active], rates, _of(known, active)
+            )
+            config = _configs(model, j, truth[active])
+            first = np.uint64((first_row * d + j) * NUMBERS_A_CELL + s + 1)
+            number = active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL) + first
+            drawn_at = scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)
+            u = drawn_at.astype(np.float64) * 2.0**-53
+            picked = _pick(states, p, u, truth[active, j])
+            at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
+            was_right = (truth[active, j] == seen[active, j]) & (picked == seen[active, j])
+            quiet &= was_right & (1 - at_seen < SETTLED)
+            truth[active, j] = picked
+            drawn.append((states, p, at_seen, config, gain))
+        n_left = n_sweeps - max(s, n_burn)
+        times = np.where(quiet, n_left, float(s >= n_burn))
+        for j, (states, p, at_seen, config, gain) in enumerate(drawn):
+            wrong[active, j] += times * (1 - at_seen)
+            gains[j] += float((times * weights[active] / n_kept) @ gain)
+            by_weight = p * (times * weights[active] / n_kept)[:, None]
+            if not model.is_hashed[j]:
+                first = model.counts.cell_start[j]
+                cells = config[:, None].astype(np.int64) * model.cards[j] + np.maximum(states, 0)
+                np.add.at(counts, first + cells, np.where(states >= 0, by_weight, 0))
+            for r in np.flatnonzero((times > 0) & (1 - at_seen >= SETTLED)):
+                for v, q in zip(states[r].tolist(), p[r].tolist(), strict=True):
+                    place = (int(active[r]), j, v)
+                    votes[place] = votes.get(place, 0.0) + float(times[r]) * q
+        active = active[~quiet]
+    likely, probability = seen.copy(), np.zeros((n, d), np.float32)
+    for (row, j, v), total in sorted(votes.items()):
+        if v >= 0 and v != seen[row, j] and np.float32(total / n_kept) > probability[row, j]:
+            likely[row, j], probability[row, j] = v, total / n_kept
+    return Swept(truth, (wrong / n_kept).astype(np.float32), likely, probability, counts, gains)
+
+
+def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
+    return _Own(own.weight, own.configs[rows], own.states[rows])
+
+
+def _configs(model: CellModel, i: int, truth: States) -> NDArray[np.uint64]:
+    """Return the configuration of a node's parents in each row, modulo 2^64; shape (n,)."""
+    at = np.zeros(len(truth), np.uint64)
+    for p in model.parents[i]:
+        at = at * np.uint64(model.cards[p]) + truth[:, p].astype(np.uint64)
+    return at
+
+
+def _look_up(
+    model: CellModel, i: int, configs: NDArray[np.uint64], states: States
+) -> tuple[Vector, Vector]:
+    """Return the counts of cells, and those of their configurations."""
+    counts = model.counts
+    cells = slice(counts.cell_start[i], counts.cell_start[i + 1])
+    totals = slice(counts.config_start[i], counts.config_start[i + 1])
+    keys = configs * np.uint64(model.cards[i]) + np.maximum(states, 0).astype(np.uint64)
+    if not model.is_hashed[i]:
+        return counts.cells[cells][keys.astype(np.int64)], counts.configs[totals][
+            configs.astype(np.int64)
+        ]
+    return (
+        _find(counts.cell_keys[cells], counts.cells[cells], keys),
+        _find(counts.config_keys[totals], counts.configs[totals], configs),
+    )
+
+
+def _find(keys: NDArray[np.uint64], values: Vector, wanted: NDArray[np.uint64]) -> Vector:
+    """Return the values of keys, which increase; 0 where there is none."""
+    if not len(keys):
+        return np.zeros(wanted.shape)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, values[place], 0.0)
+
+
+def _base(model: CellModel, i: int, states: States, own: _Own) -> Vector:
+    """Return what smooths each state's count: its share of all rows, times the concentration."""
+    counts = model.counts.states[model.state_start[i] : model.state_start[i + 1]]
+    is_own = states == own.states[:, i].reshape(-1, *[1] * (states.ndim - 1))
+    count = np.maximum(counts[np.maximum(states, 0)] - own.weight * is_own, 0)
+    more = model.novelty[i]
+    total = max(float(counts.sum()) - own.weight, 0.0) + more
+    base: Vector = model.concentration[i] * (count + more / model.cards[i]) / total
+    return base
+
+
+def _weigh(
+    model: CellModel, j: int, seen: States, truth: States, rates: Vector, own: _Own
+) -> tuple[States, Vector, Vector]:
+    """Return the states that are tried, their probabilities, and what errors bring in nats.
+
+    Shapes (n, k), (n, k) and (n,); a state of -1 fills a line and has probability 0.
+    """
+    states, n = _list_states(model, j, seen, truth), len(truth)
+    configs = np.repeat(_configs(model, j, truth)[:, None], states.shape[1], axis=1)
+    count = _look_up(model, j, configs, states)[0]
+    is_own = (configs == own.configs[:, j, None]) & (states == own.states[:, j, None])
+    count = np.where(is_own, np.maximum(count - own.weight, 0), count)
+    p = np.where(states >= 0, count + _base(model, j, states, own), 0)
+    for i in (i for i, parents in enumerate(model.parents) if j in parents):
+        tried = np.repeat(truth[:, None, :], states.shape[1], axis=1)
+        tried[:, :, j] = np.maximum(states, 0)
+        at = _configs(model, i, tried.reshape(-1, truth.shape[1])).reshape(n, -1)
+        state = np.repeat(truth[:, i, None], states.shape[1], axis=1)
+        count, total = _look_up(model, i, at, state)
+        is_there = at == own.configs[:, i, None]
+        total = np.where(is_there, np.maximum(total - own.weight, 0), total)
+        is_own = is_there & (state == own.states[:, i, None])
+        count = np.where(is_own, np.maximum(count - own.weight, 0), count)
+        p = p * (count + _base(model, i, state, own)) / (total + model.concentration[i])
+        p /= p.max(axis=1, keepdims=True)
+    is_hole = seen[:, j] == model.cards[j]
+    is_seen = states == seen[:, j, None]
+    alone = np.where(is_hole, 1, (p * is_seen).sum(axis=1))
+    rates = np.broadcast_to(rates, n)[:, None]
+    shown = rates * _errors(model, j, seen[:, j], states) + np.where(is_seen, 1 - rates, 0)
+    p = np.where(is_hole[:, None], p, p * shown)
+    total = p.sum(axis=1)
+    gain = np.where(is_hole, 0, np.log(total) - np.log(alone))
+    return states, p / total[:, None], gain
+
+
+def _list_states(model: CellModel, j: int, seen: States, truth: States) -> States:
+    """Return the states that are tried in each row, filled up with -1; shape (n, k)."""
+    if j not in model.near_nodes:
+        return np.repeat(np.arange(model.cards[j], dtype=np.int32)[None], len(truth), axis=0)
+    lines = []
+    sizes = [model.cards[b] for b in model.near_columns]
+    firsts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    pairs = [(firsts[e], b) for e, b in enumerate(model.near_columns) if model.near_nodes[e] == j]
+    for row, shown in zip(truth.tolist(), seen[:, j].tolist(), strict=True):
+        line = [row[j]]
+        if shown < model.cards[j]:
+            line.append(shown)
+            line += _list(model.shapes.start, model.shapes.states, model.state_start[j] + shown)
+        for first, b in pairs:
+            line += _list(model.nearby.start, model.nearby.states, first + row[b])
+        lines.append(list(dict.fromkeys(line)))
+    width = max(map(len, lines), default=1)
+    filled = [line + [-1] * (width - len(line)) for line in lines]
+    return np.array(filled, np.int32).reshape(len(lines), width)
+
+
+def _list(start: NDArray[np.int64], states: States, k: int) -> list[int]:
+    found: list[int] = states[start[k] : start[k + 1]].tolist()
+    return found
+
+
+def _errors(model: CellModel, j: int, seen: States, states: States) -> Vector:
+    """Return P(recorded | true state, error) of each state that is tried; shape (n, k)."""
+    card, shaped = model.cards[j], model.shaped[j]
+    errors = np.full(states.shape, (1 - shaped) / card)
+    for r in np.flatnonzero(seen < card) if shaped > 0 else ():
+        line = model.state_start[j] + seen[r]
+        part = slice(model.shapes.start[line], model.shapes.start[line + 1])
+        of = dict(zip(model.shapes.states[part].tolist(), model.shapes.values[part], strict=True))
+        errors[r] += shaped * np.array([of.get(v, 0.0) for v in states[r].tolist()])
+    return errors
+
+
+def _pick(states: States, p: Vector, u: Vector, otherwise: States) -> States:
+    """Return the first state whose running sum of probabilities passes u; shape (n,)."""
+    is_reached = u[:, None] < np.cumsum(p, axis=1)
+    at = is_reached.argmax(axis=1)
+    picked: States = np.where(is_reached.any(axis=1), states[np.arange(len(states)), at], otherwise)
+    return picked.astype(np.int32)

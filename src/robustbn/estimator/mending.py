@@ -1,0 +1,106 @@
+"""A table with its wrong cells mended, as `RobustEstimator.repair` returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.cells import Swept, WrongCells
+from robustbn._rows.cells import judge_cells, list_wrong
+from robustbn._show.frames import cell_columns
+from robustbn._tables.coded import Table
+from robustbn._tables.sources import build_frame
+from robustbn.exceptions import DataError, SettingError
+
+if TYPE_CHECKING:
+    from robustbn.estimator.robust import RobustEstimator
+
+ONE_WRITING = 0.9  # share of the cells of a state that are written alike: else it is a range
+
+
+class Repaired(NamedTuple):
+    """A mended table, and what was changed in it.
+
+    Parameters
+    ----------
+    table : of the kind that it was; nothing else is changed.
+    changes : a frame with a line a change, the surest first: row, column, seen, likely,
+        probability, nats.
+    """
+
+    table: Any
+    changes: Any
+
+
+def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
+    """Return a table with those cells mended that are wrong with a probability."""
+    if not 0.5 <= probability <= 1:
+        raise SettingError(f"probability is a number from 0.5 to 1; found {probability!r}.")
+    table, found = fit._encode(X), fit.result_.learned.cells
+    seen = table.codes.astype(np.int32)
+    judged: Iterator[tuple[slice, Swept]] = iter(())
+    if found is not None:
+        judged = judge_cells(
+            found.model, seen, key=found.seed, kernels=fit.kernels, n_threads=fit.n_threads
+        )
+    wrong = list_wrong(judged, seen).above(probability)
+    if isinstance(X, np.ndarray) and np.issubdtype(X.dtype, np.integer):
+        mended = X.copy()
+        mended[_rows_of(table, wrong), wrong.columns] = wrong.likely
+    else:
+        mended, wrong = _mend_frame(fit, X, table, wrong)
+    shown = wrong if table.kept is None else wrong.numbered(table.kept)
+    columns = cell_columns(fit.network_, shown, table.aside)
+    return Repaired(mended, build_frame(columns, table.reading.kind))
+
+
+def _rows_of(table: Table, wrong: WrongCells) -> NDArray[np.int64]:
+    """Return the rows of the whole table, of which some may have been left out."""
+    return wrong.rows if table.kept is None else table.kept[wrong.rows]
+
+
+def _mend_frame(
+    fit: RobustEstimator, X: Any, table: Table, wrong: WrongCells
+) -> tuple[Any, WrongCells]:
+    """Return a frame with likely values as they are written elsewhere in it, and what changed.
+
+    A column whose states are ranges of numbers keeps its values: which one is meant is not known.
+    """
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise DataError(
+            f"repair takes a frame of pandas, polars or Arrow, or an array of codes; found a "
+            f"{type(X).__name__}. A text file is mended by `robustbn repair`."
+        ) from None
+    names = {fit.reading_.config.rename.get(name, name): name for name in frame.columns}
+    is_kept = np.ones(len(wrong), bool)
+    for j in np.unique(wrong.columns).tolist():
+        name, at = names[table.nodes[j]], np.flatnonzero(wrong.columns == j)
+        series = frame[name]
+        written = {
+            v: _find_writing(series, table, j, v) for v in np.unique(wrong.likely[at]).tolist()
+        }
+        is_kept[at] = [written[v] is not None for v in wrong.likely[at].tolist()]
+        at = at[is_kept[at]]
+        if len(at):
+            rows = _rows_of(table, wrong)[at].tolist()
+            values = [written[v] for v in wrong.likely[at].tolist()]
+            frame = frame.with_columns(series.scatter(rows, values))
+    return frame.to_native(), wrong.picked(is_kept)
+
+
+def _find_writing(series: Any, table: Table, j: int, state: int) -> Any:
+    """Return how a state is written in a column; None if it is written in several ways, or not."""
+    rows = np.flatnonzero(table.codes[:, j] == state)
+    rows = rows if table.kept is None else table.kept[rows]
+    if not len(rows):
+        return None
+    counts = series[rows.tolist()].value_counts(sort=True)
+    value, n = counts.row(0)
+    return value if n >= ONE_WRITING * len(rows) else None

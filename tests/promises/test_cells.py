@@ -1,0 +1,218 @@
+"""Wrong cells: found, counted by what they should be, mended; and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import robustbn
+from robustbn.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+ALARM = robustbn.example_network("alarm")
+CARDS = np.array(ALARM.layout.cards)
+
+
+def spoil(rows, share, seed=1):
+    rng = np.random.default_rng(seed)
+    any_state = (rng.random(rows.shape) * CARDS).astype(rows.dtype)
+    return np.where(rng.random(rows.shape) < share, any_state, rows)
+
+
+def error(fit):
+    return robustbn.total_variation(ALARM, fit.network_)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.asarray(robustbn.sample(ALARM, 10_000, random_state=0))
+
+
+@pytest.fixture(scope="module")
+def dirty(rows):
+    return spoil(rows, 0.02)
+
+
+@pytest.fixture(scope="module")
+def fit(dirty):
+    return robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty)
+
+
+def test_tables_are_learned_as_if_the_cells_were_right(rows, dirty, fit):
+    clean = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(rows)
+    trusting = robustbn.RobustEstimator(ALARM, prior=0.01, cells="trust", random_state=0).fit(dirty)
+    assert error(trusting) > 3 * error(clean)
+    assert error(fit) < 1.4 * error(clean)
+
+
+def test_clean_rows_are_counted_as_they_are(rows):
+    found, trusting = (
+        robustbn.RobustEstimator(ALARM, cells=cells, random_state=0).fit(rows)
+        for cells in ("find", "trust")
+    )
+    np.testing.assert_array_equal(found.counts_, trusting.counts_)
+    assert len(found.cells_) == 0
+    mended = found.repair(rows)
+    np.testing.assert_array_equal(mended.table, rows)
+    assert len(mended.changes) == 0
+
+
+def test_cells_said_to_be_wrong_are_wrong_as_often_as_it_says(rows, dirty, fit):
+    found = fit.cells_
+    columns = [ALARM.nodes.index(name) for name in found["column"]]
+    is_wrong = rows[found["row"], columns] != dirty[found["row"], columns]
+    sure = np.asarray(found["probability"] >= 0.9)
+    assert is_wrong[sure].mean() > 0.9
+    assert abs(is_wrong.mean() - found["probability"].mean()) < 0.1
+    assert found["probability"].is_monotonic_decreasing
+
+
+def test_rates_of_columns_are_found(fit):
+    rates = fit.cell_rates_
+    assert set(rates["column"]) == set(ALARM.nodes)
+    np.testing.assert_allclose(rates["rate"].mean(), 0.02 * (1 - 1 / CARDS).mean(), rtol=0.25)
+
+
+def test_rows_that_are_wrong_all_over_are_bad_rows_and_not_wrong_cells(rows):
+    rng = np.random.default_rng(3)
+    is_bad = rng.random(len(rows)) < 0.1
+    dirty = spoil(rows, 0.01)
+    dirty[is_bad] = (rng.random((is_bad.sum(), len(CARDS))) * CARDS).astype(rows.dtype)
+    fit = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty)
+    assert (fit.row_weights_[is_bad] < 0.5).mean() > 0.95
+    assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.05
+
+
+def test_a_missing_edge_is_not_taken_for_wrong_cells(rows):
+    lacking = {node: list(ALARM.parents[node]) for node in ALARM.nodes}
+    lacking["HR"], lacking["BP"] = [], []
+    network = robustbn.BayesianNetwork(lacking, {n: list(ALARM.states[n]) for n in ALARM.nodes})
+    fit = robustbn.RobustEstimator(network, random_state=0).fit(rows)
+    assert len(fit.cells_) <= 1e-4 * rows.size
+
+
+def test_a_frame_is_mended_and_keeps_all_else(rows, dirty, fit):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {node: np.array(ALARM.states[node])[dirty[:, j]] for j, node in enumerate(ALARM.nodes)}
+    )
+    frame["note"] = [f"row {k}" for k in range(len(frame))]
+    before = frame.copy()
+    found = robustbn.fit(ALARM, frame, random_state=0).repair(frame, probability=0.95)
+    pandas.testing.assert_frame_equal(frame, before)
+    differs = (found.table != frame).to_numpy()
+    assert differs.sum() == len(found.changes) > 500
+    assert not differs[:, -1].any()
+    assert (found.changes["probability"] >= 0.95).all()
+    change = found.changes.iloc[0]
+    assert found.table[change["column"]][change["row"]] == change["likely"]
+    assert frame[change["column"]][change["row"]] == change["seen"]
+
+
+def test_rows_in_a_stream_are_counted_as_those_in_memory(dirty, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    labels = {n: np.array(ALARM.states[n])[dirty[:, j]] for j, n in enumerate(ALARM.nodes)}
+    frame = pandas.DataFrame(labels)[:4000]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    here, there = (
+        robustbn.RobustEstimator(ALARM, random_state=0, place=place).fit(table)
+        for table, place in ((frame, "memory"), (tmp_path / "rows.csv", "stream"))
+    )
+    assert len(here.cells_) == len(there.cells_) > 100
+    np.testing.assert_allclose(here.counts_, there.counts_, rtol=1e-9, atol=1e-9)
+
+
+def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):
+    page = fit.report()
+    first = fit.cells_.iloc[0]
+    assert '<section id="cells"' in page
+    assert f"<mark>{first['seen']}</mark></td><td>{first['likely']}</td>" in page
+    assert (
+        "<mark>"
+        not in fit.report(rows=False).split('<section id="cells"')[1].split("</section>")[0]
+    )
+
+
+def test_the_result_does_not_depend_on_threads(dirty, fit):
+    again = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0, n_threads=1).fit(dirty)
+    np.testing.assert_array_equal(again.counts_, fit.counts_)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    numbers = [f"{k:02}" for k in np.random.default_rng(0).integers(0, 30, 900)]
+    lines = [f'{k}-,"hospital {n}, inc",{n}00,9{n},"x ""y"""' for k, n in enumerate(numbers)]
+    (tmp_path / "right.csv").write_bytes(
+        "\r\n".join(["id,name,phone,zip,note", *lines, ""]).encode()
+    )
+    for k in range(0, 900, 30):
+        lines[k] = lines[k].replace(f"{numbers[k]}00,", f"{numbers[k]}0{k}x,")
+        lines[k + 1] = lines[k + 1].replace("00,9", f"00,{k}x")
+    (tmp_path / "rows.csv").write_bytes(
+        "\r\n".join(["id,name,phone,zip,note", *lines, ""]).encode()
+    )
+    (tmp_path / "edges.csv").write_text("name,phone\nname,zip\n")
+    return tmp_path
+
+
+def run(folder, *args):
+    return CliRunner().invoke(main, ["repair", str(folder / "edges.csv"), *map(str, args)])
+
+
+def test_repair_changes_single_cells_and_no_other_byte(folder):
+    source = (folder / "rows.csv").read_bytes()
+    done = run(
+        folder, folder / "rows.csv", "-o", folder / "mended.csv",
+        "--changes", folder / "changes.csv", "--id", "id", "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert 55 <= facts["cells_changed"] == sum(facts["by_column"].values()) <= 60
+    assert (folder / "rows.csv").read_bytes() == source
+    triples = zip(
+        (folder / "mended.csv").read_bytes().split(b"\n"),
+        source.split(b"\n"),
+        (folder / "right.csv").read_bytes().split(b"\n"),
+        strict=True,
+    )
+    n_mended = 0
+    for line, before, wanted in triples:
+        assert line in (before, wanted)
+        n_mended += line != before
+    assert n_mended == facts["cells_changed"]
+    head, first, *_ = (folder / "changes.csv").read_text().splitlines()
+    assert head == "id,row,column,seen,likely,probability"
+    assert first.startswith('"0-",0,"phone",')
+
+
+def test_repair_never_writes_over_its_source_nor_over_a_file_that_is_there(folder):
+    source = (folder / "rows.csv").read_bytes()
+    assert run(folder, folder / "rows.csv", "-o", folder / "rows.csv", "--force").exit_code == 2
+    (folder / "there.csv").write_text("kept")
+    assert run(folder, folder / "rows.csv", "-o", folder / "there.csv").exit_code == 2
+    assert (folder / "there.csv").read_text() == "kept"
+    assert (folder / "rows.csv").read_bytes() == source
+
+
+@pytest.mark.parametrize(
+    ("edges", "args", "said"),
+    [
+        ("name,fax\n", [], "no column 'fax'"),
+        ("name,phone\nphone,name\n", [], "cycle"),
+        ("name,phone\n", ["--by", "site"], "no column 'site'"),
+        ("name,phone\n", ["--probability", "0.2"], "0.5"),
+    ],
+)
+def test_repair_refuses_what_it_cannot_do(folder, edges, args, said):
+    (folder / "edges.csv").write_text(edges)
+    done = run(folder, folder / "rows.csv", "-o", folder / "mended.csv", *args)
+    assert done.exit_code != 0
+    assert said in done.output
+    assert not (folder / "mended.csv").exists()

@@ -1,0 +1,112 @@
+"""How often cells are wrong, learned; and the edges that rows ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robustbn import example_network, sample
+from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.mending import mend_labels
+from robustbn._learn.unseen_edges import add_edges
+
+NETWORK = example_network("alarm")
+CARDS = NETWORK.layout.cards
+PARENTS = tuple(family[:-1] for family in NETWORK.layout.families)
+SHORT = Chain(n_sweeps=24, n_burn=12)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.asarray(sample(NETWORK, 6000, random_state=0)).astype(np.int32)
+
+
+def spoil(rows, share, columns=slice(None), seed=1):
+    rng, dirty = np.random.default_rng(seed), rows.copy()
+    any_state = (rng.random(rows.shape) * np.array(CARDS)).astype(np.int32)
+    is_hit = rng.random(rows.shape) < share
+    dirty[:, columns] = np.where(is_hit, any_state, rows)[:, columns]
+    return dirty
+
+
+def test_the_rate_of_errors_is_found(rows):
+    learned = learn_cells(CARDS, PARENTS, spoil(rows, 0.03), SHORT)
+    np.testing.assert_allclose(learned.model.rates, 0.03, rtol=0.2)
+
+
+def test_a_column_has_a_rate_of_its_own_where_that_pays(rows):
+    column = NETWORK.nodes.index("CATECHOL")
+    learned = learn_cells(CARDS, PARENTS, spoil(rows, 0.2, [column]), SHORT)
+    assert learned.model.rates[0, column] == pytest.approx(0.2, rel=0.3)
+    assert np.median(learned.model.rates[0]) < 0.001
+
+
+def test_errors_do_not_pay_in_clean_rows_and_do_in_dirty_ones(rows):
+    assert not pays_at_first(find_first_gains(CARDS, PARENTS, rows), len(rows))
+    assert pays_at_first(find_first_gains(CARDS, PARENTS, spoil(rows, 0.01)), len(rows))
+
+
+def test_an_edge_that_the_network_lacks_is_added_and_no_other(rows):
+    node, parent = NETWORK.nodes.index("HRBP"), NETWORK.nodes.index("HR")
+    lacking = tuple(
+        tuple(p for p in of if (i, p) != (node, parent)) for i, of in enumerate(PARENTS)
+    )
+    found = add_edges(CARDS, lacking, rows)
+    assert parent in found[node] or node in found[parent]
+    assert add_edges(CARDS, PARENTS, rows) == PARENTS
+
+
+def test_misspelt_labels_are_mended_and_rare_ones_are_not():
+    rng = np.random.default_rng(0)
+    cities = np.array([f"city {k}" for k in range(40)])[rng.integers(0, 40, 1200)]
+    state = np.array([f"state {c[-1]}" for c in cities])
+    more = [np.array([f"{x} of {c}" for c in cities]) for x in ("zip", "fax")]
+    columns = [column.astype(object) for column in (cities, state, *more)]
+    parents = ((), (0,), (0,), (0,))
+    dirty, wrong = [column.copy() for column in columns], set()
+    for j in (0, 2, 3):
+        rows = rng.choice(1200, 40, replace=False)
+        dirty[j][rows] = [f"{label}{k % 9}x" for k, label in enumerate(columns[j][rows])]
+        wrong |= {(int(r), j) for r in rows}
+    found = mend_labels([column.tolist() for column in dirty], parents)
+    sure = found.wrong.above(0.9)
+    where = list(zip(sure.rows.tolist(), sure.columns.tolist(), strict=True))
+    assert set(where) <= wrong
+    assert len(where) >= 0.9 * len(wrong)
+    mended = [found.labels[j][v] for (_, j), v in zip(where, sure.likely, strict=True)]
+    assert mended == [columns[j][r] for r, j in where]
+    clean = mend_labels([column.tolist() for column in columns], parents)
+    assert clean.model is None
+    assert not len(clean.wrong)
+
+
+def test_errors_have_rates_of_their_own_by_source():
+    rng = np.random.default_rng(0)
+    key = rng.integers(0, 20, 1500)
+    source = np.where(rng.random(1500) < 0.3, "careless", "careful")
+    columns = [np.array([f"{x}{k}" for k in key], object) for x in "abcd"]
+    for column in columns[1:]:
+        is_hit = (source == "careless") & (rng.random(1500) < 0.2)
+        column[is_hit] = [f"{v}?{k % 8}" for k, v in enumerate(column[is_hit])]
+    lists = [column.tolist() for column in columns]
+    found = mend_labels(lists, ((), (0,), (0,), (0,)), by=source.tolist())
+    rates = dict(zip(dict.fromkeys(source), found.model.rates[:, 1:].mean(axis=1), strict=True))
+    assert rates["careless"] == pytest.approx(0.2, abs=0.05)
+    assert rates["careful"] < 0.02
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [[str(k) for k in range(500)], [str(-k) for k in range(500)]],
+        [["same"] * 500, ["a", "b"] * 250],
+        [["", "x"] * 250, ["y"] * 500],
+    ],
+    ids=["all distinct", "a constant", "empty cells"],
+)
+def test_nothing_is_mended_where_nothing_can_be_known(columns):
+    assert not len(mend_labels(columns, ((), (0,))).wrong)
+
+
+def test_one_column_alone_is_never_mended():
+    assert not len(mend_labels([["a"] * 99 + ["b"]], ((),)).wrong)
