@@ -39,11 +39,11 @@ def dirty(rows):
 
 @pytest.fixture(scope="module")
 def fit(dirty):
-    return robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty)
+    return robustbn.RobustEstimator(ALARM, prior=0.01, cells="find", random_state=0).fit(dirty)
 
 
 def test_tables_are_learned_as_if_the_cells_were_right(rows, dirty, fit):
-    clean = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(rows)
+    clean = robustbn.RobustEstimator(ALARM, prior=0.01, cells="find", random_state=0).fit(rows)
     trusting = robustbn.RobustEstimator(ALARM, prior=0.01, cells="trust", random_state=0).fit(dirty)
     assert error(trusting) > 3 * error(clean)
     assert error(fit) < 1.4 * error(clean)
@@ -82,7 +82,7 @@ def test_rows_that_are_wrong_all_over_are_bad_rows_and_not_wrong_cells(rows):
     is_bad = rng.random(len(rows)) < 0.1
     dirty = spoil(rows, 0.01)
     dirty[is_bad] = (rng.random((is_bad.sum(), len(CARDS))) * CARDS).astype(rows.dtype)
-    fit = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty)
+    fit = robustbn.RobustEstimator(ALARM, prior=0.01, cells="find", random_state=0).fit(dirty)
     assert (fit.row_weights_[is_bad] < 0.5).mean() > 0.95
     assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.05
 
@@ -91,7 +91,7 @@ def test_a_missing_edge_is_not_taken_for_wrong_cells(rows):
     lacking = {node: list(ALARM.parents[node]) for node in ALARM.nodes}
     lacking["HR"], lacking["BP"] = [], []
     network = robustbn.BayesianNetwork(lacking, {n: list(ALARM.states[n]) for n in ALARM.nodes})
-    fit = robustbn.RobustEstimator(network, random_state=0).fit(rows)
+    fit = robustbn.RobustEstimator(network, cells="find", random_state=0).fit(rows)
     assert len(fit.cells_) <= 1e-4 * rows.size
 
 
@@ -102,7 +102,7 @@ def test_a_frame_is_mended_and_keeps_all_else(rows, dirty, fit):
     )
     frame["note"] = [f"row {k}" for k in range(len(frame))]
     before = frame.copy()
-    found = robustbn.fit(ALARM, frame, random_state=0).repair(frame, probability=0.95)
+    found = robustbn.fit(ALARM, frame, cells="find", random_state=0).repair(frame, probability=0.95)
     pandas.testing.assert_frame_equal(frame, before)
     differs = (found.table != frame).to_numpy()
     assert differs.sum() == len(found.changes) > 500
@@ -119,7 +119,7 @@ def test_rows_in_a_stream_are_counted_as_those_in_memory(dirty, tmp_path):
     frame = pandas.DataFrame(labels)[:4000]
     frame.to_csv(tmp_path / "rows.csv", index=False)
     here, there = (
-        robustbn.RobustEstimator(ALARM, random_state=0, place=place).fit(table)
+        robustbn.RobustEstimator(ALARM, cells="find", random_state=0, place=place).fit(table)
         for table, place in ((frame, "memory"), (tmp_path / "rows.csv", "stream"))
     )
     assert len(here.cells_) == len(there.cells_) > 100
@@ -138,7 +138,9 @@ def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):
 
 
 def test_the_result_does_not_depend_on_threads(dirty, fit):
-    again = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0, n_threads=1).fit(dirty)
+    again = robustbn.RobustEstimator(
+        ALARM, prior=0.01, cells="find", random_state=0, n_threads=1
+    ).fit(dirty)
     np.testing.assert_array_equal(again.counts_, fit.counts_)
 
 

@@ -122,7 +122,7 @@ def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
 def test_rows_are_counted_in_one_unit(fit):
     report = fit.result_.shown()
     n = int((fit.row_weights_ < 0.5).sum())
-    assert verdict(report).startswith(f"{n:,} of 20,000 rows ({100 * n / 20_000:.0f} %)")
+    assert verdict(report).startswith(f"{n:,} of 20,000 rows ({percent(n / 20_000)})")
     lead = render_page(report).split("<section")[1]
     assert "weight" not in lead
     assert f"of 20,000: {percent(n / 20_000)}" in lead

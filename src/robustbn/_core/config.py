@@ -92,10 +92,10 @@ class RobustConfig:
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(
-        "find",
+        "trust",
         "--cells",
-        "Whether single wrong cells are looked for, or all count as they are.  [default: find]",
-        choices=("find", "trust"),
+        "find: look for single wrong cells, and count what they should be.  [default: trust]",
+        choices=("trust", "find"),
     )
     sample_rows: int | None = None
     seed: int = _given(0, "--seed", "Same seed, same result.  [default: 0]", kind="whole")

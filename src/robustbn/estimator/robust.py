@@ -91,8 +91,8 @@ class RobustEstimator(TableEstimator):
         copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
         are counted, as so many rows and not as so much information), "count" (no row is distrusted
         for its copies) or "distrust" (whoever is repeated).
-    cells : "find" (the default: single wrong cells of good rows are looked for, and counted by
-        what they should be) or "trust" (every cell of a trusted row counts as it is).
+    cells : "trust" (the default: every cell of a trusted row counts as it is) or "find" (single
+        wrong cells of good rows are looked for, and counted by what they should be; slow).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
@@ -183,7 +183,7 @@ class RobustEstimator(TableEstimator):
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
-        cells: str = "find",
+        cells: str = "trust",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
