@@ -117,9 +117,9 @@ def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], 
         )
     if X is None and (old.recorded or old.cells or fit._sides is not None):
         raise NotFittedError(
-            "The sums of a fit do not tell what a decision makes of rows that miss values, have "
-            "wrong cells or are known: they are needed again. Call decide(bad, good, X) with the "
-            "rows of fit; robustbn fit does so with --place memory."
+            "The sums of a fit do not tell what a decision makes of rows that miss values or have "
+            "wrong cells, or that are known: they are needed again. Call decide(bad, good, X) with "
+            "the rows of fit; robustbn fit does so with --place memory."
         )
     columns = [
         check_groups(name, given, old.model.n_others)
