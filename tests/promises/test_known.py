@@ -352,8 +352,9 @@ def test_the_column_of_known_rows_is_context_only_if_asked_for(is_asked, tmp_pat
             writer.writerow([*states, "bad" if bad else "", "away" if bad else "here"])
     asked = ("--context", "checked,site") if is_asked else ()
     call = ("fit", tmp_path / "tree.json", tmp_path / "rows.csv", "--known", "checked", "--json")
-    where = json.loads(run(*call, *asked).stdout)["where"]
-    assert {origin["column"] for origin in where} == ({"checked"} if is_asked else set()) | {"site"}
+    findings = json.loads(run(*call, *asked).stdout)["findings"]
+    where = {column for each in findings if each["kind"] == "rows" for column in each["where"]}
+    assert where == ({"checked"} if is_asked else {"site"})
 
 
 def test_the_command_line_trusts_a_kind_and_asks(alarm, dirty, tmp_path):

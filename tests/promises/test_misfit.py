@@ -325,7 +325,8 @@ def test_a_group_that_would_vanish_is_named(drawn):
     if fit.contamination_ < 0.03:
         pytest.fail("the group was meant to be distrusted")
     assert {"X0": "0"} in [group.states for group in fit.vanishing_]
-    assert "rows with X0 = 0 are distrusted" in fit.status_
+    (told,) = [each for each in fit.findings_ if each.cause == "hardly any is trusted"]
+    assert "rows with X0 = 0 are distrusted" in told.sentence
     clean = RobustEstimator(network, random_state=0).fit(sample(network, 12_000, 1))
     assert clean.vanishing_ == []
 

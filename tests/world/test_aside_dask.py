@@ -41,7 +41,7 @@ def test_a_dask_frame_tells_what_rows_in_memory_tell(cluster, feeds, in_memory, 
     found = robustbn.fit(network, table, **SETTINGS)
     assert {"feed and day", "heat", "seen", "row number"} <= set(found.where()["column"])
     assert_same(found, in_memory)
-    assert 'id="where"' in found.report()
+    assert 'class="apart where"' in found.report()
 
 
 def test_files_and_bags_tell_it_too(cluster, feeds, many_files, in_memory):  # noqa: F811

@@ -276,7 +276,7 @@ def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
         head = f"{each['severity']:<9}"
         console.print(Text.assemble((head, colours[each["severity"]]), plain(each["sentence"])),
                       soft_wrap=True)  # fmt: skip
-        if each["severity"] != "note" and each["advice"]["command"]:
+        if each["advice"]["command"]:
             console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
     hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
     if hidden:

@@ -64,10 +64,11 @@ def say_from_file(result: FitResult) -> str:
 
 def say_fit(result: FitResult) -> str:
     """Return a fit in a few sentences: the verdict, and what a person should look at."""
-    if result.judged is None:
-        return "\n".join(filter(None, [say_from_file(result), result.status, result.missing]))
-    serious = [str(each) for each in result.findings if each.severity != NOTE]
-    return "\n".join(filter(None, [verdict(result), *serious, result.unseen, result.missing]))
+    said = [say_from_file(result), result.status]
+    if result.judged is not None:
+        serious = [str(each) for each in result.findings if each.severity != NOTE]
+        said = [verdict(result), *serious]
+    return "\n".join(filter(None, [*said, result.unseen, result.missing]))
 
 
 def _say_rows(result: FitResult) -> str:

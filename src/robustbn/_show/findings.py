@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from robustbn._core.clues import RepeatedIds
@@ -25,7 +25,7 @@ from robustbn._core.findings import (
 )
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
-from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference
+from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference, Origin
 from robustbn._networks.edges import write_edge
 from robustbn._show.advice import is_exact, say_origin
 from robustbn._show.frames import rate_columns
@@ -99,7 +99,7 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
             f"{'does' if result.n_distrusted == 1 else 'do'} not fit the others, and no group of "
             f"them looks alike.{where}",
             0.5,
-            where={} if place is None else where_of(place.parts),
+            where={} if place is None else where_of(say_parts(result, place.parts)),
             n_rows=result.n_distrusted,
             advice=_ask(result, "Look at some of these rows."),
         )
@@ -107,7 +107,7 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
 
 def _tell_group(result: FitResult, group: Group) -> Finding:
     cause = "" if group.cause is None else group.cause.name
-    origin = group.origins[0] if group.origins else None
+    origin = next(iter(_origins_of(result, group)), None)
     is_sure = group.is_bad and _is_act(group) and group.probability >= SURE
     return Finding(
         ROWS,
@@ -115,7 +115,7 @@ def _tell_group(result: FitResult, group: Group) -> Finding:
         _say_group(result, group),
         group.probability,
         () if group.cause is None else group.cause.columns,
-        {} if origin is None else where_of(origin.parts),
+        {} if origin is None else where_of(say_parts(result, origin.parts)),
         round(group.n_rows),
         nats=group.nats * group.n_rows,
         cause=cause,
@@ -123,6 +123,12 @@ def _tell_group(result: FitResult, group: Group) -> Finding:
         advice=_decide(result, group),
         rows=tuple(example.row for example in group.examples),
     )
+
+
+def _origins_of(result: FitResult, group: Group) -> Sequence[Origin]:
+    """Return where the rows of a group are; of the largest kind, where all bad rows are."""
+    is_first = result.kinds[:1] == [group]
+    return group.origins or (result.origins if is_first else ())
 
 
 def _is_act(group: Group) -> bool:
@@ -142,8 +148,8 @@ def _say_group(result: FitResult, group: Group) -> str:
         said += f": mostly {as_text(cell.node)} = {as_text(cell.state)}."
     else:
         said += "."
-    if group.origins:
-        said += f" {percent(group.origins[0].rate)} of the rows with {group.origins[0].having}."
+    for origin in _origins_of(result, group)[:1]:
+        said += f" {say_origin(origin, 'among them' if group.origins else 'distrusted')}"
     if not group.is_bad:
         said += f" They are bad with a probability of {group.probability:.0%}, and still count."
     return said

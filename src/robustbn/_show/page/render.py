@@ -90,7 +90,7 @@ def render_page(result: FitResult) -> str:
 
 def _say_row(line_of_row: int, row: int) -> str:
     """Return the number of a row, and its line in a text file."""
-    return f"Row {row:,}" + (f", line {row + line_of_row:,}" if line_of_row else "")
+    return f"Row {row}" + (f", line {row + line_of_row}" if line_of_row else "")
 
 
 def render_comparison(
