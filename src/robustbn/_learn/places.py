@@ -97,7 +97,8 @@ def fit_in_memory(
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:
         fit = replace(fit, cells=fit.cells.numbered(table.kept))
-    aside = look_for_copies(table, data.rows.fingerprints())
+    prints = data.rows.fingerprints()
+    aside = look_for_copies(table.aside, table.reading.n_read, table.kept, prints)
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
 
@@ -171,7 +172,8 @@ def decide_in_memory(
     judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
-    aside = look_for_copies(table, data.rows.fingerprints())
+    prints = data.rows.fingerprints()
+    aside = look_for_copies(table.aside, table.reading.n_read, table.kept, prints)
     return Fitted(fit, table.reading, judge_table(table, judged.trust), aside)
 
 
@@ -187,29 +189,30 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
     )
 
 
-def look_for_copies(table: Table, prints: NDArray[np.uint64]) -> Aside:
+def look_for_copies(
+    aside: Aside, n_read: int, kept: NDArray[np.int64] | None, prints: NDArray[np.uint64]
+) -> Aside:
     """Return what is beside a table, with blocks of rows that come again; O(N log N) time.
 
     Parameters
     ----------
-    prints : of its rows, equal where all nodes are; shape (N,).
+    n_read, kept : rows that were read, and the numbers of those that were kept; None for all.
+    prints : of the rows that were kept, equal where all nodes are; shape (N,).
     """
-    clues, place = table.aside.clues, np.arange(table.reading.n_read)
-    if table.kept is not None:
-        place = np.full(table.reading.n_read, -1, np.int64)
-        place[table.kept] = np.arange(len(table))
+    clues, place = aside.clues, np.arange(n_read)
+    if kept is not None:
+        place = np.full(n_read, -1, np.int64)
+        place[kept] = np.arange(len(kept))
     ids = []
     for each in clues.ids:
         first, again = place[each.first], place[each.again]
         is_left = (first >= 0) & (again >= 0)
         is_same = prints[first[is_left]] == prints[again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
-    blocks = [
-        replace(block, first=int(numbers[0]), again=int(numbers[1]))
-        for block in find_blocks(prints)
-        for numbers in [_numbers_read(table, np.array([block.first, block.again]))]
-    ]
-    return replace(table.aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
+    blocks = find_blocks(prints)
+    if kept is not None:
+        blocks = [replace(b, first=int(kept[b.first]), again=int(kept[b.again])) for b in blocks]
+    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -250,6 +253,8 @@ def fit_stream(
         shown = np.union1d(judged.numbers, judged.drawn)
         weigh = fit.model.weigh
         aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
+        if data.surveyed.prints is not None:
+            aside = look_for_copies(aside, data.surveyed.n_read, *data.surveyed.prints.finish())
         if files:
             files.finish()
     found = data.reading

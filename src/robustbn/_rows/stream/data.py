@@ -28,6 +28,7 @@ from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError, InsufficientMemoryError
 
 MEMORY_FOR_HOLES = 0.25  # share of all memory that rows with missing values may take
+MOST_PRINTS = 2**22  # rows whose prints are compared, to find blocks that come again: 64 MB
 MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
 LARGEST_KEY = np.uint64(2**64 - 1)
@@ -114,6 +115,22 @@ def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return scramble((numbers.astype(np.uint64) + np.uint64(offset)) * GOLDEN)
 
 
+class Prints:
+    """A print of each row that was kept, with its number, while rows pass by."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
+
+    def add(self, numbers: NDArray[np.int64], prints: NDArray[np.uint64]) -> None:
+        """Take in a stretch of rows."""
+        self._parts.append((numbers, prints))
+
+    def finish(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Return the numbers of all rows that were kept, and their prints."""
+        numbers, prints = zip(*self._parts, strict=True)
+        return np.concatenate(numbers), np.concatenate(prints)
+
+
 @dataclass(eq=False)
 class Surveyed:
     """What the first pass found.
@@ -126,6 +143,7 @@ class Surveyed:
     missing, unknown : values of each node.
     incomplete : rows from which a value is missing.
     noticed : odd values, and numbers of some rows.
+    prints : of all rows; None if they are too many.
     """
 
     counts: Vector
@@ -136,6 +154,7 @@ class Surveyed:
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
     noticed: Noticed = field(default_factory=Noticed)
+    prints: Prints | None = field(default_factory=Prints)
 
     @property
     def n_rows(self) -> int:
@@ -277,6 +296,10 @@ class RowsInStream:
                     draw.offer(first + block.span.numbers, block.codes)
                     found.sizes[k] += rows.n_rows
                     found.reads[k] += block.span.n_read
+                    if found.n_rows > MOST_PRINTS:
+                        found.prints = None
+                    if found.prints is not None:
+                        found.prints.add(first + block.span.numbers, rows.fingerprints())
                     continue
                 self.progress("counting rows", k + 1, n_parts)
                 found.noticed.merge(tally.noticed, first - stream.parts[k].first_row)
