@@ -338,4 +338,5 @@ def fit_on_dask(
     shown = np.union1d(judged.numbers, judged.drawn)
     is_anywhere = fit.weights is None or bool((fit.weights < DOUBT).any())
     aside = read_aside(data, fit.model.weigh, shown, choose_runs, is_anywhere=is_anywhere)
+    aside = replace(aside, clues=data.found.clues.with_beside(aside.clues))
     return Fitted(fit, data.reading, judged, aside)

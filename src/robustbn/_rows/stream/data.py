@@ -302,7 +302,7 @@ class RowsInStream:
                         found.prints.add(first + block.span.numbers, rows.fingerprints())
                     continue
                 self.progress("counting rows", k + 1, n_parts)
-                found.noticed.merge(tally.noticed, first - stream.parts[k].first_row)
+                found.noticed.merge(tally.noticed.clues(), first - stream.parts[k].first_row)
                 first += found.reads[k]
                 if error is not None and self.on_error == "raise":
                     raise error
