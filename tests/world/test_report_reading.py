@@ -449,37 +449,6 @@ def test_tables_that_cannot_be_addressed_are_refused_with_their_bytes():
 
 # --- phone, print, size ---------------------------------------------------------------------------
 
-CHARTS = """
-return [...document.querySelectorAll('svg.chart')].map((svg) => {
-  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-  const frame = svg.getBoundingClientRect();
-  const texts = [...svg.querySelectorAll('text')].map((t) => [t, t.getBoundingClientRect()]);
-  const cut = texts.filter(([, r]) => r.left < frame.left - 1 || r.right > frame.right + 1
-    || r.top < frame.top - 1 || r.bottom > frame.bottom + 1).map(([t]) => t.textContent);
-  const over = texts.flatMap(([a, r], i) => texts.slice(i + 1).filter(([, s]) =>
-    r.left < s.right - 1 && s.left < r.right - 1
-    && r.top + 3 < s.bottom - 3 && s.top + 3 < r.bottom - 3)
-    .map(([b]) => `${a.textContent} | ${b.textContent}`));
-  const size = Math.min(...texts.map(([t]) => parseFloat(getComputedStyle(t).fontSize) * scale));
-  return { cut, over, size };
-})
-"""
-
-
-@pytest.mark.parametrize("width", [390, 1360])
-def test_charts_can_be_read_and_nothing_of_them_is_cut(clean, report, tmp_path, width):
-    many = report.weight_counts.copy()
-    many[-1] = 3_000_000
-    clean.open(render_page(changed(report, weight_counts=many)), tmp_path, width, 844)
-    clean.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
-    charts = clean.run(CHARTS)
-    assert len(charts) == 3
-    for chart in charts:
-        assert chart["cut"] == []
-        assert chart["over"] == []
-        assert chart["size"] >= 11
-    assert "1M" in clean.texts("svg.chart text")
-
 
 def test_the_page_prints_on_six_pages_with_nothing_cut(clean, report, tmp_path):
     assert sum(1 for _ in report.rows) == 2_000

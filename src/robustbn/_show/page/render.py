@@ -29,7 +29,6 @@ from robustbn._show.advice import (
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.evidence import COLUMNS_DRAWN, gather_evidence, line_of
-from robustbn._show.page.figures import draw_rounds, draw_spectrum, draw_weights
 from robustbn._show.page.payload import page_data, to_script_json
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, clean_text, percent, shorten
@@ -80,10 +79,7 @@ def render_page(result: FitResult) -> str:
         n_shown=sum(row[6] for row in data["rows"]),
         n_lines=len(data["rows"]),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there
-        graph=Markup(graph),  # noqa: S704  escaped there, as are the charts
-        weights=Markup(draw_weights(result)),  # noqa: S704
-        spectrum=Markup(draw_spectrum(result.rounds)),  # noqa: S704
-        rounds=Markup(draw_rounds(result.rounds)),  # noqa: S704
+        graph=Markup(graph),  # noqa: S704  escaped there
     )
     return shorten_names(page, result.network)
 
