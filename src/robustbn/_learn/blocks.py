@@ -9,6 +9,7 @@ from robustbn._core.clues import RepeatedBlock
 from robustbn._rows.kernels import load_kernels
 
 LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
+MOST_ANCHORS = 500_000  # rows at which stretches may begin: in ten times as many rows every tenth
 LEAST_NATS = 20.0  # evidence for a block beyond chance, all pairs of rows considered
 BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the table
 LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
@@ -30,8 +31,9 @@ def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBloc
 
         L log(1 / c) - 2 log N nats,
 
-    c being the chance that two rows of the table are equal. One pass over the prints, and one over
-    stretches of rows that all occur more than once.
+    c being the chance that two rows of the table are equal. Stretches begin at rows that occur more
+    than once; in a long table, at those whose print ends in zeros, so that time and memory beside
+    the prints are bounded and a block is found wherever it stands.
 
     Parameters
     ----------
@@ -41,13 +43,16 @@ def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBloc
     n, find_copied = len(prints), load_kernels(kernels).find_copied
     if n < 2 * LEAST_ROWS:
         return []
-    copied = find_copied(prints, 2)
-    chance = float((copied.seen * (copied.seen - 1.0)).sum() / (n * (n - 1.0)))
+    every = 1 << max(0, (n - 1).bit_length() - MOST_ANCHORS.bit_length() + 1)
+    anchors = np.flatnonzero((prints & np.uint64(every - 1)) == 0)
+    copied = find_copied(prints[anchors], 2)
+    chance = every * float((copied.seen * (copied.seen - 1.0)).sum() / (n * (n - 1.0)))
     worth = -float(np.log(np.clip(chance, 1.0 / n**2, 1 - 1e-9)))
     width = int(np.ceil((2 * np.log(n) + np.log(1 / BY_CHANCE)) / worth))
     if width > min(LONGEST_STRETCH, n // 2):
         return []
-    first = _find_stretches(np.sort(copied.rows), width)
+    first = np.sort(anchors[copied.rows])
+    first = first[first <= n - width]
     pairs = find_copied(_join(prints, first, width), 2)
     rows = first[pairs.rows]
     is_pair = np.ones(len(rows), bool)
@@ -60,14 +65,6 @@ def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBloc
         found += _find_runs(prints, int(offset), worth, 2 * np.log(n))
     found.sort(key=lambda block: -block.n_rows)
     return _without_overlap(found)[:MOST_BLOCKS]
-
-
-def _find_stretches(rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Return the first row of each stretch of so many rows, all of them among some rows."""
-    if len(rows) < width:
-        return rows[:0]
-    ends = rows[width - 1 :]
-    return rows[: len(ends)][ends - rows[: len(ends)] == width - 1]
 
 
 def _join(prints: Prints, first: NDArray[np.int64], width: int) -> Prints:

@@ -106,9 +106,10 @@ def _judge_by_acts(traits: Traits, sides: Sides | None) -> float:
     traits = traits | {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
     if sides is None:
         return probability(traits, BESIDE_OTHERS)
+    worth = _bound_worth(sides, float(sides.own.sum()))  # no act brings more than tables do
     least, most = (
         probability(traits | {"act": act, "worth": worth}, BESIDE_OTHERS)
-        for act, worth in ((0.0, LEAST_WORTH), (1.0, MOST_WORTH))
+        for act, worth in ((0.0, LEAST_WORTH), (1.0, worth))
     )
     if keep_at(least) == 0:
         return least
@@ -200,11 +201,15 @@ def try_acts(sides: Sides | None) -> Traits:
     suspects = Inquiry.of(sides).suspects
     of_rows = [suspect.explained for suspect in suspects if suspect.is_of_rows]
     if suspects:
-        own = float(np.maximum(sides.paid, 0).sum())
-        worth = suspects[0].worth / max(own, 0.05 * sides.n_rows)
         found["act"] = float(np.clip(max(of_rows, default=0.0), 0, 1))
-        found["worth"] = float(np.clip(worth, LEAST_WORTH, MOST_WORTH))
+        found["worth"] = _bound_worth(sides, suspects[0].worth)
     return found
+
+
+def _bound_worth(sides: Sides, nats: float) -> float:
+    """Return what an act is worth over tables of the group's own, once they are paid for."""
+    own = float(np.maximum(sides.paid, 0).sum())
+    return float(np.clip(nats / max(own, 0.05 * sides.n_rows), LEAST_WORTH, MOST_WORTH))
 
 
 def set_beside(state: State, k: int) -> Sides | None:

@@ -195,11 +195,10 @@ def look_for_copies(table: Table, prints: NDArray[np.uint64], kernels: str | Non
     prints : of its rows, equal where all nodes are; shape (N,).
     kernels : that find prints which occur more than once.
     """
-    clues, place = table.aside.clues, np.arange(table.reading.n_read)
-    if table.kept is not None:
+    clues, ids = table.aside.clues, []
+    if clues.ids:
         place = np.full(table.reading.n_read, -1, np.int64)
-        place[table.kept] = np.arange(len(table))
-    ids = []
+        place[slice(None) if table.kept is None else table.kept] = np.arange(len(table))
     for each in clues.ids:
         first, again = place[each.first], place[each.again]
         is_left = (first >= 0) & (again >= 0)

@@ -158,13 +158,8 @@ class Groups:
         is_done = is_clean and not state.is_explained
         if is_done or model.n_others == MOST_GROUPS or model.shares.sum() > 1 - LEAST_MAIN:
             return None
-        found = propose_group(
-            state.sample,
-            state.families,
-            state.population,
-            state.look.spectrum,
-            state.study.most_copies,
-        )
+        population, spectrum = state.population, state.look.spectrum
+        found = propose_group(state.study, state.sample, state.families, population, spectrum)
         if found is None:
             return None
         population, entry = found
@@ -191,9 +186,12 @@ class CopiedRows:
         if len(state.repeats.factors):
             return None
         copies, total = state.study.copies, state.study.total
-        repeats = copies.hold_to(state.population.model, total)
+        model = state.population.model
+        repeats = copies.hold_to(model, total)
         if not len(repeats.factors) or copies.find_surplus(repeats, total) > CEILING:
             return None
+        if state.look.excess <= 0 and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
+            return None  # they are of groups, and say nothing more of the rest
         held = hold_copies(replace(state, repeats=repeats))
         gain = _find_gain_of_copies(state, held)
 
@@ -294,6 +292,24 @@ def begin(study: Study, n_rows: int) -> State:
     look = look_at(sample.rows, sample.base, study.draw)
     state = State(study, n_rows, sample, population, look, ended_at=started_at)
     return state.note("looked at the rows", time.perf_counter() - started_at)
+
+
+def look_at_more(state: State, n_rows: int) -> State:
+    """Return the state on more of the rows: what was found among fewer is fitted to them."""
+    if not state.is_explained:
+        return begin(state.study, n_rows)
+    sample, times = state.study.choose(n_rows, state.repeats), n_rows / state.n_rows
+    state = replace(
+        state,
+        n_rows=n_rows,
+        sample=sample,
+        entries=tuple(entry.scale(times) for entry in state.entries),
+        copied=state.copied and state.copied.scale(times),
+    )
+    model, modes = state.population.model, state.population.ties.modes
+    population = fit_population(sample, state.families, model, modes)
+    state = drop_unpaid(hold_copies(replace(state, population=population)))
+    return state.look_again("looked at more rows")
 
 
 def search(state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS) -> State:
