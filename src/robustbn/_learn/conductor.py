@@ -116,22 +116,21 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows, among a few at first.
+    """Search for what explains the rows, among a few until the rest looks like the network's.
 
-    What is found there is fitted to more of them, and the search goes on where these do not look
-    like rows of the network. Where nothing is found, all rows are looked at.
+    What is found there is fitted to more of them, and the search goes on. Where nothing is found,
+    all rows are looked at.
     """
-    enough = study.config.sample_size(study.survey.rows.layout)
-    explanations = EXPLANATIONS if study.config.polish else ()
-    n_few = max(LEAST_FEW, FEW * study.survey.rows.layout.n_free)
-    state = search(begin(study, min(n_few, study.n_rows)), explanations)
-    for n in (enough, study.n_rows):
-        n = min(n, study.n_rows)
-        if n > state.n_rows and (n <= enough or not state.is_explained):
-            state = look_at_more(state, n)
-            if state.look.excess > 0:
-                state = search(state, explanations)
-    return state
+    layout, config = study.survey.rows.layout, study.config
+    explanations = EXPLANATIONS if config.polish else ()
+    n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
+    state = begin(study, min(n_few, n_enough, study.n_rows))
+    for n in (n_enough, study.n_rows):
+        if n > state.n_rows and state.n_rows < study.n_rows:
+            state = search(state, explanations, is_first=True)
+            if state.n_rows < n_enough or not state.is_explained:
+                state = look_at_more(state, min(n, study.n_rows))
+    return search(state, explanations)
 
 
 def conclude(state: State) -> Verdict:

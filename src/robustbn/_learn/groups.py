@@ -25,7 +25,7 @@ from robustbn._core.row_model import (
 )
 from robustbn._learn.copies import Copies
 from robustbn._learn.gain import find_gain
-from robustbn._learn.look import RowSpectrum
+from robustbn._learn.look import Look
 from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import AS_GOOD, Families, Tied
 
@@ -189,7 +189,7 @@ def build_starts(
     sample: Sample,
     families: Families,
     population: Population,
-    spectrum: RowSpectrum,
+    look: Look,
 ) -> tuple[Vector, Vector]:
     """Return tables to start from, shape (M, S), and the share of rows of each.
 
@@ -198,7 +198,8 @@ def build_starts(
     """
     density, good = population.density, population.model.good
     marks = [density <= limit for limit in np.quantile(density, UNLIKELY)]
-    along = sample.rows.project(spectrum.table[:, :DIRECTIONS])
+    n_excess = min(int(np.count_nonzero(look.spectrum.values > look.limit)), DIRECTIONS)
+    along = sample.rows.project(look.spectrum.table[:, :n_excess])
     for y in along.T:
         marks += [y >= limit for limit in np.quantile(y, FAR)]
         marks += [y <= limit for limit in np.quantile(y, 1 - np.array(FAR))]
@@ -280,10 +281,10 @@ def propose_group(
     sample: Sample,
     families: Families,
     population: Population,
-    spectrum: RowSpectrum,
+    look: Look,
 ) -> tuple[Population, Entry] | None:
     """Return the population with the group that brings most, or None if none is worth it."""
-    starts, n_tried = find_starts(study, sample, families, population, spectrum)
+    starts, n_tried = find_starts(study, sample, families, population, look)
     untied = np.full(families.layout.n_nodes, -1)
     modes = np.column_stack([population.ties.modes, untied])
     best, most = None, 0.0
@@ -303,11 +304,11 @@ def find_starts(
     sample: Sample,
     families: Families,
     population: Population,
-    spectrum: RowSpectrum,
+    look: Look,
 ) -> tuple[list[RowModel], float]:
     """Return models with one more group each, the best that race, and how many were tried."""
     good, density = population.model.good, population.density
-    tables, shares = build_starts(study, sample, families, population, spectrum)
+    tables, shares = build_starts(study, sample, families, population, look)
     n_tried = float(len(shares))
     tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
     kept = _different(sample, density, tables, shares, worth)

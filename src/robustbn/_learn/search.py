@@ -79,6 +79,11 @@ class State:
         return Families(self.sample.rows.layout, self.sample.prior, self.sample.plain_counts)
 
     @property
+    def times(self) -> float:
+        """How many times as many rows there are as are looked at."""
+        return self.study.n_rows / self.sample.rows.n_rows
+
+    @property
     def exactness(self) -> float:
         """How surely the rest looks like rows of the network, from 0 to 1.
 
@@ -133,7 +138,7 @@ class Candidate:
 
     Parameters
     ----------
-    gain : in nats.
+    gain : in nats, among all rows, of which some are looked at.
     enter : returns the state with it.
     """
 
@@ -158,8 +163,9 @@ class Groups:
         is_done = is_clean and not state.is_explained
         if is_done or model.n_others == MOST_GROUPS or model.shares.sum() > 1 - LEAST_MAIN:
             return None
-        population, spectrum = state.population, state.look.spectrum
-        found = propose_group(state.study, state.sample, state.families, population, spectrum)
+        found = propose_group(
+            state.study, state.sample, state.families, state.population, state.look
+        )
         if found is None:
             return None
         population, entry = found
@@ -175,7 +181,7 @@ class Groups:
             n_groups = more.population.model.n_others
             return more.look_again(f"described rows by {count(n_groups, 'group')}")
 
-        return Candidate(entry.gain, enter)
+        return Candidate(entry.scale(state.times).gain, enter)
 
 
 class CopiedRows:
@@ -199,7 +205,7 @@ class CopiedRows:
             surplus = (state.sample.base - held.sample.base) * state.population.shares[:, 0]
             counts = state.sample.rows.count(surplus)
             told = counts * np.log(state.families.own(counts) / held.population.model.good)
-            entry = Entry(gain, 0.0, float(surplus.sum()))
+            entry = Entry(gain / state.times, 0.0, float(surplus.sum()))
             entry = replace(entry, lead=_find_lead(state, entry, told, 1))
             return replace(held, copied=entry).look_again("held copies")
 
@@ -216,7 +222,7 @@ def _find_gain_of_copies(state: State, held: State) -> float:
     main = np.log1p(-copies.find_surplus(held.repeats, total))
     others = np.where(held.sample.base < state.sample.base, 0, state.sample.base)
     rest = float(others @ (held.population.density + main - state.population.density))
-    return of_copies * state.sample.rows.n_rows / state.study.n_rows + rest
+    return of_copies + rest * state.times
 
 
 def _take_from_main(state: State, population: Population) -> float:
@@ -312,11 +318,19 @@ def look_at_more(state: State, n_rows: int) -> State:
     return state.look_again("looked at more rows")
 
 
-def search(state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS) -> State:
-    """Let explanations enter, the largest gain first, until nothing pays."""
-    while True:
+def search(
+    state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS, *, is_first: bool = False
+) -> State:
+    """Let explanations enter, the largest gain first, until nothing pays.
+
+    Parameters
+    ----------
+    is_first : end as soon as the rest looks like rows of the network; more rows follow.
+    """
+    while not (is_first and state.look.excess <= 0):
         proposed = (each.propose(state) for each in explanations)
         candidates = [each for each in proposed if each is not None and each.gain > 0]
         if not candidates:
-            return state
+            break
         state = max(candidates, key=lambda each: each.gain).enter()
+    return state
