@@ -16,13 +16,12 @@ from robustbn._learn.causes.naming import Inquiry
 from robustbn._learn.causes.sides import Sides, spread
 from robustbn._learn.causes.weighed import Weighed
 from robustbn._learn.groups import find_missed
-from robustbn._learn.search import State
+from robustbn._learn.search import CLEAR_LEAD, State
 
 LEAST_COMPARED, MOST_COMPARED = 50, (1_500, 4_000)  # rows of a group, and others: to try acts on
 ROWS_TO_TELL = 20.0  # rows a parameter: with fewer, rows of another network look like its own
 LEAST_EVIDENCE = 0.02  # nats a row: less is none
 RIVALRY = 0.05  # log of the ratio of two gains: they are told apart so sharply
-EXCUSED = 0.2  # log of such a ratio: copies that gain no more over an edge are excused
 DISTRUSTED = 0.65  # probability of being bad at which a row of a group keeps half of its weight
 STEEPNESS = 6.0  # logits of lost weight a logit of the probability
 LEAST_WORTH, MOST_WORTH = -1.0, 2.0  # of an act, over tables of the group's own: bounds
@@ -239,4 +238,4 @@ def are_copies_bad(state: State) -> bool:
     """
     excuse = -np.inf if state.copied is None else state.copied.lead
     tells = state.sample.total >= state.sample.rows.layout.n_free
-    return state.is_exact and tells and excuse < -EXCUSED
+    return state.is_exact and tells and excuse < -CLEAR_LEAD

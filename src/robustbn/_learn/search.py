@@ -41,6 +41,7 @@ LEAST_MAIN = 0.3  # share of rows: a smaller main class is no main class
 EDGE_NODES = 8  # nodes that groups or copies break most: an edge is sought at each
 EDGE_ROWS = 20_000  # rows in which it is sought
 LEAST_GAIN = 10.0  # nats: what edges and others gain is known up to about this
+CLEAR_LEAD = 0.2  # log of the ratio of two gains: the larger one is larger for sure
 HAIR = 0.03  # eigenvalue in excess: drawn rows differ by 0.005 to 0.02, misfitting tables have 0.1
 COPIES_STEPS = 20  # of holding copies to what is expected, which changes what is expected
 COPIES_MOVED = 1e-3  # share of rows: copies that move less have settled
@@ -239,6 +240,9 @@ def _find_lead(state: State, entry: Entry, told: Vector, most: int = EDGE_NODES)
     told : nats that the explanation brings on each cell; shape (M,).
     most : number of edges, each to another child.
     """
+    larger = max((e.lead for e in state.entered if e.gain >= entry.gain), default=-np.inf)
+    if larger >= CLEAR_LEAD:
+        return larger
     sample = state.sample
     told = state.families.sum_by_node(told)
     nodes = np.argsort(-told, kind="stable")[:EDGE_NODES].tolist()
@@ -248,7 +252,7 @@ def _find_lead(state: State, entry: Entry, told: Vector, most: int = EDGE_NODES)
     gains = find_edges(sample.rows.layout, q, sample.codes[some], weights, nodes)
     of_edges = sum(gains[:most]) * sample.rows.n_rows / len(weights)
     lead = np.log((of_edges + LEAST_GAIN) / (max(entry.gain, 0.0) + LEAST_GAIN))
-    return max([float(lead), *(each.lead for each in state.entered if each.gain >= entry.gain)])
+    return max(float(lead), larger)
 
 
 EXPLANATIONS: tuple[Explanation, ...] = (Groups(), CopiedRows())
