@@ -97,8 +97,7 @@ def fit_in_memory(
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:
         fit = replace(fit, cells=fit.cells.numbered(table.kept))
-    prints = data.rows.fingerprints()
-    aside = look_for_copies(table.aside, table.reading.n_read, table.kept, prints)
+    aside = look_for_copies(table.aside, table.kept, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
 
@@ -172,8 +171,7 @@ def decide_in_memory(
     judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
-    prints = data.rows.fingerprints()
-    aside = look_for_copies(table.aside, table.reading.n_read, table.kept, prints)
+    aside = look_for_copies(table.aside, table.kept, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, judged.trust), aside)
 
 
@@ -190,28 +188,30 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
 
 
 def look_for_copies(
-    aside: Aside, n_read: int, kept: NDArray[np.int64] | None, prints: NDArray[np.uint64]
+    aside: Aside,
+    kept: NDArray[np.int64] | None,
+    prints: NDArray[np.uint64],
+    kernels: str | None,
 ) -> Aside:
-    """Return what is beside a table, with blocks of rows that come again; O(N log N) time.
+    """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
 
     Parameters
     ----------
-    n_read, kept : rows that were read, and the numbers of those that were kept; None for all.
-    prints : of the rows that were kept, equal where all nodes are; shape (N,).
+    kept : numbers of the rows that were kept, increasing; None if all were.
+    prints : of these rows, equal where all nodes are; shape (N,).
+    kernels : that find prints which occur more than once.
     """
-    clues, place = aside.clues, np.arange(n_read)
-    if kept is not None:
-        place = np.full(n_read, -1, np.int64)
-        place[kept] = np.arange(len(kept))
-    ids = []
+    clues, ids = aside.clues, []
+    kept = np.arange(len(prints)) if kept is None else kept
     for each in clues.ids:
-        first, again = place[each.first], place[each.again]
-        is_left = (first >= 0) & (again >= 0)
+        first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
+        is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
         is_same = prints[first[is_left]] == prints[again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
-    blocks = find_blocks(prints)
-    if kept is not None:
-        blocks = [replace(b, first=int(kept[b.first]), again=int(kept[b.again])) for b in blocks]
+    blocks = [
+        replace(block, first=int(kept[block.first]), again=int(kept[block.again]))
+        for block in find_blocks(prints, kernels)
+    ]
     return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 
 
@@ -254,7 +254,7 @@ def fit_stream(
         weigh = fit.model.weigh
         aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
         if data.surveyed.prints is not None:
-            aside = look_for_copies(aside, data.surveyed.n_read, *data.surveyed.prints.finish())
+            aside = look_for_copies(aside, *data.surveyed.prints.finish(), config.kernels)
         if files:
             files.finish()
     found = data.reading
