@@ -253,8 +253,9 @@ def fit_stream(
         shown = np.union1d(judged.numbers, judged.drawn)
         weigh = fit.model.weigh
         aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
-        if data.surveyed.prints is not None:
-            aside = look_for_copies(aside, *data.surveyed.prints.finish(), config.kernels)
+        if data.surveyed.prints:
+            kept, prints = map(np.concatenate, zip(*data.surveyed.prints, strict=True))
+            aside = look_for_copies(aside, kept, prints, config.kernels)
         if files:
             files.finish()
     found = data.reading

@@ -115,22 +115,6 @@ def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
     return scramble((numbers.astype(np.uint64) + np.uint64(offset)) * GOLDEN)
 
 
-class Prints:
-    """A print of each row that was kept, with its number, while rows pass by."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
-
-    def add(self, numbers: NDArray[np.int64], prints: NDArray[np.uint64]) -> None:
-        """Take in a stretch of rows."""
-        self._parts.append((numbers, prints))
-
-    def finish(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """Return the numbers of all rows that were kept, and their prints."""
-        numbers, prints = zip(*self._parts, strict=True)
-        return np.concatenate(numbers), np.concatenate(prints)
-
-
 @dataclass(eq=False)
 class Surveyed:
     """What the first pass found.
@@ -143,7 +127,8 @@ class Surveyed:
     missing, unknown : values of each node.
     incomplete : rows from which a value is missing.
     noticed : odd values, and numbers of some rows.
-    prints : of all rows; None if they are too many.
+    prints : numbers of the rows that were kept, and a print of each, stretch by stretch; None if
+        they are too many.
     """
 
     counts: Vector
@@ -154,7 +139,7 @@ class Surveyed:
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
     noticed: Noticed = field(default_factory=Noticed)
-    prints: Prints | None = field(default_factory=Prints)
+    prints: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] | None = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -299,7 +284,8 @@ class RowsInStream:
                     if found.n_rows > MOST_PRINTS:
                         found.prints = None
                     if found.prints is not None:
-                        found.prints.add(first + block.span.numbers, rows.fingerprints())
+                        numbers = first + block.span.numbers
+                        found.prints.append((numbers, rows.fingerprints()))
                     continue
                 self.progress("counting rows", k + 1, n_parts)
                 found.noticed.merge(tally.noticed.clues(), first - stream.parts[k].first_row)

@@ -83,7 +83,9 @@ class Evidence:
 def gather_evidence(result: FitResult) -> list[Evidence]:
     """Return what stands behind each finding, in their order."""
     groups = {group.number: group for group in (*result.groups, *result.kinds)}
-    pairs = {(edge.parent, edge.child): k for k, edge in enumerate(result.edges)}
+    pairs: dict[tuple[str, ...], int] = {
+        (edge.parent, edge.child): k for k, edge in enumerate(result.edges)
+    }
     found, are_placed = [], False
     for finding in result.findings:
         group = groups.get(finding.group) if finding.kind == ROWS else None

@@ -72,7 +72,6 @@ def render_page(result: FitResult) -> str:
         say_evidence=say_evidence,
         say_kind_move=say_kind_move,
         say_names=_say_names,
-        tiles=_tiles(result),
         legend=[percent(top * k / len(SCALE)) for k in range(len(SCALE) + 1)],
         few=FEW_ROWS,
         most_origins=MOST_ORIGINS,
@@ -153,28 +152,6 @@ def _say_names(result: FitResult, row: int) -> list[tuple[str, str]]:
 def _tie_units(text: str) -> str:
     """Keep a number and its percent sign on one line."""
     return text.replace(" %", "\u00a0%")
-
-
-def _tiles(result: FitResult) -> list[tuple[str, str, str]]:
-    """Return figures: the name of each, its value, and a note."""
-    top, n = result.moved_tables[0], result.n_distrusted
-    most = "all are what counting gives"
-    if top.moved:
-        most = f"{shorten(as_text(top.node), 40)}; its error is {percent(top.error)}"
-    return [
-        ("Distrusted rows", f"{n:,}", f"of {result.n_rows:,}: {percent(n / result.n_rows)}"),
-        (
-            "Rows' worth that is left",
-            f"{result.effective_rows:,.0f}",
-            "the effective sample size",
-        ),
-        ("Largest change of a table", percent(top.moved), most),
-        (
-            "Tables changed",
-            f"{result.n_moved:,} of {result.network.n_nodes:,}",
-            "by more than their error",
-        ),
-    ]
 
 
 def _tiles_of_both(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
