@@ -199,6 +199,10 @@ def test_a_column_that_differs_is_drawn_by_place_and_rows_have_lines_and_raw_val
     assert "Values as they were read, there: median " in clean.text(".finding.error .by-place")
     (far,) = [k for k, f in enumerate(fit.findings_, 1) if f.cause == "far values" and 10 in f.rows]
     assert clean.texts(f"#finding-{far} .numbers li")[0] == "Row 10, line 12: height = 999"
+    clean.resize(390, 844)
+    clean.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    assert clean.run("return document.documentElement.scrollWidth") <= 390
+    assert clean.unreadable() == []
     hidden = fit.report(rows=False)
     assert "site hill" not in hidden
     assert "height = 999" not in hidden
