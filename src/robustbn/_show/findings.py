@@ -141,8 +141,10 @@ def _say_group(result: FitResult, group: Group) -> str:
     number = f" (group {group.number})" if group.number else ""
     verb = "do not fit the others and are left out" if group.is_bad else "stand apart"
     said = f"About {rows} {verb}{number}"
-    if group.cause is not None:
+    if group.cause is not None and _is_act(group):
         said += f": {group.cause.name}. {group.cause.text}"
+    elif group.cause is not None:
+        said += f". They have {group.cause.text[:1].lower()}{group.cause.text[1:]}"
     elif group.unusual:
         cell = group.unusual[0]
         said += f": mostly {as_text(cell.node)} = {as_text(cell.state)}."
@@ -275,7 +277,8 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             REPEATED_ROWS,
             WARNING,
-            f"{count(len(result.repeats), 'row')} come more often than chance allows, with about "
+            f"{count(len(result.repeats), 'row comes', 'rows come')} more often than chance "
+            "allows, with about "
             f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} comes {worst.seen:,} "
             f"times where {worst.expected:.2g} are expected.",
             0.9,
