@@ -308,7 +308,8 @@ def test_the_last_round_shows_what_is_distrusted_in_history_progress_and_page(dr
     assert last.n_kinds == len(fit.kinds_) == 1
     assert last.action == "judged what was found"
     assert told[-1] == last
-    assert f"The last one distrusts {100 * last.removed:.1f}" in fit.report()
+    rounds = fit.report().split('<section id="rounds"')[1].split("</section>")[0]
+    assert f"<td>{100 * last.removed:.1f} %</td>" in rounds
 
 
 # --- groups that would vanish ---------------------------------------------------------------------
