@@ -69,7 +69,7 @@ def facts(**given):
         "aside": Aside(),
         "reading": SimpleNamespace(kind="frame", where="", n_read=given["n_rows"]),
         "learned": SimpleNamespace(repetition=None),
-        "deeper": SimpleNamespace(differences=[], find_places=lambda rows: []),
+        "deeper": SimpleNamespace(differences=[], swaps=[], find_places=lambda rows: []),
     }
     found = SimpleNamespace(**(others | given))
     q, plain = found.network.probabilities, found.plain_network.probabilities
