@@ -198,10 +198,9 @@ def test_batch(
     """Leave in a batch of test rows: a few forms, again and again."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) // 4, len(frame) // 4 + n)
-    forms = rng.integers(0, len(frame), 3)
-    for column in table.nodes:
-        frame[column] = frame[column].astype(object)
-        frame.loc[rows, column] = frame[column].to_numpy(object)[rng.choice(forms, n)]
+    forms = rng.choice(rng.integers(0, len(frame), 3), n)
+    frame[table.nodes] = frame[table.nodes].astype(object)
+    frame.loc[rows, table.nodes] = frame[table.nodes].to_numpy(object)[forms]
     names = (("rows", "copies"), ("column differs", "copies"), ("repeated rows", ""))
     return Planted(frame, tuple(table.nodes), ("line", "row number", "day"), names)
 
