@@ -33,6 +33,7 @@ from robustbn._core.result import (
     Vanishing,
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
+from robustbn._show.expert import ExpertView
 from robustbn._show.explain import ExplainedRow, Explainer, explain_rows, name_singled
 from robustbn._show.measures import (
     Diagnosis,
@@ -132,6 +133,7 @@ class FitResult:
     judged : what is known of its rows; None for a model from a file.
     aside : what its rows have beside the network's columns.
     has_prior : whether anything was added to the counts.
+    expert : an expert's tables beside those that were learned; None if there is no expert.
     settings : of the estimator, those that matter always and those that are not as usual.
     seconds : how long the fit took.
     title, command : what the fit is called where it is shown, and what repeats it.
@@ -156,6 +158,7 @@ class FitResult:
     judged: JudgedRows | None = None
     aside: Aside = field(default_factory=Aside)
     has_prior: bool = False
+    expert: ExpertView | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.nan
     title: str = ""

@@ -40,6 +40,7 @@ from robustbn._learn.units import (
     name_unit,
 )
 from robustbn._rows.memory import find_holed, load_rows
+from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
@@ -58,9 +59,10 @@ def build_result(
     fit: RobustEstimator, network: BayesianNetwork, found: Fitted, seconds: float
 ) -> FitResult:
     """Return what was found as one value; its tables are the counts of the trusted rows."""
-    layout, pseudo_counts, learned = network.layout, fit._pseudo_counts(network), found.fit
+    layout, learned = network.layout, found.fit
     counts = drop_rounding(layout, learned.counts, learned.plain_counts)
     learned = replace(learned, counts=counts)
+    pseudo_counts = fit._pseudo_counts(network, learned.counts_in_rows)
     q = normalise_counts(layout, counts, pseudo_counts)
     plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
     network = network.with_cpts(q)
@@ -113,6 +115,7 @@ def _describe(
     changed = [name for name in settings if not is_same(settings[name], usual[name].default)]
     given = [f"{n}={settings[n]!r}" for n in changed if n not in ("network", "verbose")]
     is_plain = np.array_equal(network.probabilities, plain)
+    expert = fit._expert(network)
     return FitResult(
         network,
         network if is_plain else network.with_cpts(plain),
@@ -125,6 +128,11 @@ def _describe(
             for name, value in settings.items()
             if name not in NEVER_SHOWN and (name in ALWAYS_SHOWN or name in changed)
         },
+        expert=None
+        if expert is None
+        else ExpertView(
+            network, expert, learned.plain_counts_in_rows, learned.shown_counts / learned.effect
+        ),
         title=title_of(reading),
         command=f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)",
     )

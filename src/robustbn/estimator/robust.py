@@ -21,6 +21,7 @@ from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, V
 from robustbn._core.trust import DOUBT
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
+from robustbn._show.expert import ExpertView
 from robustbn._show.explain import Explainer
 from robustbn._show.measures import Diagnosis
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
@@ -93,8 +94,9 @@ class RobustEstimator(TableEstimator):
         for its copies) or "distrust" (whoever is repeated).
     cells : "trust" (the default: every cell of a trusted row counts as it is) or "find" (single
         wrong cells of good rows are looked for, and counted by what they should be; slow).
-    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
+    prior, pseudo_count, equivalent_sample_size, equivalent_rows : as in
         `MaximumLikelihoodEstimator`.
+    on_unknown, on_missing, bins : as there.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
         default: honest groups differ in what they leave out. On, `network_` has one more node,
         named "... is missing", for every column that misses values.
@@ -184,9 +186,10 @@ class RobustEstimator(TableEstimator):
         misfit: str = "allow",
         copies: str = "auto",
         cells: str = "trust",
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -210,6 +213,7 @@ class RobustEstimator(TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
@@ -335,6 +339,9 @@ class RobustEstimator(TableEstimator):
         new = copy(self)
         decide_again(new, bad, good, X)
         return new
+
+    def _expert_view(self, network: BayesianNetwork) -> ExpertView | None:
+        return self.result_.expert
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
