@@ -51,7 +51,8 @@ class ExpertView:
     def p_values(self) -> Vector:
         """Of each configuration, corrected for their number; shape (m,)."""
         n = max(int(np.count_nonzero(self.expert.rows)), 1)
-        return np.minimum(1.0, n * np.exp(-self.nats))
+        p_values: Vector = np.minimum(1.0, n * np.exp(-self.nats))
+        return p_values
 
     @property
     def is_contradicted(self) -> NDArray[np.bool_]:

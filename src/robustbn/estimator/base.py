@@ -31,6 +31,7 @@ from robustbn._networks.json import describe_network
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.expert import ExpertView
+from robustbn._show.posterior import Posterior, find_posterior
 from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
@@ -206,6 +207,7 @@ class TableEstimator(Settings, ABC):
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
     reading_: Reading
+    result_: Any  # what a robust fit found
     inferred_: Inferred | None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -440,15 +442,29 @@ class TableEstimator(Settings, ABC):
         configurations in which the rows contradict the expert most come first. Those that the
         expert left empty are not listed.
         """
-        view = self._expert_view(self._fitted())
+        network, result = self._fitted(), vars(self).get("result_")
+        expert = self._expert(network) if result is None else None
+        view = result.expert if result else None
+        if expert is not None:
+            view = ExpertView(network, expert, self.counts_, self.counts_)
         if view is None:
             raise SettingError("There is no expert: fit with prior=network, equivalent_rows=50.")
         return build_frame(view.columns(), self.reading_.kind)
 
-    def _expert_view(self, network: BayesianNetwork) -> ExpertView | None:
-        """Return an expert's tables beside what was learned; None without an expert."""
-        expert = self._expert(network)
-        return None if expert is None else ExpertView(network, expert, self.counts_, self.counts_)
+    def posterior(self) -> Posterior:
+        """Return what is known of each table: a mapping from each node to Dirichlet parameters.
+
+        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals of all
+        probabilities, `sample(n)` whole networks, `query(x, evidence)` an interval of an answer.
+        Without a prior, half a row is added to every cell (Jeffreys).
+        """
+        network = self._fitted()
+        if "result_" in vars(self):
+            return cast("Posterior", self.result_.posterior)
+        shown = self.counts_ if self.inferred_ is None else self.inferred_.observed_counts
+        rows = network.layout.sum_configurations(shown)
+        added = self._pseudo_counts(network, self.counts_)
+        return find_posterior(network, self.counts_, rows, added, self.reading_.kind)
 
     def _pseudo_counts(
         self, network: BayesianNetwork, counts: Vector | None = None

@@ -77,7 +77,7 @@ def _check_rows(network: BayesianNetwork, given: Any) -> Mapping[str, Any]:
     for node, value in named.items() if named else [("", given)]:
         where = f"equivalent_rows[{node!r}]" if node else "equivalent_rows"
         if isinstance(value, Real) and not isinstance(value, bool):
-            if math.isfinite(value) and value >= 0:
+            if math.isfinite(value) and float(value) >= 0:
                 continue
         elif node:
             shape = tuple(len(network.states[p]) for p in network.parents[node])

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from robustbn.estimator.robust import RobustEstimator
 
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+USUAL_DOUBT = 10.0  # rows, drawn of a configuration, that say as much of its doubt as all others
 NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
 
 
@@ -78,6 +79,7 @@ def build_result(
         partial(_find_places, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
         partial(_calibrate, network, learned, judged, load),
+        partial(_find_doubt, network, learned, judged, load),
     )
     result = _describe(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
@@ -96,7 +98,7 @@ def build_result_of_file(
     calibration = partial(_known, beside.calibration)
     deeper = Deeper(
         _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
-        calibrate=calibration,
+        calibrate=calibration, find_doubt=partial(_known, beside.doubt),
     )  # fmt: skip
     return _describe(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
@@ -122,7 +124,7 @@ def _describe(
         learned,
         reading,
         deeper,
-        has_prior=bool(np.any(fit._pseudo_counts(network))),
+        added=fit._pseudo_counts(network, learned.counts_in_rows),
         settings={
             name: value
             for name, value in settings.items()
@@ -191,6 +193,25 @@ def _calibrate(
     rows = load(judged.drawn_codes)
     found = calibrate(network.layout, learned.shown_counts, rows, judged.drawn_trust)
     return found if found.spread > 0 else None
+
+
+def _find_doubt(
+    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+) -> Vector:
+    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly.
+
+    Where few rows were drawn of a configuration, their doubt is that of all rows; shape (m,).
+    """
+    layout, trust = network.layout, judged.drawn_trust.astype(np.float64)
+    doubt = trust * (1 - trust)
+    if not doubt.any():
+        return np.zeros(layout.n_configurations)
+    rows = load(judged.drawn_codes)
+    doubts, weights = (layout.sum_configurations(rows.count(each)) for each in (doubt, trust))
+    usual = float(doubt.sum() / max(trust.sum(), 1e-9))
+    share = (doubts + USUAL_DOUBT * usual) / (weights + USUAL_DOUBT)
+    shown: Vector = layout.sum_configurations(learned.shown_counts)
+    return share * shown
 
 
 def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:

@@ -140,8 +140,8 @@ def _fit(
     if not isinstance(network, BayesianNetwork):
         network = _read(network, table, settings)
     prior = settings.get("prior")
-    if isinstance(prior, PathLike) or _is_structure(prior):
-        settings["prior"] = read_network(prior)
+    if isinstance(prior, str | PathLike) and _is_structure(prior):
+        settings["prior"] = read_network(Path(prior))
     missing = settings.pop("missing", None)
     if missing is not None:
         settings["labels"] = declare_missing(settings.get("labels"), missing, network.nodes)

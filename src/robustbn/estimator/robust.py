@@ -21,7 +21,6 @@ from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, V
 from robustbn._core.trust import DOUBT
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
-from robustbn._show.expert import ExpertView
 from robustbn._show.explain import Explainer
 from robustbn._show.measures import Diagnosis
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
@@ -340,15 +339,12 @@ class RobustEstimator(TableEstimator):
         decide_again(new, bad, good, X)
         return new
 
-    def _expert_view(self, network: BayesianNetwork) -> ExpertView | None:
-        return self.result_.expert
-
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
 
         result = self.result_
-        plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.groups, result.calibration)
+        plain, found = result.plain_network.probabilities, result.deeper.groups
+        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]

@@ -72,6 +72,7 @@ def render_page(result: FitResult) -> str:
         changed=say_moved_cells(result),
         actions=next_actions(result),
         say_cause=say_cause,
+        say_cell=say_cell,
         say_evidence=say_evidence,
         say_kind_move=say_kind_move,
         say_origin=say_origin,
