@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Real
@@ -450,6 +451,29 @@ class TableEstimator(Settings, ABC):
         if view is None:
             raise SettingError("There is no expert: fit with prior=network, equivalent_rows=50.")
         return build_frame(view.columns(), self.reading_.kind)
+
+    def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
+        """Return a fit with more rows; those of before are not needed again.
+
+        New rows are judged by what the fit knows, and added to what it counted. Groups, their sides
+        and what people decided on them stay as they are; rates follow the rows. Where nothing
+        drifts the tables are those of a fit to all rows, exactly if no row is distrusted.
+        `fit.check(X)` says in what the new rows differ, `robustbn.compare(fit, updated)` what
+        changed; fit again if much did.
+
+        Parameters
+        ----------
+        X : new rows, as in `fit`.
+        forgetting : what the rows of before count for, above 0 and at most 1.
+        """
+        self._fitted()
+        new = copy(self)
+        new._add(X, forgetting)
+        return new
+
+    @abstractmethod
+    def _add(self, X: Any, forgetting: float) -> None:
+        """Add rows to what was counted."""
 
     def posterior(self) -> Posterior:
         """Return what is known of each table: a mapping from each node to Dirichlet parameters.

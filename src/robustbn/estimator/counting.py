@@ -15,9 +15,10 @@ from robustbn._core.result import Inferred
 from robustbn._learn.completion import complete
 from robustbn._learn.filling import typical_weight
 from robustbn._learn.likelihood import log_likelihood_of_table
+from robustbn._learn.updating import add_inferred
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_unseen
-from robustbn._tables.coded import Reading, as_weights
+from robustbn._tables.coded import Reading, Table, as_weights, require_rows
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.network import BayesianNetwork
 
@@ -100,16 +101,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
         """
         self._check_settings()
         network, table = self._read(X)
-        pseudo_counts = self._pseudo_counts(network)
-        weights = as_weights(sample_weight, table)
-        rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
-        counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
-        inferred = None
-        if table.holed and table.reading.config.on_missing == "use":
-            holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-            unit = typical_weight(weights)
-            found = complete(network.layout, pseudo_counts, counts, holes, unit)
-            counts, inferred = found.counts, found.inferred
+        known = self._pseudo_counts(network)
+        counts, inferred = self._count(network, table, as_weights(sample_weight, table), known)
         pseudo_counts = self._pseudo_counts(network, counts)
         probabilities = normalise_counts(network.layout, counts, pseudo_counts)
         with self._all_or_nothing():
@@ -117,6 +110,36 @@ class MaximumLikelihoodEstimator(TableEstimator):
             self._store(network.with_cpts(probabilities), table.reading, counts, inferred)
             self._warn_of_tables(bool(np.any(pseudo_counts)))
         return self
+
+    def _count(
+        self,
+        network: BayesianNetwork,
+        table: Table,
+        weights: RowVector | None,
+        known: Vector | float,
+    ) -> tuple[Vector, Inferred | None]:
+        """Return the counts of rows, and what was inferred; `known` is what is added to them."""
+        rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
+        counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
+        if not table.holed or table.reading.config.on_missing != "use":
+            return counts, None
+        holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
+        found = complete(network.layout, known, counts, holes, typical_weight(weights))
+        return found.counts, found.inferred
+
+    def _add(self, X: Any, forgetting: float) -> None:
+        from robustbn.estimator.updating import add_readings, check_forgetting
+
+        check_forgetting(forgetting)
+        network, table = self.network_, self._encode(X)
+        require_rows(len(table))
+        before = forgetting * self.counts_
+        counts, how = self._count(network, table, None, self._pseudo_counts(network) + before)
+        inferred = add_inferred((before, self.inferred_), (counts, how), forgetting)
+        counts = before + counts
+        q = normalise_counts(network.layout, counts, self._pseudo_counts(network, counts))
+        reading = add_readings(self.reading_, table.reading, forgetting)
+        self._store(network.with_cpts(q), reading, counts, inferred)
 
     def _store(
         self, network: BayesianNetwork, reading: Reading, counts: Vector, inferred: Inferred | None

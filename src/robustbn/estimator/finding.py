@@ -60,13 +60,8 @@ def build_result(
     fit: RobustEstimator, network: BayesianNetwork, found: Fitted, seconds: float
 ) -> FitResult:
     """Return what was found as one value; its tables are the counts of the trusted rows."""
-    layout, learned = network.layout, found.fit
-    counts = drop_rounding(layout, learned.counts, learned.plain_counts)
-    learned = replace(learned, counts=counts)
-    pseudo_counts = fit._pseudo_counts(network, learned.counts_in_rows)
-    q = normalise_counts(layout, counts, pseudo_counts)
-    plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
-    network = network.with_cpts(q)
+    network, learned, plain = normalise_fit(fit, network, found.fit)
+    layout, q = network.layout, network.probabilities
     load, aside, judged = _loader(fit, network), found.aside, found.judged
     find_where_of = None if aside.counted else partial(_find_where_of, aside, judged.weights)
     n_rows = found.reading.n_rows
@@ -81,8 +76,20 @@ def build_result(
         partial(_calibrate, network, learned, judged, load),
         partial(_find_doubt, network, learned, judged, load),
     )
-    result = _describe(fit, network, plain, learned, found.reading, deeper)
+    result = describe_result(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
+
+
+def normalise_fit(
+    fit: RobustEstimator, network: BayesianNetwork, learned: RobustFit
+) -> tuple[BayesianNetwork, RobustFit, Vector]:
+    """Return the network with its tables, the fit without rounding, and the tables by counting."""
+    layout = network.layout
+    counts = drop_rounding(layout, learned.counts, learned.plain_counts)
+    learned = replace(learned, counts=counts)
+    pseudo_counts = fit._pseudo_counts(network, learned.counts_in_rows)
+    plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
+    return network.with_cpts(normalise_counts(layout, counts, pseudo_counts)), learned, plain
 
 
 def build_result_of_file(
@@ -100,10 +107,10 @@ def build_result_of_file(
         _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
         calibrate=calibration, find_doubt=partial(_known, beside.doubt),
     )  # fmt: skip
-    return _describe(fit, network, beside.plain_probabilities, learned, reading, deeper)
+    return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
 
-def _describe(
+def describe_result(
     fit: RobustEstimator,
     network: BayesianNetwork,
     plain: Vector,

@@ -30,6 +30,7 @@ from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
+from robustbn.estimator.updating import update_fit
 from robustbn.exceptions import DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -338,6 +339,9 @@ class RobustEstimator(TableEstimator):
         new = copy(self)
         decide_again(new, bad, good, X)
         return new
+
+    def _add(self, X: Any, forgetting: float) -> None:
+        update_fit(self, X, forgetting)
 
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
