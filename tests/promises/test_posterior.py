@@ -120,6 +120,14 @@ def test_intervals_are_a_frame_of_the_kind_of_the_table(sprinkler):
         fit.posterior().intervals("x")
 
 
+def test_only_without_a_prior_does_an_interval_reach_0_or_1():
+    coin = BayesianNetwork({"a": []}, {"a": [0, 1]}, {"a": [0.6, 0.4]})
+    alone = MaximumLikelihoodEstimator(coin).fit([[0], [0], [0]]).posterior()
+    assert (alone.limits()[1][0], alone.limits()[0][1]) == (1, 0)
+    known = MaximumLikelihoodEstimator(coin, prior=coin).fit([[0], [0], [0]]).posterior()
+    assert 0.4 < known.limits()[0][0] < 0.6 < known.limits()[1][0] < 0.8
+
+
 def test_networks_are_drawn_around_the_learned_one(sprinkler):
     fit = MaximumLikelihoodEstimator(sprinkler, prior=1).fit(robustbn.sample(sprinkler, 2_000, 0))
     drawn = fit.posterior().sample(400, random_state=0)

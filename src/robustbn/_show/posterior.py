@@ -33,6 +33,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
     parameters : of the Dirichlet distributions; shape (M,).
     rows : what the rows of each configuration are worth; shape (m,).
     counts : weight of the trusted rows on each cell; shape (M,).
+    has_prior : whether a prior, other than Jeffreys', says something of each configuration; (m,).
     kind : of frames that are made.
 
     Examples
@@ -50,9 +51,10 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
         parameters: Vector,
         rows: Vector,
         counts: Vector,
+        has_prior: NDArray[np.bool_],
         kind: str = "",
     ) -> None:
-        self.network = network
+        self.network, self._has_prior = network, has_prior
         self._parameters, self._rows, self._counts, self._kind = parameters, rows, counts, kind
         self._tables = network.tables_of(parameters)
 
@@ -73,7 +75,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
     ) -> tuple[Vector, Vector]:
         """Return the ends of the intervals of all cells, or of some, by equal tails; two vectors.
 
-        A state that no row shows begins at 0, one that all rows show ends at 1.
+        Without a prior, a state that no row shows begins at 0, and one that all rows show ends at 1.
         """
         if not 0 < level < 1:
             raise SettingError(f"level is a number between 0 and 1; found {level!r}.")
@@ -84,8 +86,9 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
         b = np.where(is_sure, 1.0, b)
         low, high = beta_quantile(tail, a, b), beta_quantile(1 - tail, a, b)
         others = layout.sum_configurations(self._counts)[of] - counts
-        low = np.where(is_sure, 1.0, np.where(counts <= HARDLY, 0.0, low))
-        return low, np.where(is_sure | (others <= HARDLY), 1.0, high)
+        is_flat = ~self._has_prior[of]
+        low = np.where(is_sure, 1.0, np.where(is_flat & (counts <= HARDLY), 0.0, low))
+        return low, np.where(is_sure | (is_flat & (others <= HARDLY)), 1.0, high)
 
     def widest(self, most: int) -> list[dict[str, Any]]:
         """Return the nodes whose tables are known least: their rows, intervals, widest cell."""
@@ -228,9 +231,10 @@ def find_posterior(
     seen = layout.sum_configurations(counts)
     scale = np.divide(rows, seen, out=np.zeros_like(seen), where=seen > 0)[layout.config_of_cell]
     added = np.broadcast_to(added, counts.shape)
-    has_prior = layout.sum_configurations(added)[layout.config_of_cell] > 0
-    parameters = counts * scale + np.where(has_prior, np.maximum(added, LEAST_ADDED), JEFFREYS)
-    return Posterior(network, parameters, rows, counts, kind)
+    has_prior = layout.sum_configurations(added) > 0
+    is_added = has_prior[layout.config_of_cell]
+    parameters = counts * scale + np.where(is_added, np.maximum(added, LEAST_ADDED), JEFFREYS)
+    return Posterior(network, parameters, rows, counts, has_prior, kind)
 
 
 def worth_of_rows(network: BayesianNetwork, learned: RobustFit, doubt: Vector | None) -> Vector:
