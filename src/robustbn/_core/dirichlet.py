@@ -20,6 +20,7 @@ from robustbn._core.protocols import Vector
 JEFFREYS = 0.5  # rows a cell: what is known of a table before any row, with next to no influence
 LEAST_ADDED = 1e-3  # rows: an expert's zero, which a single row must not refute for good
 BOTH_LARGE = 40.0  # rows: from here on, three cumulants of the logit give levels to 0.0002
+BELIEVED = (9.0, 1.0)  # configurations in which an expert was right, and wrong, before any row
 TRUST_STEPS = 50  # of expectation-maximisation for one number, which needs about ten
 MOST_NATS = 700.0  # of which the exponential is still a number
 STEPS, MOST_TERMS = 60, 400  # of bisection, below rounding; of a continued fraction, many too many
@@ -61,11 +62,12 @@ class Expert:
         """
         against = self.nats_against(layout, counts)
         is_told = against != 0
-        share = 0.5  # of the configurations, in which the expert is right
+        share = BELIEVED[0] / sum(BELIEVED)  # of the configurations, in which the expert is right
         for _ in range(TRUST_STEPS):
             odds = np.exp(-against) * share / (1 - share)
             is_right = odds / (1 + odds)
-            share = (is_right[is_told].sum() + 1) / (np.count_nonzero(is_told) + 2)
+            n = np.count_nonzero(is_told) + sum(BELIEVED)
+            share = (is_right[is_told].sum() + BELIEVED[0]) / n
         weighed: Vector = is_right[layout.config_of_cell] * self.added(layout)
         return weighed
 

@@ -75,7 +75,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
     ) -> tuple[Vector, Vector]:
         """Return the ends of the intervals of all cells, or of some, by equal tails; two vectors.
 
-        Without a prior, a state that no row shows begins at 0, and one that all rows show ends at 1.
+        Without a prior, a state that no row shows begins at 0, one that all rows show ends at 1.
         """
         if not 0 < level < 1:
             raise SettingError(f"level is a number between 0 and 1; found {level!r}.")
