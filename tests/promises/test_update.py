@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import time
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -140,6 +142,17 @@ def test_decisions_and_files_are_carried_on(alarm, dirty, tmp_path):
     assert pickle.loads(pickle.dumps(updated)).contamination_ == updated.contamination_  # noqa: S301
     assert not any(updated.check(rows[:5_000]))
     assert [kind.what for kind in robustbn.compare(loaded, of_file).kinds] == []
+
+
+def test_many_updates_hold_on_to_none_of_the_fits_before(alarm, dirty):
+    fit = RobustEstimator(alarm, random_state=0).fit(dirty["network"][:20_000])
+    first = weakref.ref(fit.result_)
+    for _ in range(60):
+        fit = fit.update(dirty["network"][20_000:20_050])
+    gc.collect()
+    assert first() is None
+    assert fit.reading_.n_rows == 23_000
+    assert len(fit.kinds_) == 1
 
 
 def test_new_rows_may_come_in_a_stream(alarm, dirty, tmp_path):

@@ -103,11 +103,11 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return what a file holds of a fit: all but what is known of its rows."""
-    nothing = partial(_known, [])
-    calibration = partial(_known, beside.calibration)
+    nothing = partial(known_value, [])
+    calibration = partial(known_value, beside.calibration)
     deeper = Deeper(
-        _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
-        calibrate=calibration, find_doubt=partial(_known, beside.doubt),
+        _loader(fit, network), partial(known_value, groups), nothing, nothing, nothing,
+        calibrate=calibration, find_doubt=partial(known_value, beside.doubt),
     )  # fmt: skip
     return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
@@ -333,6 +333,6 @@ def _choose_questions(
     return list(choose_questions(layout, model, counts, drawn, offered, n))
 
 
-def _known(value: Any, *_: Any) -> Any:
+def known_value(value: Any, *_: Any) -> Any:
     """Return what needs no looking for."""
     return value

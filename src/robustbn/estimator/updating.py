@@ -11,14 +11,14 @@ from robustbn._core.allocate import telling_memory
 from robustbn._core.config import Streaming, is_number
 from robustbn._core.groups import FoundGroups
 from robustbn._core.protocols import Data, Vector
-from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.result import RobustFit
 from robustbn._learn.completion import complete
 from robustbn._learn.places import open_elsewhere
 from robustbn._learn.updating import Added, add_rows, judge_more
 from robustbn._rows.memory import RowsInMemory
 from robustbn._show.result import Deeper, FitResult
 from robustbn._tables.coded import Reading, require_rows
-from robustbn.estimator.finding import describe_result, normalise_fit
+from robustbn.estimator.finding import describe_result, known_value, normalise_fit
 from robustbn.estimator.groups import describe_found
 from robustbn.estimator.learning import choose_place, read_config
 from robustbn.exceptions import SettingError
@@ -51,15 +51,22 @@ def update_fit(fit: RobustEstimator, X: Any, forgetting: float) -> None:
         require_rows(reading.n_rows)
     reading = add_readings(before.reading, reading, forgetting)
     network, learned, plain = normalise_fit(fit, network, add_rows(learned, added, forgetting))
-    nothing = partial(_known, [])
+    nothing = partial(known_value, [])
+    find_groups = partial(_add_groups, before, added, forgetting, network, learned, reading.n_rows)
+    calibrate = partial(getattr, before, "calibration")
+    find_doubt = partial(_add_doubt, before, added, forgetting)
+    if before.judged is None:  # all is at hand: one update does not hold on to those before it
+        find_groups, calibrate, find_doubt = (
+            partial(known_value, find()) for find in (find_groups, calibrate, find_doubt)
+        )
     deeper = Deeper(
         before.deeper.load,
-        partial(_add_groups, before, added, forgetting, network, learned, reading.n_rows),
+        find_groups,
         nothing,
         nothing,
         nothing,
-        calibrate=partial(_calibration_of, before),
-        find_doubt=partial(_add_doubt, before, added, forgetting),
+        calibrate=calibrate,
+        find_doubt=find_doubt,
     )
     with fit._all_or_nothing():
         fit.result_ = describe_result(fit, network, plain, learned, reading, deeper)
@@ -95,14 +102,6 @@ def add_readings(old: Reading, new: Reading, forgetting: float) -> Reading:
 
 
 # --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
-
-
-def _known(value: Any, *_: Any) -> Any:
-    return value
-
-
-def _calibration_of(before: FitResult) -> Calibration | None:
-    return before.calibration
 
 
 def _add_doubt(before: FitResult, added: Added, forgetting: float) -> Vector:
