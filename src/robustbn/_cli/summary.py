@@ -62,6 +62,21 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         "tables_moved": result.n_moved,
         "moved": _moved(result),
         "inferred": _inferred(result),
+        "expert": _expert(result),
+    }
+
+
+def _expert(result: FitResult) -> dict[str, Any] | None:
+    """Return in how many configurations the rows contradict the expert, and the clearest."""
+    view = result.expert
+    if view is None:
+        return None
+    n, n_said = int(view.is_contradicted.sum()), int((view.expert.rows > 0).sum())
+    return {
+        "says": view.say(),
+        "configurations": n_said,
+        "contradicted": n,
+        "cells": _lines_of(view.columns(min(n, MOST_TABLES))),
     }
 
 
@@ -121,6 +136,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "rows": f"{table['rows']:,}{''.join(left_out)}",
             "ignored": say_ignored(table["columns_ignored"]),
             "states": say_found(facts["states"]) if facts.get("states") else None,
+            "expert": facts["expert"] and facts["expert"]["says"],
         },
     )
     console.print()

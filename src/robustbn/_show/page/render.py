@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SCRIPTS = ("page.js", "columns.js", "tables.js", "rows.js", "graph.js")
 STYLES = ("look.css", "page.css")  # the first is the look of all pages
 MOST_ORIGINS = 20  # groups of rows that are named
+MOST_EXPERT = 60  # configurations of an expert's tables
 MOST_COMPARED = 60  # tables of two fits
 MOST_LISTED, MOST_FINDINGS = 5, 20  # tables and findings, in Markdown
 
@@ -69,12 +70,14 @@ def render_page(result: FitResult) -> str:
         say_row=partial(_say_row, line_of(result)),
         most_columns=COLUMNS_DRAWN,
         say_cause=say_cause,
+        say_cell=say_cell,
         say_evidence=say_evidence,
         say_kind_move=say_kind_move,
         say_names=_say_names,
         legend=[percent(top * k / len(SCALE)) for k in range(len(SCALE) + 1)],
         few=FEW_ROWS,
         most_origins=MOST_ORIGINS,
+        most_tables=MOST_EXPERT,
         n_shown=sum(row[6] for row in data["rows"]),
         n_lines=len(data["rows"]),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there
