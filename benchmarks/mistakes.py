@@ -24,6 +24,7 @@ import pandas as pd
 
 from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES, RawTable
+from benchmarks.sources import describe_sources, hash_sources
 
 SIZES = (0.005, 0.01, 0.05, 0.2)
 RESULTS = Path(__file__).parent / "results" / "mistakes.json"
@@ -389,6 +390,13 @@ def main(arguments: Sequence[str]) -> None:
     lines = measure(tables, given.mistakes, given.sizes, given.ways)
     print(summarise(lines))
     if given.write:
-        RESULTS.write_text(json.dumps(lines, indent=1) + "\n")
-        names = ", ".join(table.name for table in tables)
-        PAGE.write_text(f"{HEAD}\nTables: {names}.\n\n{summarise(lines)}\n")
+        write(lines, hash_sources("mistakes"))
+
+
+def write(lines: Sequence[dict[str, Any]], sources: str, remark: str = "") -> None:
+    """Write the results and their page, with the hash of what made them."""
+    each = ",\n".join(json.dumps(line) for line in lines)
+    RESULTS.write_text(f'{{"sources": "{sources}", "lines": [\n{each}\n]}}\n')
+    names = ", ".join(dict.fromkeys(line["table"] for line in lines))
+    made = describe_sources({"sources": sources})
+    PAGE.write_text(f"{HEAD}\nTables: {names}. {remark}({made}.)\n\n{summarise(lines)}\n")

