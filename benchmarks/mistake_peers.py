@@ -52,7 +52,7 @@ def _check_column(name: str, column: pd.Series) -> Iterator[Finding]:
         yield _tell("missing values", (name,), {})
     numbers, given = as_numbers(column), column.dropna()
     if numbers is None:
-        counts = given.astype(str).value_counts(normalize=True)
+        counts = given.map(str).value_counts(normalize=True)
         lower = counts.index.str.strip().str.casefold()
         if len(counts) <= MOST_CLASSES and (counts < RARE).any():
             yield _tell("unreadable values", (name,), {}, "rare labels")
@@ -91,7 +91,7 @@ def _compare(frame: pd.DataFrame, nodes: list[str]) -> Iterator[Finding]:
                         continue
                     p = stats.ks_2samp(*sides).pvalue
                 else:
-                    counts = pd.crosstab(frame[name].astype(str), here)
+                    counts = pd.crosstab(frame[name].map(str), here)
                     p = stats.chi2_contingency(counts).pvalue if len(counts) > 1 else 1.0
                 if p < LEVEL / n_tests:
                     yield _tell("column differs", (name,), {place: value})
@@ -103,7 +103,7 @@ def encode(frame: pd.DataFrame, nodes: list[str]) -> np.ndarray:
     for name in nodes:
         numbers = as_numbers(frame[name])
         if numbers is None:
-            text = frame[name].astype(str)
+            text = frame[name].map(str)
             rank = {label: k for k, label in enumerate(text.value_counts().index)}
             columns.append(text.map(rank).to_numpy(float))
         else:
@@ -140,7 +140,7 @@ def doubt_labels(table: RawTable, frame: pd.DataFrame) -> list[Finding]:
 
     found, nodes = [], [c for c in table.nodes if c in frame]
     for name in nodes:
-        text = frame[name].astype(str)
+        text = frame[name].map(str)
         classes, y = np.unique(text, return_inverse=True)
         counts = np.bincount(y)
         if as_numbers(frame[name]) is not None or not 1 < len(classes) <= MOST_CLASSES:
