@@ -248,8 +248,13 @@ MISTAKES: dict[str, Plant] = {
 }
 
 
-def look_at(table: RawTable, frame: pd.DataFrame) -> tuple[list[Any], float]:
-    """Return the findings of a table, and the seconds they took with the fit."""
+def look_at(
+    table: RawTable, frame: pd.DataFrame, *, is_drafted: bool = False
+) -> tuple[list[Any], float]:
+    """Return the findings of a table, and the seconds they took with the fit.
+
+    With its own edges, or with those that `robustbn.draft` finds in the table with its mistake.
+    """
     import robustbn
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -257,7 +262,8 @@ def look_at(table: RawTable, frame: pd.DataFrame) -> tuple[list[Any], float]:
         path = Path(folder) / "rows.csv"
         frame.to_csv(path, index=False)
         start = time.perf_counter()
-        found = robustbn.fit(table.pairs, path, random_state=0).findings_
+        network = robustbn.draft(path).network if is_drafted else table.pairs
+        found = robustbn.fit(network, path, random_state=0).findings_
         return list(found), time.perf_counter() - start
 
 
@@ -289,12 +295,16 @@ def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[
 
 
 def measure(
-    tables: Sequence[RawTable], mistakes: Sequence[str], sizes: Sequence[float]
+    tables: Sequence[RawTable],
+    mistakes: Sequence[str],
+    sizes: Sequence[float],
+    *,
+    is_drafted: bool = False,
 ) -> list[dict[str, Any]]:
     """Return a line for each table, mistake and size, and one for each clean table."""
     lines: list[dict[str, Any]] = []
     for table in tables:
-        clean, seconds = look_at(table, table.read())
+        clean, seconds = look_at(table, table.read(), is_drafted=is_drafted)
         counts = {s: sum(f.severity == s for f in clean) for s in ("error", "warning", "note")}
         told = [str(f) for f in clean if f.severity != "note"]
         lines.append({"table": table.name, "mistake": "clean", **counts, "told": told})
@@ -306,7 +316,7 @@ def measure(
                 if planted.frame.astype(str).equals(table.read().astype(str)):
                     continue  # no column of this table can have the mistake
                 try:
-                    found, seconds = look_at(table, planted.frame)
+                    found, seconds = look_at(table, planted.frame, is_drafted=is_drafted)
                     line = judge(planted, found, clean)
                 except Exception as error:  # the command would end with this message
                     line = {"found": False, "right": False, "named": False, "by": [repr(error)]}
@@ -344,12 +354,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--chosen", action="store_true", help="only tables numbers were chosen on")
     parser.add_argument("--mistakes", nargs="*", default=list(MISTAKES), choices=list(MISTAKES))
     parser.add_argument("--sizes", nargs="*", type=float, default=list(SIZES))
+    parser.add_argument("--draft", action="store_true", help="draft the edges from the table")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     given = parser.parse_args(arguments)
     tables = [t for t in TABLES if given.tables in t.name]
     tables = [t for t in tables if not (given.aside and t.is_chosen_on)]
     tables = [t for t in tables if not (given.chosen and not t.is_chosen_on)]
-    lines = measure(tables, given.mistakes, given.sizes)
+    lines = measure(tables, given.mistakes, given.sizes, is_drafted=given.draft)
     print(summarise(lines))
     if given.write:
         RESULTS.write_text(json.dumps(lines, indent=1) + "\n")

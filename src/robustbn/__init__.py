@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from robustbn._tables.coded import Table
     from robustbn._tables.table import read_table
     from robustbn.distance import total_variation
-    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, compare, fit
+    from robustbn.estimator import (
+        Draft,
+        MaximumLikelihoodEstimator,
+        RobustEstimator,
+        compare,
+        draft,
+        fit,
+    )
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianNetwork",
+    "Draft",
     "FitResult",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
@@ -36,6 +44,7 @@ __all__ = [
     "Table",
     "__version__",
     "compare",
+    "draft",
     "example_network",
     "fit",
     "random_network",
@@ -50,12 +59,14 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
+    "Draft": "estimator",
     "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
     "Table": "_tables.coded",
     "compare": "estimator",
+    "draft": "estimator",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",
