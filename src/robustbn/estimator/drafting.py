@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
@@ -23,7 +23,6 @@ from robustbn._learn.draft_rounds import Drafted, draft_rows
 from robustbn._networks.edges import write_edge
 from robustbn._tables.coded import require_rows, some
 from robustbn._tables.table import read_table
-from robustbn.estimator.base import naming_the_nearest
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 from robustbn.states import FoundStates, states_from
@@ -98,6 +97,13 @@ class Draft:
     where: str
     found: FoundStates = field(repr=False)
 
+    @property
+    def found_of_nodes(self) -> FoundStates:
+        """How the states of the nodes that have an edge were decided."""
+        nodes = self.network.parents
+        columns = tuple(each for each in self.found.columns if each.name in nodes)
+        return replace(self.found, network=self.network, columns=columns)
+
     def look_first(self) -> list[DraftEdge]:
         """Return the edges that are least sure: they return rarely, or now this way, now that."""
         doubtful = [
@@ -137,7 +143,6 @@ class Draft:
         return "\n".join(lines)
 
 
-@naming_the_nearest
 def draft(
     table: Any,
     *,
