@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
 Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
-cells. They have options of their own: see `python -m benchmarks proof --help`.
+cells, draft. They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     context,
     counting,
     dask_scale,
+    draft,
     first_look,
     golden,
     growth,
@@ -95,6 +96,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "unplanted": unplanted.main,
     "mistakes": mistakes.main,
     "cells": wrong_cells.main,
+    "draft": draft.main,
     "stale": stale.main,
 }
 

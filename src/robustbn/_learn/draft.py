@@ -221,12 +221,14 @@ class Climb:
             self._refresh(child)
 
 
-def climb_from(start: Sequence[Edge], worth: Worth, limits: Limits) -> tuple[float, Structure]:
+def climb_from(
+    start: Sequence[Edge], worth: Worth, limits: Limits, patience: int = PATIENCE
+) -> tuple[float, Structure]:
     """Return what the best structure on a way of single changes is worth, and the structure."""
     climb = Climb(worth, limits, start)
     level = top = worth.of_all(climb.parents)
     best, closed, n_idle = freeze(climb), list[Edge](), 0
-    while n_idle < PATIENCE:
+    while n_idle < patience:
         found = climb.best(closed)
         if found is None:
             break
@@ -290,7 +292,7 @@ def find_structure(
     for _ in range(SHAKES):
         best = max(best, climb_from(_shake(best[1], rng), screen, limits))
     if worth is not screen:
-        best = climb_from(list_edges(best[1]), worth, limits)
+        best = climb_from(list_edges(best[1]), worth, limits, patience=1)
     return best[1], worth
 
 

@@ -1,13 +1,12 @@
 """Estimators: learn a network's tables from rows, with the face of scikit-learn."""
 
 from robustbn.estimator.counting import MaximumLikelihoodEstimator
-from robustbn.estimator.drafting import Draft, DraftEdge, draft
+from robustbn.estimator.drafting import Draft, draft
 from robustbn.estimator.one_call import compare, fit
 from robustbn.estimator.robust import RobustEstimator
 
 __all__ = [
     "Draft",
-    "DraftEdge",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
     "compare",
