@@ -169,6 +169,9 @@ def states_from(
     decided, n_rows, left_out = _find(source, places, rules, watch, is_strict=edges is not None)
     decided |= {node: ColumnStates(node, GIVEN, tuple(said)) for node, said in given.items()}
     parents = {node: of for node, of in parents.items() if node in decided}
+    if not parents:
+        why = "; ".join(f"{node} {reason}" for node, reason in left_out.items())
+        raise DataError(f"{source.where} has no column that can be a node: {why or 'none at all'}.")
     columns = tuple(decided[node] for node in parents)
     network = BayesianNetwork(
         parents,

@@ -274,7 +274,13 @@ def list_edges(structure: Structure) -> list[Edge]:
 
 
 def find_structure(
-    codes: Codes, cards: Sequence[int], limits: Limits, rng: np.random.Generator
+    codes: Codes,
+    cards: Sequence[int],
+    limits: Limits,
+    rng: np.random.Generator,
+    *,
+    start: Sequence[Edge] = (),
+    shakes: int = SHAKES,
 ) -> tuple[Structure, Worth]:
     """Return the parents of each column, and what parents are worth; O(N d) a step.
 
@@ -282,14 +288,16 @@ def find_structure(
     ----------
     codes : of rows; shape (N, d).
     cards : states of each column.
+    start : edges to begin with beside those of a tree.
+    shakes : how often the search begins anew; none for a quick look.
     """
     worth = screen = Worth(FamilyCounts(codes, cards), len(codes))
     if len(codes) > 2 * SCREENED:
         some = np.sort(rng.choice(len(codes), SCREENED, replace=False))
         screen = Worth(FamilyCounts(take_rows(codes, some), cards), len(codes))
         worth = Worth(worth.counts, len(codes), screen)
-    best = max(climb_from(start, screen, limits) for start in (find_tree(screen), ()))
-    for _ in range(SHAKES):
+    best = max(climb_from(each, screen, limits) for each in (find_tree(screen), start))
+    for _ in range(shakes):
         best = max(best, climb_from(_shake(best[1], rng), screen, limits))
     if worth is not screen:
         best = climb_from(list_edges(best[1]), worth, limits, patience=1)

@@ -102,20 +102,18 @@ def _leave_out(
     few = take_rows(codes, some)
     tree = Climb(worth := Worth(FamilyCounts(few, cards), len(few)), limits, find_tree(worth))
     structure, is_out, n_wrong = freeze(tree), np.zeros(len(codes), bool), 0
-    whole = _draft_apart(few, cards, limits)
+    whole = _draft_apart(few, cards, limits)[0]
     for _ in range(ROUNDS):
         network = _network_of(structure, cards)
-        data = RowsInMemory(network, codes, config.kernels, config.n_threads,
-                            find_holed(network.layout, codes))  # fmt: skip
+        holed = find_holed(network.layout, codes)
+        data = RowsInMemory(network, codes, config.kernels, config.n_threads, holed)
         fit = fit_robustly(network, data, None, config, lambda _: None)[0]
         if fit.cells is not None:
-            codes = codes.copy()
-            wrong = fit.cells.wrong
+            codes, wrong = codes.copy(), fit.cells.wrong
             codes[wrong.rows, wrong.columns] = np.array(cards)[wrong.columns]
             n_wrong += len(wrong)
         is_out = _choose_rows(fit, data, some, whole, cards, limits)
-        few = take_rows(codes, some[~is_out[some]])
-        new = find_structure(few, cards, limits, np.random.default_rng(config.seed))[0]
+        new = _draft_apart(take_rows(codes, some[~is_out[some]]), cards, limits)[1]
         if new == structure:
             break
         structure = new
@@ -140,22 +138,23 @@ def _choose_rows(
         share = float(is_in.mean())
         if min(is_in.sum(), (~is_in).sum()) < LEAST_GROUP:
             continue
-        apart = sum(_draft_apart(few[mask], cards, limits) for mask in (is_in, ~is_in))
+        apart = sum(_draft_apart(few[mask], cards, limits)[0] for mask in (is_in, ~is_in))
         apart += len(few) * (share * np.log(share) + (1 - share) * np.log(1 - share))
         if apart > whole:
             is_out |= group == k
     return is_out
 
 
-def _draft_apart(codes: Codes, cards: Sequence[int], limits: Limits) -> float:
-    """Return the log-likelihood of rows under a draft of their own, less its price, in nats."""
-    structure, worth = find_structure(codes, cards, limits, np.random.default_rng(0))
+def _draft_apart(codes: Codes, cards: Sequence[int], limits: Limits) -> tuple[float, Structure]:
+    """Return a quick draft of some rows, and their log-likelihood under it less its price."""
+    rng = np.random.default_rng(0)
+    structure, worth = find_structure(codes, cards, limits, rng, shakes=0)
     total = worth.of_all(structure)
     for column, card in zip(codes.T, cards, strict=True):
         n = np.bincount(column, minlength=card)[:card].astype(np.float64)
         told = float((n * np.log(np.maximum(n, 1.0) / max(n.sum(), 1.0))).sum())
         total += float(find_gain(told, card - 1, n.sum()))
-    return total
+    return total, structure
 
 
 def _network_of(structure: Structure, cards: Sequence[int]) -> BayesianNetwork:
@@ -174,12 +173,14 @@ def _resample(
     Halves without replacement: rows that occur twice would speak for edges that are not there.
     """
     edges = list_edges(structure)
-    either, same = dict.fromkeys(edges, 0.0), dict.fromkeys(edges, 0.0)
+    either, same = dict.fromkeys(edges, 0), dict.fromkeys(edges, 0)
     n = min(max(len(codes) // 2, 1), RESAMPLED)
     for _ in range(RESAMPLES if edges else 0):
         half = take_rows(codes, np.sort(rng.choice(len(codes), n, replace=False)))
-        found = set(list_edges(find_structure(half, cards, limits, rng)[0]))
+        again = find_structure(half, cards, limits, rng, start=edges, shakes=0)[0]
+        found = set(list_edges(again))
         for edge in edges:
-            same[edge] += (edge in found) / RESAMPLES
-            either[edge] += (edge in found or edge[::-1] in found) / RESAMPLES
-    return either, same
+            same[edge] += edge in found
+            either[edge] += edge in found or edge[::-1] in found
+    shares = [{edge: k / RESAMPLES for edge, k in counts.items()} for counts in (either, same)]
+    return shares[0], shares[1]
