@@ -1,4 +1,4 @@
-"""A draft from rows that cannot all be trusted: drafted, fitted, rows left out, drafted again.
+"""A draft from rows that cannot all be trusted: groups are sought and left out, drafted again.
 
 Bad rows break many tables at once, and a draft needs many edges to explain them. Groups of rows are
 found beside a tree, which has no edge to spare for them. A group is left out if drafts of its rows
@@ -8,16 +8,17 @@ and of the others, apart, are worth more than one draft of all rows: then edges 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
 from robustbn._core.layout import Codes, take_rows
-from robustbn._core.result import RobustFit
+from robustbn._core.protocols import Rows
+from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT
-from robustbn._learn.conductor import fit_robustly
+from robustbn._learn.conductor import SURVEYED, explain
 from robustbn._learn.draft import (
     Climb,
     Edge,
@@ -30,14 +31,17 @@ from robustbn._learn.draft import (
     list_edges,
 )
 from robustbn._learn.gain import find_gain
+from robustbn._learn.multiplicity import heed_design
+from robustbn._learn.study import Study
+from robustbn._learn.wrong_cells import explain_cells
 from robustbn._rows.families import FamilyCounts
-from robustbn._rows.memory import RowsInMemory, find_holed
+from robustbn._rows.memory import RowsInMemory, draw_evenly, find_holed
 from robustbn.network import BayesianNetwork
 
 ROUNDS = (
     2  # drafts after the tree at the most: more changed nothing on seven tables, six ways to spoil
 )
-JUDGED = 20_000  # rows at the most by which groups are found and weighed against edges
+JUDGED = 20_000  # rows at the most in which groups are sought and weighed against edges
 LEAST_GROUP = 30  # rows: fewer are no reason to draft again
 RESAMPLES = 10  # halves of the rows that are drafted again
 RESAMPLED = 20_000  # rows of such a half at the most
@@ -79,7 +83,7 @@ def draft_rows(
     rng = np.random.default_rng(config.seed)
     is_out, n_wrong = np.zeros(len(codes), bool), 0
     if robust:
-        is_out, codes, n_wrong = _leave_out(codes, cards, limits, config, rng)
+        is_out, codes, n_wrong = _leave_out(codes, cards, limits, config)
     kept = take_rows(codes, np.flatnonzero(~is_out))
     structure, worth = find_structure(kept, cards, limits, rng)
     gains = {
@@ -92,28 +96,30 @@ def draft_rows(
 
 
 def _leave_out(
-    codes: Codes, cards: Sequence[int], limits: Limits, config: RobustConfig,
-    rng: np.random.Generator,
-) -> tuple[Mask, Codes, int]:  # fmt: skip
+    codes: Codes, cards: Sequence[int], limits: Limits, config: RobustConfig
+) -> tuple[Mask, Codes, int]:
     """Return the rows to leave out, codes whose wrong cells are missing, and how many those are."""
-    some = np.arange(len(codes))
-    if len(codes) > JUDGED:
-        some = np.sort(rng.choice(len(codes), JUDGED, replace=False))
-    few = take_rows(codes, some)
-    tree = Climb(worth := Worth(FamilyCounts(few, cards), len(few)), limits, find_tree(worth))
-    structure, is_out, n_wrong = freeze(tree), np.zeros(len(codes), bool), 0
+    some = draw_evenly(len(codes), min(JUDGED, len(codes)), config.seed)
+    few, n_wrong = take_rows(codes, some), 0
     whole = _draft_apart(few, cards, limits)[0]
+    worth = Worth(FamilyCounts(few, cards), len(few))
+    structure = freeze(Climb(worth, limits, find_tree(worth)))
     for _ in range(ROUNDS):
         network = _network_of(structure, cards)
         holed = find_holed(network.layout, codes)
         data = RowsInMemory(network, codes, config.kernels, config.n_threads, holed)
-        fit = fit_robustly(network, data, None, config, lambda _: None)[0]
-        if fit.cells is not None:
-            codes, wrong = codes.copy(), fit.cells.wrong
+        survey = data.survey(None, SURVEYED, config.seed)
+        study = heed_design(network, Study.of(network, survey, None, config, lambda _: None))
+        state = explain(study)
+        model = replace(state.population.model, repeats=state.repeats)
+        cells = explain_cells(survey, model, config)
+        if cells is not None:
+            codes, wrong = codes.copy(), cells.wrong
             codes[wrong.rows, wrong.columns] = np.array(cards)[wrong.columns]
             n_wrong += len(wrong)
-        is_out = _choose_rows(fit, data, some, whole, cards, limits)
-        new = _draft_apart(take_rows(codes, some[~is_out[some]]), cards, limits)[1]
+        is_out = _choose_rows(model, data.rows, few, some, whole, cards, limits)
+        few = take_rows(codes, some)
+        new = _draft_apart(few[~is_out[some]], cards, limits)[1]
         if new == structure:
             break
         structure = new
@@ -121,20 +127,21 @@ def _leave_out(
 
 
 def _choose_rows(
-    fit: RobustFit,
-    data: RowsInMemory,
+    model: RowModel,
+    rows: Rows,
+    few: Codes,
     some: NDArray[np.int64],
     whole: float,
     cards: Sequence[int],
     limits: Limits,
 ) -> Mask:
-    """Return the rows that are distrusted, or of a group that edges do not explain."""
-    shares = fit.model.judge(data.rows)[0]
-    group = np.argmax(shares, axis=1)
-    is_out = np.zeros(len(group), bool) if fit.weights is None else fit.weights < DOUBT
-    few, of_few = take_rows(data.codes, some), group[some]
-    for k in range(1, shares.shape[1]):
-        is_in = of_few == k
+    """Return the rows that come too often, or are of a group that edges do not explain."""
+    is_out: Mask = model.repeats.weigh(rows) < DOUBT
+    if not model.n_others:
+        return is_out
+    group = np.argmax(model.sort(rows)[0], axis=1)
+    for k in range(1, 1 + model.n_others):
+        is_in = group[some] == k
         share = float(is_in.mean())
         if min(is_in.sum(), (~is_in).sum()) < LEAST_GROUP:
             continue
