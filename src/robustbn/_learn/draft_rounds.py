@@ -38,9 +38,7 @@ from robustbn._rows.families import FamilyCounts
 from robustbn._rows.memory import RowsInMemory, draw_evenly, find_holed
 from robustbn.network import BayesianNetwork
 
-ROUNDS = (
-    2  # drafts after the tree at the most: more changed nothing on seven tables, six ways to spoil
-)
+ROUNDS = 2  # times at most that rows are chosen: a third changed nothing on seven spoilt tables
 JUDGED = 20_000  # rows at the most in which groups are sought and weighed against edges
 LEAST_GROUP = 30  # rows: fewer are no reason to draft again
 RESAMPLES = 10  # halves of the rows that are drafted again
