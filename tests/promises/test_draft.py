@@ -244,7 +244,7 @@ def test_a_table_alone_is_answered_by_what_to_do(desk):
     assert "robustbn check rows.csv" in said
     call("draft", "rows.csv", "-o", "edges.csv")
     said = " ".join(call("fit", "net.json", code=2).stderr.split())
-    assert "needs a table beside net.json" in said
+    assert "fit needs rows beside net.json" in said
 
 
 def test_a_check_drafts_fits_and_writes_a_page(desk):

@@ -199,7 +199,7 @@ def fit_command(
 def _lacking_one(given: str, states: str | None) -> click.UsageError:
     """Return what to do with a network or a table alone."""
     if not is_table(given, states):
-        return click.UsageError(f"fit needs a table beside {given}: robustbn fit {given} TABLE.")
+        return click.UsageError(f"Missing argument 'TABLE': fit needs rows beside {given}.")
     name = shlex.quote(given)
     return click.UsageError(
         f"fit needs a network beside the table {given}, or a list of its edges. To draft one: "
