@@ -15,7 +15,7 @@ from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
 from robustbn._tables.columns import place_nodes
 from robustbn._tables.here import localize
-from robustbn._tables.identifiers import is_identifier
+from robustbn._tables.identifiers import is_identifier, says_where
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.states import (
     GIVEN,
@@ -130,7 +130,8 @@ def states_from(
         for a table in stretches.
     edges : the path of an edge list, (parent, child) pairs, parents of each node, or a network,
         whose own states are then forgotten. None for a node of each column that can be one: not
-        of identifiers, dates, and columns with one value.
+        of identifiers, dates, columns that say where rows come from, and columns with one
+        value.
     states : of single nodes, where they are known: a mapping, or a file of them.
     bins : how to cut numbers, as in `read_table`; by default "q4", four intervals of equally many
         rows. A node that is named here is cut however few different values it has.
@@ -262,8 +263,9 @@ def _find(
 
 
 def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
-    """Return the columns whose first rows are names of rows, and of those that cannot be read."""
+    """Return the columns that name rows, by their first ones, or places, and why they are out."""
     found = {node: "cannot be read" for node in places if node in source.damaged}
+    found |= {node: "says where, so it is context" for node in places if says_where(node)}
     left = [node for node in places if node not in found]
     for columns in source.read([places[node] for node in left]):
         for node, column in zip(left, columns, strict=True):

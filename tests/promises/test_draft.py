@@ -45,6 +45,7 @@ def make_frame(n=N, seed=0):
             "level": pd.Series(rank).map({"low": 1, "middle": 2, "high": 3}),
             "day": (np.datetime64("2024-01-01") + rng.integers(0, 300, n)).astype(str),
             "empty": np.full(n, np.nan),
+            "site": rng.choice(["north", "south"], n),
         }
     )
 
@@ -73,7 +74,7 @@ def test_a_draft_joins_what_depends_on_each_other(drafted):
 
 
 def test_what_can_be_no_node_is_left_out_and_said(drafted):
-    assert set(drafted.left_out) == {"id", "country", "level", "day", "empty"}
+    assert set(drafted.left_out) == {"id", "country", "level", "day", "empty", "site"}
     assert drafted.left_out["level"] == "says the same as rank"
     assert drafted.alone == ("coin",)
     for name, why in drafted.left_out.items():
@@ -110,6 +111,14 @@ def test_columns_may_be_left_out_and_settings_say_how_they_are_read():
     assert found.left_out["rank"] == "is left out, as asked for"
     assert {"level", "skill"} <= set(found.network.nodes)  # no copy of anything now
     assert len(found.network.states["pay"]) == 3
+
+
+def test_a_column_called_like_a_place_of_origin_is_context_unless_its_states_are_given():
+    frame = make_frame()
+    frame["site"] = np.where(frame["rank"] == "low", "north", frame["site"])
+    assert "site" in robustbn.draft(frame).left_out
+    found = robustbn.draft(frame, states={"site": ["north", "south"]})
+    assert "site" in found.network.nodes
 
 
 def test_limits_are_kept():

@@ -62,7 +62,7 @@ limit_options = with_options(
     ),
     click.option(
         "--leave-out", metavar="NAMES",
-        help="Columns that become no nodes, such as site,batch; a fit takes them for context.",
+        help="Columns that become no nodes, such as region,ward; a fit takes them for context.",
     ),
     seed_option, states_option, state_options, source_options,
 )  # fmt: skip
@@ -79,8 +79,9 @@ def draft_command(
 ) -> None:
     """Draft the edges of a network from TABLE alone: which columns depend on each other.
 
-    Rows that edges do not explain are left out of the draft. Identifiers, dates, columns with one
-    value and copies of other columns become no nodes. Arrows are not causes: look at the draft,
+    Rows that edges do not explain are left out of the draft. Identifiers, dates, columns that say
+    where rows come from (site, batch, ...), columns with one value and copies of other columns
+    become no nodes. Arrows are not causes: look at the draft,
     correct EDGES.csv, then fit it.
 
     \b
@@ -122,7 +123,7 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
 
     \b
       robustbn check rows.csv
-      robustbn check rows.csv --output-dir result --leave-out site
+      robustbn check rows.csv --output-dir result --leave-out region
     """  # noqa: D301
     from robustbn._cli.fit import exit_code, fit_command, plan_job, run_job
     from robustbn._cli.summary import show_fit

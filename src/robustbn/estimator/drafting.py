@@ -160,8 +160,9 @@ def draft(
 
     States are found as by `states_from`. A tree is improved by single edges as long as the BIC
     (log-likelihood less half a log of the number of rows a parameter) grows. Rows that edges do not
-    explain are left out, and the others are drafted again. Identifiers, dates, constants and copies
-    of columns become no nodes. Arrows are not causes: look at the draft, and correct it.
+    explain are left out, and the others are drafted again. Identifiers, dates, columns that are
+    called like places of origin (site, batch, operator), constants and copies of columns become no
+    nodes, unless their states are given. Arrows are not causes: look at the draft, and correct it.
 
     Parameters
     ----------
@@ -169,8 +170,7 @@ def draft(
     most_parents : of a node.
     forbid, require : (parent, child) pairs that must not, or must, be edges.
     order : columns, the earliest first: no edge points from a later to an earlier one.
-    leave_out : columns that are to be no nodes, such as a site or a batch; a fit looks at them as
-        context.
+    leave_out : columns that are to be no nodes, such as a region; a fit looks at them as context.
     robust : whether rows may be left out.
     cells : "find" to leave out single cells that are likely to be wrong, as in `RobustEstimator`.
     random_state : a seed.
