@@ -238,6 +238,11 @@ def _find(
     if not places:
         return decided, n_rows, left_out
     if not is_strict:
+        if source.is_once:
+            raise DataError(
+                f"{source.where} can be read once only, and finding the columns that can be nodes "
+                "takes two: give a table that can be read again, or edges."
+            )
         left_out = _find_names(source, places)
         places = {node: k for node, k in places.items() if node not in left_out}
     gone = {k: rules.split_labels(node)[1] for node, k in places.items()}

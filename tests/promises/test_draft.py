@@ -215,6 +215,16 @@ def test_a_table_with_fewer_than_two_nodes_is_refused_and_told_why(rows):
         robustbn.draft(rows)
 
 
+def test_a_table_that_can_be_read_once_only_is_refused():
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(make_frame(200))
+    with pytest.raises(DataError, match="can be read once only"):
+        robustbn.draft(table.to_reader())
+    with pytest.raises(RobustBNError):
+        robustbn.draft(lambda: [make_frame(200)])
+
+
 def test_columns_that_do_not_depend_on_each_other_have_no_edge_to_write(tmp_path):
     rng = np.random.default_rng(0)
     found = robustbn.draft({name: rng.integers(0, 2, 500) for name in "abc"})

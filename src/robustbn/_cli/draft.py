@@ -129,7 +129,7 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
     from robustbn._cli.summary import show_fit
 
     if options["report"] is None and options["output_dir"] is None:
-        options["report"] = f"{plain_path(name_of(table)).stem or 'table'}.check.html"
+        options["report"] = f"{plain_path(table).stem.strip('-') or 'table'}.check.html"
     usual = fit_command.make_context("fit", [table, table]).params  # the options as they are
     command_line = ctx.find_root().meta.get(COMMAND_LINE, "")
     job = plan_job(None, table, {**usual, **options}, screen, command_line)
