@@ -240,7 +240,8 @@ def plan_job(
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
-    draft = None
+    draft: Draft | None = None
+    found: FoundStates | None
     if network is None:
         outputs.plan("edges", options["draft_edges"], EDGE_LISTS)
         with screen.working() as steps:

@@ -40,7 +40,8 @@ class FamilyCounts:
     def __init__(self, codes: Codes, cards: Sequence[int]) -> None:
         self.cards, self.n_rows = tuple(cards), len(codes)
         self._columns = np.ascontiguousarray(codes.T)
-        self._has_holes = (self._columns >= np.array(self.cards)[:, None]).any(axis=1)
+        limits = np.array(self.cards)[:, None]
+        self._has_holes: NDArray[np.bool_] = np.any(self._columns >= limits, axis=1)
 
     def count_beside(self, family: Sequence[int], others: Sequence[int]) -> CountedBeside:
         """Count `(other, *family)` for each of some columns, the last one innermost; O(N) each.
@@ -67,6 +68,6 @@ class FamilyCounts:
                 base += part[k]
             cells += base
             counts += np.bincount(cells.ravel(), minlength=len(counts))
-        for k in np.flatnonzero(has_holes):
-            counts[starts[k] + widths[k] - size : starts[k] + widths[k]] = 0
+        for j in np.flatnonzero(has_holes):
+            counts[starts[j] + widths[j] - size : starts[j] + widths[j]] = 0
         return CountedBeside(counts, starts)
