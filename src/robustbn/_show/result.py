@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robustbn._core import __version__
 from robustbn._core.cells import FoundCells
+from robustbn._core.clues import Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import standard_errors
 from robustbn._core.findings import Finding
@@ -85,6 +86,7 @@ class Deeper:
     find_places : returns where some rows come from, given their numbers.
     find_differences : returns the places at which tables are others than elsewhere.
     calibrate : returns how surprising good rows are, if that is known.
+    find_swaps : returns the columns whose values were exchanged in some rows.
     """
 
     load: Callable[..., Rows]
@@ -95,11 +97,17 @@ class Deeper:
     find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
     find_differences: Callable[[], list[Difference]] = _find_nothing
     calibrate: Callable[[], Calibration | None] = _know_nothing
+    find_swaps: Callable[[], list[Swap]] = _find_nothing
 
     @cached_property
     def differences(self) -> list[Difference]:
         """The places at which tables are others than elsewhere."""
         return self.find_differences()
+
+    @cached_property
+    def swaps(self) -> list[Swap]:
+        """The columns whose values were exchanged in some rows."""
+        return self.find_swaps()
 
     @cached_property
     def groups(self) -> FoundGroups:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import NumberRows
+from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
@@ -32,6 +32,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.swaps import Numbers, find_swaps
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
@@ -76,6 +77,7 @@ def build_result(
         partial(_find_places, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
         partial(_calibrate, network, learned, judged, load),
+        partial(_find_swaps, network, judged, aside.clues.numbers),
     )
     result = _describe(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
@@ -217,6 +219,20 @@ def _find_differences(
         )
         for each in found
     ]
+
+
+def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
+    """Return the columns whose values were exchanged in some rows, among rows drawn evenly."""
+    columns, drawn = {}, judged.drawn
+    at = np.searchsorted(numbers.rows, drawn)
+    at[at == len(numbers.rows)] = 0
+    is_kept = numbers.rows[at] == drawn if len(numbers.rows) else np.zeros(len(drawn), bool)
+    for i, node in enumerate(network.nodes):
+        how, values = network.reading.get(node), numbers.values.get(node)
+        if how is not None and how.edges is not None and values is not None:
+            values = np.where(is_kept, values[at], np.nan)
+            columns[i] = Numbers(values, np.array(how.edges, np.float64))
+    return find_swaps(network.layout, judged.drawn_codes, columns)
 
 
 def _name_causes(
