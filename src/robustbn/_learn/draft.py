@@ -25,7 +25,8 @@ Gains = NDArray[np.float64]
 
 MOST_TABLE = 2**20  # cells of a table that an edge may need
 SCREENED = 10_000  # rows on which all structures are tried; all rows decide about the best one
-SHAKES = 4  # times that the best structure is shaken, to leave a local optimum; see `_shake`
+SHAKES = 24  # times that the best structure is shaken, to leave a local optimum; see `_shake`
+SHAKES_OF_SAMPLE = 4  # the same on a sample, whose best structure is not quite that of all rows
 DROPPED, TURNED = 0.5, 0.2  # share of its edges that a shake drops, and turns round
 PATIENCE = 5  # steps in a row that may bring nothing: a way over a dip of the score
 EXACT = 1e-6  # nats: what differs by less is the same, on any machine
@@ -280,7 +281,7 @@ def find_structure(
     rng: np.random.Generator,
     *,
     start: Sequence[Edge] = (),
-    shakes: int = SHAKES,
+    shakes: int | None = None,
 ) -> tuple[Structure, Worth]:
     """Return the parents of each column, and what parents are worth; O(N d) a step.
 
@@ -289,7 +290,7 @@ def find_structure(
     codes : of rows; shape (N, d).
     cards : states of each column.
     start : edges to begin with beside those of a tree.
-    shakes : how often the search begins anew; none for a quick look.
+    shakes : how often the search begins anew; 0 for a quick look.
     """
     worth = screen = Worth(FamilyCounts(codes, cards), len(codes))
     if len(codes) > 2 * SCREENED:
@@ -297,6 +298,8 @@ def find_structure(
         screen = Worth(FamilyCounts(take_rows(codes, some), cards), len(codes))
         worth = Worth(worth.counts, len(codes), screen)
     best = max(climb_from(each, screen, limits) for each in (find_tree(screen), start))
+    if shakes is None:
+        shakes = SHAKES if worth is screen else SHAKES_OF_SAMPLE
     for _ in range(shakes):
         best = max(best, climb_from(_shake(best[1], rng), screen, limits))
     if worth is not screen:

@@ -135,6 +135,8 @@ def _choose_rows(
 ) -> Mask:
     """Return the rows that come too often, or are of a group that edges do not explain."""
     is_out: Mask = model.repeats.weigh(rows) < DOUBT
+    if is_out.sum() < LEAST_GROUP:
+        is_out[:] = False
     if not model.n_others:
         return is_out
     group = np.argmax(model.sort(rows)[0], axis=1)
