@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from robustbn._cli.arguments import (
     LIMITS,
     aside_options,
     bring_both,
+    bring_network,
     bring_table,
     build_config,
     is_table,
     load_network,
     read_known,
     read_rows,
+    require_tables,
     size_option,
     state_options,
     states_option,
@@ -40,6 +42,7 @@ from robustbn._cli.files import (
 from robustbn._cli.options import (
     at_least,
     edge,
+    equivalent_rows,
     fail_over_option,
     file_option,
     force_option,
@@ -100,9 +103,15 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @force_option
 @setting_options(RobustConfig, choices={"method": METHOD_NAMES})
 @click.option(
-    "--prior", type=prior, default="none", show_default=True, metavar="N|laplace|bdeu:N|none",
-    help="What tables are smoothed with: N is added to every cell, as by laplace; bdeu spreads N "
-    "rows over each table.",
+    "--prior", type=prior, default="none", show_default=True,
+    metavar="N|laplace|bdeu:N|NETWORK|none",
+    help="What is added to the counts: N to every cell, as by laplace; by bdeu, N rows spread over "
+    "each table; an expert's tables (a network of the same nodes), as so many --equivalent-rows.",
+)  # fmt: skip
+@click.option(
+    "--equivalent-rows", multiple=True, metavar="N|NODE=N|@FILE.json",
+    help="Rows that each configuration of an expert's table is worth, where rows do not contradict "
+    "it; @FILE.json has a number for each node, or an array.  [default: 50]",
 )  # fmt: skip
 @click.option(
     "--missing-is-evidence",
@@ -221,6 +230,7 @@ class Job:
     command_line: str
     found: FoundStates | None = None
     draft: Draft | None = None
+    prior: dict[str, Any] = field(default_factory=dict)
 
 
 def plan_job(
@@ -256,8 +266,21 @@ def plan_job(
         options = {**options, "bins": ()}  # the network holds them now
     config = build_config(options, structure)
     return Job(
-        network_path, table_path, structure, config, options, outputs, command_line, found, draft
-    )
+        network_path, table_path, structure, config, options, outputs, command_line, found, draft,
+        _load_prior(options),
+    )  # fmt: skip
+
+
+def _load_prior(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the prior; an expert's network is read."""
+    found, rows = dict(options["prior"]), options["equivalent_rows"]
+    if found["prior"] in (None, "laplace", "bdeu"):
+        if rows:
+            raise click.UsageError("--equivalent-rows goes with --prior NETWORK.")
+        return found
+    expert = load_network(bring_network(found["prior"]), max_cells=options["max_cells"])
+    require_tables(expert, found["prior"], "a prior")
+    return {"prior": expert, "equivalent_rows": equivalent_rows(rows)}
 
 
 def _load(
@@ -344,7 +367,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     estimator = RobustEstimator(
         job.network,
         **{name: options[name] for name in names},
-        **options["prior"],
+        **job.prior,
         random_state=options["seed"],
         streaming=Streaming(on_error=options["on_error"], cache=options["cache"]),
     )

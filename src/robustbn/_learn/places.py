@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -256,6 +256,27 @@ def fit_stream(
     if isinstance(table, str | os.PathLike):
         found = replace(found, where=os.fspath(table))
     return Fitted(fit, found, judged, aside)
+
+
+@contextmanager
+def open_elsewhere(
+    network: BayesianNetwork,
+    table: Any,
+    place: str,
+    reading: TableConfig,
+    config: RobustConfig,
+    streaming: Streaming,
+) -> Iterator[RowsInStream | Any]:
+    """Open rows that are read in stretches, or that live on a cluster, to be judged and counted."""
+    engine: dict[str, Any] = {"kernels": config.kernels, "n_threads": config.n_threads}
+    if place == "dask":
+        from robustbn._rows.dask import load_on_dask
+
+        yield load_on_dask(network, table, reading, **engine)
+        return
+    stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
+    with closing(CodeCache(config.kernels, streaming.cache)) as cache:
+        yield RowsInStream(stream, cache, on_error=streaming.on_error, **engine)
 
 
 def _look_aside(reading: AsidePass) -> Aside:

@@ -31,9 +31,7 @@ FINE = 64  # intervals of the histograms, as many of the numbers of both columns
 START = 0.05  # share of the rows that is swapped, to start from
 FIRST_STEPS, MOST_STEPS = 10, 50  # that every pair is given, and one that gains by then
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
-# Mean probability of the rows said to be swapped. Planted swaps have 0.74 to 1.0; two columns
-# that say nearly the same, such as length and width, seem swapped with 0.42 and 0.68.
-CLEAR = 0.7
+CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
 
 Places = NDArray[np.int64]
 

@@ -30,6 +30,7 @@ from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
+from robustbn.estimator.updating import update_fit
 from robustbn.exceptions import DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -93,8 +94,9 @@ class RobustEstimator(TableEstimator):
         for its copies) or "distrust" (whoever is repeated).
     cells : "trust" (the default: every cell of a trusted row counts as it is) or "find" (single
         wrong cells of good rows are looked for, and counted by what they should be; slow).
-    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
+    prior, pseudo_count, equivalent_sample_size, equivalent_rows : as in
         `MaximumLikelihoodEstimator`.
+    on_unknown, on_missing, bins : as there.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
         default: honest groups differ in what they leave out. On, `network_` has one more node,
         named "... is missing", for every column that misses values.
@@ -184,9 +186,10 @@ class RobustEstimator(TableEstimator):
         misfit: str = "allow",
         copies: str = "auto",
         cells: str = "trust",
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -210,6 +213,7 @@ class RobustEstimator(TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
@@ -336,12 +340,15 @@ class RobustEstimator(TableEstimator):
         decide_again(new, bad, good, X)
         return new
 
+    def _add(self, X: Any, forgetting: float) -> None:
+        update_fit(self, X, forgetting)
+
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
 
         result = self.result_
-        plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.groups, result.calibration)
+        plain, found = result.plain_network.probabilities, result.deeper.groups
+        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
