@@ -297,11 +297,12 @@ def find_structure(
         some = np.sort(rng.choice(len(codes), SCREENED, replace=False))
         screen = Worth(FamilyCounts(take_rows(codes, some), cards), len(codes))
         worth = Worth(worth.counts, len(codes), screen)
-    best = max(climb_from(each, screen, limits) for each in (find_tree(screen), start))
+    best = climb_from(find_tree(screen), screen, limits)
     if shakes is None:
         shakes = SHAKES if worth is screen else SHAKES_OF_SAMPLE
-    for _ in range(shakes):
-        best = max(best, climb_from(_shake(best[1], rng), screen, limits))
+    for k in range(1 + shakes):
+        other = climb_from(_shake(best[1], rng) if k else start, screen, limits)
+        best = other if other[0] > best[0] + EXACT else best  # of two as good, the first
     if worth is not screen:
         best = climb_from(list_edges(best[1]), worth, limits, patience=1)
     return best[1], worth
