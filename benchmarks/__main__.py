@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
 Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
-cells, draft. They have options of their own: see `python -m benchmarks proof --help`.
+gate, cells, draft. They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from benchmarks import (
     dask_scale,
     draft,
     first_look,
+    gate,
     golden,
     growth,
     holes,
@@ -97,6 +98,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "order": order.main,
     "unplanted": unplanted.main,
     "mistakes": mistakes.main,
+    "gate": gate.main,
     "cells": wrong_cells.main,
     "draft": draft.main,
     "stale": stale.main,
