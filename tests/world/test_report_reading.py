@@ -252,8 +252,10 @@ def test_a_kind_shows_its_cause_its_evidence_its_moves_and_its_rows(clean, sprin
     clean.open(render_page(changed(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
     said = clean.text("#finding-1")
     assert "(group 1): stuck columns" in said
-    assert f"{a} and {b} never change. That explains 75.0 % of what sets these rows apart." in said
-    assert "about 2,000 times likelier bad than good" in said
+    assert (
+        f"{a} and {b} never change. This explains 75.0 % of the difference from good rows." in said
+    )
+    assert "about 2,000 times more likely to be bad than good" in said
     assert f"{a} = {good}: 50.0 % with them, 25.0 % without" in said
     clean.click("#finding-1 summary")
     cells = "#finding-1 .example tbody th, #finding-1 .example tbody td"

@@ -100,16 +100,16 @@ def check_reading(
     """Return how columns are read; refuse what does not go with the states."""
     for node, how in reading.items():
         if node not in states:
-            raise NetworkError(f"`reading` names {node!r}, which is no node.")
+            raise NetworkError(f"`reading` names {node!r}, which is not a node.")
         if how.others is not None and how.others not in states[node]:
             raise NetworkError(
-                f"Other values of node {node!r} are to stand for {how.others!r}, which is no state "
-                f"of it. States: {some_of(states[node])}."
+                f"Other values of node {node!r} are mapped to {how.others!r}, which is not one of "
+                f"its states. States: {some_of(states[node])}."
             )
         least = 0 if how.edges is None else len(how.edges) + 1
         if len(states[node]) < least:
             raise NetworkError(
-                f"Node {node!r} is cut into {least} intervals, and has {len(states[node])} states."
+                f"Node {node!r} is cut into {least} intervals but has {len(states[node])} states."
             )
     return dict(reading)
 

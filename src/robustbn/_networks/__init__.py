@@ -111,7 +111,7 @@ def _read_parts(
         parts = reader.read_parts(data, source)
         if states is not None and name != "uai":
             raise NetworkError(
-                f"{source} names its states; others are for edge lists and UAI files."
+                f"{source} already has states; states= applies only to edge lists and UAI files."
             )
         if states is not None:
             parts = reader.rename(parts, read_states(states), source)
@@ -148,7 +148,7 @@ def write_network(
     """
     path, url = Path(path), url_of(path)
     if url is not None:
-        raise NetworkError(f"{url} is elsewhere: write a file here, and copy it there.")
+        raise NetworkError(f"{url} is remote: write a local file, and copy it there.")
     name = choose_format(path, format)
     if name == "edges":
         raise NetworkError(
@@ -156,10 +156,12 @@ def write_network(
             "to one. Write .json, or take `network.edges` and `network.states`."
         )
     if numbered and name != "uai":
-        raise NetworkError(f"{path}: `numbered=` is for UAI files; this one keeps the names.")
+        raise NetworkError(
+            f"{path}: `numbered=` applies only to UAI files; this format keeps the names."
+        )
     if network.reading and name != "json":
         warn(
-            f"{path}: this format does not hold how columns are read ("
+            f"{path}: this format cannot store how columns are read ("
             f"{', '.join(list(network.reading)[:5])}): numbers that are cut, values that are "
             "merged, dates. A .json file does."
         )

@@ -278,7 +278,7 @@ def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:
         return BayesianNetwork(dict.fromkeys(names, ()), dict.fromkeys(names, intervals))
     if source.is_once:
         raise DataError(
-            f"{source.where} can be read once only, so its states cannot be found first: give a "
+            f"{source.where} can be read only once, so its states cannot be found first: give a "
             "network, or a table that can be read twice."
         )
     return BayesianNetwork(dict.fromkeys(names, ()), _find_states(source, names, config))
@@ -312,7 +312,7 @@ def _find_states(
         elif source.is_codes:
             largest = int(max(found[name], default=0))
             if largest >= MOST_STATES_FOUND:
-                why = f"the number {largest:,} is no position of a state, of which there are at"
+                why = f"the number {largest:,} is not the position of a state; there are at"
                 raise refuse(name, f"{why} most {MOST_STATES_FOUND}")
             states[name] = range(largest + 1)
         elif not found[name]:

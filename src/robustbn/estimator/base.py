@@ -294,7 +294,7 @@ class TableEstimator(Settings, ABC):
         model = read_model(path)
         if model.estimator != cls.__name__:
             raise ModelFileError(
-                f"{path} holds a {model.estimator}; read it with that class's load()."
+                f"{path} contains a {model.estimator}; use the load() method of that class."
             )
         network = build_model_network(model.network, path)
         known = {*cls._names(), *cls._inner_names()} - {"network", *cls._GROUPS}
@@ -449,7 +449,9 @@ class TableEstimator(Settings, ABC):
         if expert is not None:
             view = ExpertView(network, expert, self.counts_, self.counts_)
         if view is None:
-            raise SettingError("There is no expert: fit with prior=network, equivalent_rows=50.")
+            raise SettingError(
+                "This fit has no expert's tables: fit with prior=network, equivalent_rows=50."
+            )
         return build_frame(view.columns(), self.reading_.kind)
 
     def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
@@ -525,14 +527,14 @@ class TableEstimator(Settings, ABC):
             node, state = constant[0]
             warn(
                 f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
-                "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
-                "Check how the table was made.",
+                "nothing can be learned about its other states, or about nodes that depend on "
+                "them (n_eff = 0). Check how the table was made.",
                 ConstantColumnWarning,
             )
         if self.unseen_configurations_:
             said = say_unseen(self.unseen_configurations_, self.network_, has_prior=has_prior)
             warn(
-                Advice(said, Either(" All are in unseen_configurations_.", "")),
+                Advice(said, Either(" See unseen_configurations_ for all.", "")),
                 UnseenConfigurationWarning,
             )
         inferred = self.inferred_

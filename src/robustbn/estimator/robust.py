@@ -231,7 +231,9 @@ class RobustEstimator(TableEstimator):
         """Trust in each row of the table, from 0 to 1; NaN for rows that were left out."""
         weights = self.result_.row_weights
         if weights is None:
-            raise AttributeError("This fit holds no row_weights_: the table has too many rows.")
+            raise AttributeError(
+                "This fit has no row_weights_, because the table has too many rows."
+            )
         return weights
 
     def fit(
@@ -260,8 +262,8 @@ class RobustEstimator(TableEstimator):
         weights = self.result_.row_weights
         if weights is None:
             raise DataError(
-                "The table was fitted, but it has too many rows to return a number for each: call "
-                "predict on pieces of it, or fit with streaming=Streaming(weights_to='...')."
+                "The table was fitted, but it has too many rows to return one value per row: call "
+                "predict on parts of it, or fit with streaming=Streaming(weights_to='...')."
             )
         return side_of(weights)
 
@@ -479,8 +481,8 @@ class RobustEstimator(TableEstimator):
         aside, deeper = self.result_.aside, self.result_.deeper
         if aside.is_forgotten or (aside.counted is None and self.result_.row_weights is None):
             raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to, nor does one of many "
-                "rows once groups were decided: fit again, or call decide(bad, good, X)."
+                "The rows of the fit are not stored in a model file, or once groups of a large "
+                "table were decided: fit again, or call decide(bad, good, X)."
             )
         if not 0 < p_value < 1:
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
