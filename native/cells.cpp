@@ -32,7 +32,7 @@ using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-constexpr double SETTLED = 1e-3;    // probability: a row with no cell above it stays as it is
+constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong gets no vote
 constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
 
@@ -77,7 +77,8 @@ struct Node {
     const double *cells, *configurations, *states;
     Index cell_index, configuration_index;
     double n_rows, concentration, novelty, shaped;
-    Ints all;  // its states in order, if all are tried
+    Ints all;      // its states in order, if all are tried
+    Ints blanket;  // other nodes whose probabilities depend on its state
     size_t first_cell;
 };
 
@@ -147,8 +148,18 @@ class CellTables {
         for (size_t e = 0; e < near_nodes_.size(); ++e)
             require_states(near_start, near_states, near_first_[e], near_first_[e + 1],
                            cards_[size_t(near_nodes_[e])]);
-        for (size_t i = 0; i < d; ++i)
+        for (size_t i = 0; i < d; ++i) {
             require_states(shape_start, shape_states, state_start_[i], state_start_[i + 1], cards_[i]);
+            Ints& blanket = nodes_[i].blanket = nodes_[i].parents;
+            for (const auto& [child, step] : nodes_[i].children) {
+                blanket.push_back(child);
+                const Ints& others = nodes_[size_t(child)].parents;
+                blanket.insert(blanket.end(), others.begin(), others.end());
+            }
+            std::sort(blanket.begin(), blanket.end());
+            blanket.erase(std::unique(blanket.begin(), blanket.end()), blanket.end());
+            blanket.erase(std::remove(blanket.begin(), blanket.end(), int32_t(i)), blanket.end());
+        }
     }
 
     size_t n_nodes() const { return nodes_.size(); }
@@ -272,29 +283,36 @@ class CellTables {
     std::vector<Node> nodes_;
 };
 
-// What is asked of a pass, and where the answers go; pointers may be null.
+// What is asked of a pass, and where the answers go; pointers may be null. Gains of all columns are
+// followed by their expected numbers of wrong cells.
 struct Task {
     const CellTables* tables;
     const int32_t *seen, *groups;
     int32_t* truth;
     const double *rates, *weights;
-    double own;  // weight of a row's own count in the tables, which is taken out
+    double own;   // weight of a row's own count in the tables, which is taken out
+    double calm;  // times its rate: a right cell that is less likely wrong is not drawn
     uint64_t key, first_row;
     int n_sweeps, n_burn;
     float *wrong, *probability;
     int32_t* likely;
 };
 
-// The true values of one row after the other.
+// The true values of one row after the other. The probabilities of a cell's states are computed again
+// only when a value that they depend on has changed; what was computed counts for all sweeps since.
 class Sweeper {
   public:
     Sweeper(const Task& task, double* counts, double* gains)
         : t_(task), tables_(*task.tables), d_(task.tables->n_nodes()), counts_(counts), gains_(gains),
-          own_configuration_(d_), configuration_(d_), own_state_(d_), per_row_(d_), wrong_(d_),
-          row_gain_(d_), drawn_(d_), votes_(d_) {
+          own_configuration_(d_), configuration_(d_), own_state_(d_), per_row_(d_), base_(d_),
+          inverse_(d_), wrong_(d_), cells_(d_), votes_(d_) {
         for (size_t i = 0; i < d_; ++i) {
             const Node& n = tables_.node(i);
             per_row_[i] = n.concentration / (std::max(n.n_rows - t_.own, 0.0) + n.novelty);
+            if (n.is_hashed) continue;
+            inverse_[i].resize(n.n_configurations);
+            for (size_t k = 0; k < n.n_configurations; ++k)
+                inverse_[i][k] = 1 / (n.configurations[k] + n.concentration);
         }
     }
 
@@ -302,23 +320,25 @@ class Sweeper {
         seen_ = t_.seen + row * d_;
         truth_ = t_.truth + row * d_;
         rates_ = t_.rates + (t_.groups ? size_t(t_.groups[row]) * d_ : 0);
-        const double weight = t_.weights ? t_.weights[row] : 1.0;
+        n_kept_ = 0;
+        weight_ = (t_.weights ? t_.weights[row] : 1.0) / (t_.n_sweeps - t_.n_burn);
         for (size_t i = 0; i < d_; ++i) {
             own_configuration_[i] = configuration_[i] = tables_.configuration(i, truth_);
             own_state_[i] = truth_[i];
+            base_[i] = base(i, truth_[i]);
             wrong_[i] = 0;
             votes_[i].clear();
+            cells_[i].is_stale = true;
+            cells_[i].since = 0;
         }
-        const double n_kept = t_.n_sweeps - t_.n_burn;
         for (int s = 0; s < t_.n_sweeps; ++s) {
             bool is_quiet = true;
-            for (size_t j = 0; j < d_; ++j) is_quiet &= draw(j, row, s);
-            const double n_left = t_.n_sweeps - std::max(s, t_.n_burn);
-            const double times = is_quiet ? n_left : s >= t_.n_burn ? 1.0 : 0.0;
-            if (times > 0) keep(times, weight / n_kept);
+            for (size_t j = 0; j < d_; ++j) is_quiet &= visit(j, row, s);
+            n_kept_ += is_quiet ? t_.n_sweeps - std::max(s, t_.n_burn) : int(s >= t_.n_burn);
             if (is_quiet) break;
         }
-        conclude(row, n_kept);
+        for (size_t j = 0; j < d_; ++j) keep(j);
+        conclude(row);
     }
 
   private:
@@ -326,87 +346,129 @@ class Sweeper {
         int32_t state;
         double sum;
     };
-    struct Drawn {  // what the last sweep found of a cell
+    struct Cell {  // what is known of a cell's states
+        bool is_stale, is_sure;
+        int since;  // kept sweeps before it was computed
         uint64_t configuration;
-        double at_seen;
-        Ints states;
+        double at_seen, gain, from, to;  // the last two: what draws its present state
+        const Ints* states;
+        Ints tried;
         std::vector<double> p;
     };
 
-    // Return whether the cell stays as it is, surely enough.
-    bool draw(size_t j, size_t row, int s) {
-        const int32_t seen = seen_[j], before = truth_[j];
-        const bool is_shown = seen < tables_.node(j).card;
-        Drawn& now = drawn_[j];
-        const Ints& states = tables_.list_states(j, seen, truth_, tried_);
-        weigh(j, states, now.p);
-        double sum = 0, at_seen = 0, alone = 0;
-        const bool is_even = tables_.node(j).shaped <= 0;
-        const double rate = rates_[j], any = is_even ? rate / tables_.node(j).card : 0.0;
-        for (size_t k = 0; k < states.size(); ++k) {
-            double& p = now.p[k];
-            const bool is_seen = states[k] == seen;
-            if (is_seen) alone = p;
-            const double error = is_even ? any : is_shown ? rate * tables_.error(j, seen, states[k]) : 0.0;
-            if (is_shown) p *= error + (is_seen ? 1 - rate : 0.0);
-            if (is_seen) at_seen = p;
-            sum += p;
+    // Draw a cell; return whether it stays as it is recorded, surely enough.
+    bool visit(size_t j, size_t row, int s) {
+        Cell& cell = cells_[j];
+        if (cell.is_stale) {
+            keep(j);
+            compute(j);
         }
-        row_gain_[j] = gains_ && is_shown ? std::log(sum / alone) : 0.0;
-        now.configuration = configuration_[j];
-        now.at_seen = at_seen / sum;
-        now.states.assign(states.begin(), states.end());
+        if (cell.is_sure && truth_[j] == seen_[j]) return true;
         const uint64_t number = ((t_.first_row + row) * d_ + j) * 1024 + uint64_t(s) + 1;
         const double u = double(mix(t_.key + number * GOLDEN) >> 11) * 0x1p-53;
+        if (u >= cell.from && u < cell.to) return false;
         double reached = 0;
-        int32_t picked = before;
-        bool is_found = false;
-        for (size_t k = 0; k < states.size(); ++k) {
-            now.p[k] /= sum;
-            reached += now.p[k];
-            if (!is_found && u < reached) {
-                picked = states[k];
-                is_found = true;
+        for (size_t k = 0; k < cell.p.size(); ++k) {
+            const double from = reached;
+            reached += cell.p[k];
+            if (u < reached) {
+                change(j, (*cell.states)[k]);
+                cell.from = from;
+                cell.to = reached;
+                break;
             }
         }
-        if (picked != before) {
-            truth_[j] = picked;
-            for (const auto& [i, step] : tables_.node(j).children)
-                configuration_[size_t(i)] += step * uint64_t(int64_t(picked) - int64_t(before));
+        return false;
+    }
+
+    void change(size_t j, int32_t state) {
+        const int64_t by = int64_t(state) - int64_t(truth_[j]);
+        if (!by) return;
+        truth_[j] = state;
+        base_[j] = base(j, state);
+        for (const auto& [i, step] : tables_.node(j).children) configuration_[size_t(i)] += step * uint64_t(by);
+        for (const int32_t i : tables_.node(j).blanket) cells_[size_t(i)].is_stale = true;
+        cells_[j].is_stale = !tables_.tries_all(j);  // its true state is among those that are tried
+    }
+
+    // Compute the probabilities of a cell's states given all others.
+    void compute(size_t j) {
+        Cell& cell = cells_[j];
+        const Node& n = tables_.node(j);
+        const int32_t seen = seen_[j];
+        const bool is_shown = seen < n.card;
+        cell.states = &tables_.list_states(j, seen, truth_, cell.tried);
+        const Ints& states = *cell.states;
+        weigh(j, states, cell.p);
+        double sum = 0, at_seen = 0, alone = 0;
+        const bool is_even = n.shaped <= 0;
+        const double rate = rates_[j], any = rate / n.card;
+        for (size_t k = 0; is_shown && k < states.size(); ++k) {
+            double& p = cell.p[k];
+            const bool is_seen = states[k] == seen;
+            if (is_seen) alone = p;
+            p *= (is_even ? any : rate * tables_.error(j, seen, states[k])) + (is_seen ? 1 - rate : 0.0);
+            if (is_seen) at_seen = p;
         }
-        return picked == seen && before == seen && 1 - now.at_seen < SETTLED;
+        for (const double p : cell.p) sum += p;
+        cell.gain = gains_ && is_shown ? std::log(sum / alone) : 0.0;
+        cell.at_seen = at_seen / sum;
+        cell.configuration = configuration_[j];
+        cell.is_stale = false;
+        cell.since = n_kept_;
+        cell.is_sure = 1 - cell.at_seen < t_.calm * rate + SETTLED;
+        cell.from = cell.to = 0;
+        const double scale = 1 / sum;
+        for (double& p : cell.p) p *= scale;
     }
 
     // Fill p with the probability of each state given the blanket, up to a factor.
     void weigh(size_t j, const Ints& states, std::vector<double>& p) const {
         const Node& n = tables_.node(j);
         const uint64_t configuration = configuration_[j];
+        const size_t n_tried = states.size();
         const bool is_own = configuration == own_configuration_[j];
-        p.resize(states.size());
-        for (size_t k = 0; k < states.size(); ++k) {
+        p.resize(n_tried);
+        for (size_t k = 0; k < n_tried; ++k) {
             const int32_t v = states[k];
             const double count = tables_.cell(n, configuration, v);
             p[k] = (is_own && v == own_state_[j] ? std::max(count - t_.own, 0.0) : count) + base(j, v);
         }
+        size_t n_done = 0;
         for (const auto& [i, step] : n.children) {
             const Node& child = tables_.node(size_t(i));
-            const int32_t state = truth_[i];
-            const double more = base(size_t(i), state), smooth = child.concentration;
             const uint64_t rest = configuration_[size_t(i)] - step * uint64_t(truth_[j]);
-            double largest = 0;
-            for (size_t k = 0; k < states.size(); ++k) {
-                const uint64_t at = rest + step * uint64_t(states[k]);
-                double count = tables_.cell(child, at, state), total = tables_.total(child, at);
-                if (at == own_configuration_[size_t(i)]) {
-                    total = std::max(total - t_.own, 0.0);
-                    if (state == own_state_[size_t(i)]) count = std::max(count - t_.own, 0.0);
-                }
-                p[k] *= (count + more) / (total + smooth);
-                largest = std::max(largest, p[k]);
+            if (child.is_hashed || n.all.empty()) {
+                for (size_t k = 0; k < n_tried; ++k)
+                    p[k] *= in_child(size_t(i), rest + step * uint64_t(states[k]));
+            } else {
+                // The same for all states in order, but for the row's own configuration.
+                const uint64_t own_at = own_configuration_[size_t(i)];
+                const size_t own = size_t(own_state_[j]);
+                const bool has_own = t_.own > 0 && rest + step * own == own_at;
+                const double kept = has_own ? p[own] * in_child(size_t(i), own_at) : 0.0;
+                const double more = base_[size_t(i)];
+                const double* count = child.cells + rest * uint64_t(child.card) + uint64_t(truth_[i]);
+                const double* inverse = inverse_[size_t(i)].data() + rest;
+                const size_t stride = step * size_t(child.card);
+                for (size_t k = 0; k < n_tried; ++k)
+                    p[k] *= (count[k * stride] + more) * inverse[k * step];
+                if (has_own) p[own] = kept;
             }
+            if (++n_done % 8) continue;
+            const double largest = *std::max_element(p.begin(), p.end());
             if (largest < TOO_SMALL)
                 for (double& each : p) each /= std::max(largest, 1e-300);
         }
+    }
+
+    // The probability of a child's present state in one of its configurations.
+    double in_child(size_t i, uint64_t at) const {
+        const Node& child = tables_.node(i);
+        const double own = at == own_configuration_[i] ? t_.own : 0.0;
+        double count = tables_.cell(child, at, truth_[i]);
+        if (truth_[i] == own_state_[i]) count = std::max(count - own, 0.0);
+        return (count + base_[i]) / (std::max(tables_.total(child, at) - own, 0.0) + child.concentration);
     }
 
     // How often a state would be seen where nothing was: by its share of all rows, smoothed.
@@ -416,19 +478,22 @@ class Sweeper {
         return per_row_[i] * (count + n.novelty / n.card);
     }
 
-    void keep(double times, double weight) {
-        for (size_t j = 0; j < d_; ++j) {
-            const Drawn& now = drawn_[j];
-            wrong_[j] += times * (1 - now.at_seen);
-            const Node& n = tables_.node(j);
-            if (counts_ && !n.is_hashed) {
-                double* line = counts_ + n.first_cell + now.configuration * uint64_t(n.card);
-                for (size_t k = 0; k < now.p.size(); ++k) line[now.states[k]] += times * weight * now.p[k];
-            }
-            if (t_.likely && 1 - now.at_seen >= SETTLED)
-                for (size_t k = 0; k < now.p.size(); ++k) vote(j, now.states[k], times * now.p[k]);
-            if (gains_) gains_[j] += times * weight * row_gain_[j];
+    // Count what was computed of a cell, for the sweeps since.
+    void keep(size_t j) {
+        const Cell& cell = cells_[j];
+        const double times = n_kept_ - cell.since;
+        if (times <= 0) return;
+        wrong_[j] += times * (1 - cell.at_seen);
+        const Node& n = tables_.node(j);
+        if (counts_ && !n.is_hashed) {
+            double* line = counts_ + n.first_cell + cell.configuration * uint64_t(n.card);
+            for (size_t k = 0; k < cell.p.size(); ++k) line[(*cell.states)[k]] += times * weight_ * cell.p[k];
         }
+        if (t_.likely && 1 - cell.at_seen >= SETTLED)
+            for (size_t k = 0; k < cell.p.size(); ++k) vote(j, (*cell.states)[k], times * cell.p[k]);
+        if (!gains_) return;
+        gains_[j] += times * weight_ * cell.gain;
+        if (seen_[j] < n.card) gains_[d_ + j] += times * weight_ * (1 - cell.at_seen);
     }
 
     void vote(size_t j, int32_t state, double p) {
@@ -440,9 +505,9 @@ class Sweeper {
         votes_[j].push_back({state, p});
     }
 
-    void conclude(size_t row, double n_kept) {
+    void conclude(size_t row) {
         for (size_t j = 0; j < d_; ++j) {
-            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept);
+            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept_);
             if (!t_.likely) continue;
             Vote best{seen_[j], 0.0};
             for (const Vote& each : votes_[j]) {
@@ -450,7 +515,7 @@ class Sweeper {
                 if (each.state != seen_[j] && (each.sum > best.sum || is_first)) best = each;
             }
             t_.likely[row * d_ + j] = best.state;
-            t_.probability[row * d_ + j] = float(best.sum / n_kept);
+            t_.probability[row * d_ + j] = float(best.sum / n_kept_);
         }
     }
 
@@ -458,19 +523,23 @@ class Sweeper {
     const CellTables& tables_;
     size_t d_;
     double *counts_, *gains_;
+    int n_kept_ = 0;
+    double weight_ = 1.0;  // of the row, for each kept sweep
     const int32_t* seen_ = nullptr;
     int32_t* truth_ = nullptr;
     const double* rates_ = nullptr;
     std::vector<uint64_t> own_configuration_, configuration_;
-    Ints own_state_, tried_;
-    std::vector<double> per_row_, wrong_, row_gain_;
-    std::vector<Drawn> drawn_;
+    Ints own_state_;
+    std::vector<double> per_row_, base_;         // base_: of each node's present state
+    std::vector<std::vector<double>> inverse_;  // of what each configuration's counts are divided by
+    std::vector<double> wrong_;
+    std::vector<Cell> cells_;
     std::vector<std::vector<Vote>> votes_;
 };
 
 void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<int32_t> truth,
                  Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
-                 std::optional<Flat<const double>> weights, double own, uint64_t key,
+                 std::optional<Flat<const double>> weights, double own, double calm, uint64_t key,
                  uint64_t first_row, int n_sweeps, int n_burn, std::optional<Matrix<float>> wrong,
                  std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
                  std::optional<Flat<double>> counts, std::optional<Flat<double>> gains, int n_threads) {
@@ -481,7 +550,7 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
                 (!probability || fits(*probability)) && bool(likely) == bool(probability),
             "one line a row, one column a node");
     require(rates.shape(1) == d && rates.shape(0) >= 1 && (!groups || groups->shape(0) == n) &&
-                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == d),
+                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == 2 * d),
             "shapes differ");
     require(0 <= n_burn && n_burn < n_sweeps && n_sweeps <= 1024, "1 to 1024 sweeps, of which some count");
     size_t n_cells = 0;
@@ -489,17 +558,22 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
         if (const Node& node = tables.node(i); !node.is_hashed)
             n_cells = std::max(n_cells, node.first_cell + node.n_configurations * size_t(node.card));
     require(!counts || counts->shape(0) >= n_cells, "one count a cell");
-    for (size_t k = 0; k < n * d; ++k) {
-        const int32_t card = tables.node(k % d).card, shown = seen.data()[k], true_state = truth.data()[k];
-        require(shown >= 0 && shown <= card && true_state >= 0 && true_state < card, "no such state");
+    Ints cards;
+    for (size_t j = 0; j < d; ++j) cards.push_back(tables.node(j).card);
+    for (size_t row = 0; row < n; ++row) {
+        const int32_t *shown = seen.data() + row * d, *true_state = truth.data() + row * d;
+        bool is_known = true;
+        for (size_t j = 0; j < d; ++j)
+            is_known &= shown[j] >= 0 && shown[j] <= cards[j] && true_state[j] >= 0 && true_state[j] < cards[j];
+        require(is_known, "no such state");
     }
     for (size_t k = 0; groups && k < n; ++k)
         require(groups->data()[k] >= 0 && size_t(groups->data()[k]) < rates.shape(0), "no such group");
     const Task task{&tables, seen.data(), groups ? groups->data() : nullptr, truth.data(), rates.data(),
-                    weights ? weights->data() : nullptr, own, key, first_row, n_sweeps, n_burn,
+                    weights ? weights->data() : nullptr, own, calm, key, first_row, n_sweeps, n_burn,
                     wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
                     likely ? likely->data() : nullptr};
-    const size_t size = counts ? n_cells : 0, n_gains = gains ? d : 0;
+    const size_t size = counts ? n_cells : 0, n_gains = gains ? 2 * d : 0;
     const size_t most = std::min(MOST_LANES, LANE_ENTRIES / (size + n_gains + 1));
     const size_t n_lanes = std::max(size_t(1), std::min(most, n));
     double* into = counts ? counts->data() : nullptr;
@@ -531,7 +605,7 @@ void bind_cells(nb::module_& m) {
     const auto as_is = nb::arg().noconvert();
     const auto as_is_or_none = nb::arg().noconvert().none();
     m.def("sweep_cells", &sweep_cells, nb::arg(), as_is, as_is, as_is, as_is_or_none, as_is_or_none,
-          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none, as_is_or_none,
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none, as_is_or_none,
           as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
 }
 

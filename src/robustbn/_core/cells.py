@@ -142,6 +142,7 @@ class Swept:
     likely, probability : the likeliest of the other states, and its probability; shape (n, d).
     counts : expected counts of the cells of tables that are not hashed; shape (M,).
     gains : nats that errors bring to each column, given all other true values; shape (d,).
+    n_wrong : expected number of wrong cells in each column; shape (d,).
     """
 
     truth: States
@@ -150,6 +151,7 @@ class Swept:
     probability: NDArray[np.float32] | None = None
     counts: Vector | None = None
     gains: Vector | None = None
+    n_wrong: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, Lists, States
+from robustbn._core.cells import CellModel, Lists, States, Swept
 from robustbn._core.protocols import Vector
 from robustbn._learn.gain import find_gain
 from robustbn._rows.cells import (
+    CALM,
     count_cells,
     fill_holes,
     find_nearby,
     list_cells,
     load_sweep,
+    sum_cells,
 )
 
 SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that may smooth a table
@@ -38,6 +40,7 @@ LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers to pay for: 2 % of clean real tables pass, 41 % at 3 % errors
 TIMES = (1 / 16, 1 / 4, 4.0, 16.0)  # the rate of all: tried for each column by itself
+INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
 
@@ -51,12 +54,15 @@ class Chain:
     start, n_held : rate at first, and the sweeps that it is held for. A high one tries every
         explanation first: for tables whose columns determine each other, in which many errors
         together look like truth.
+    is_drawn : whether tables count the true values that were drawn, and not what is expected of
+        them: where a configuration has few rows, only what was drawn can be taken out again.
     """
 
     n_sweeps: int = 60
     n_burn: int = 30
     start: float = 0.02
     n_held: int = 0
+    is_drawn: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +71,16 @@ class Learned:
 
     Parameters
     ----------
-    model : with the counts of the true values drawn last, and mean rates.
-    truth : those values; shape (n, d).
+    model : with the counts of the last sweep, and mean rates.
+    truth : true values drawn last; shape (n, d).
     gains : nats that errors bring to each column; shape (d,).
+    is_own : the columns with rates of their own; shape (d,).
     """
 
     model: CellModel
     truth: States
     gains: Vector
+    is_own: NDArray[np.bool_]
 
 
 def learn_cells(
@@ -81,6 +89,7 @@ def learn_cells(
     seen: States,
     chain: Chain,
     *,
+    begin: Learned | None = None,
     groups: NDArray[np.int32] | None = None,
     is_open: NDArray[np.bool_] | None = None,
     shapes: tuple[Vector, Lists] | None = None,
@@ -95,6 +104,7 @@ def learn_cells(
 
     Parameters
     ----------
+    begin : what was learned from other rows with the same parents: the first sweep is by it.
     groups : of the rows; each has a rate of its own.
     is_open : which columns may be wrong; all by default; shape (d,).
     shapes : share of each column's errors that have a shape, and shapes (see `CellModel`).
@@ -103,35 +113,57 @@ def learn_cells(
     is_open = np.ones(d, bool) if is_open is None else is_open
     is_open = is_open & (np.array(cards) > 1)
     n_groups = 1 if groups is None else int(groups.max()) + 1
-    rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
-    shaped, lists = (np.zeros(d), Lists.none(sum(cards))) if shapes is None else shapes
-    holeless = _fill(cards, seen)
-    near = find_nearby(cards, parents, holeless)
-    counts = count_cells(cards, parents, holeless)
-    model = CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
+    first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
+    model = _begin(cards, parents, seen, first_rates, shapes) if begin is None else begin.model
     kernel, truth = load_sweep(kernels), fill_holes(model, seen)
-    gains, mean_rates, n_kept = np.zeros(d), np.zeros_like(rates), chain.n_sweeps - chain.n_burn
-    is_own, tested_at = np.zeros(d, bool), max(chain.n_burn // 2, chain.n_held)
+    gains, mean_rates, n_kept = np.zeros(d), np.zeros((n_groups, d)), chain.n_sweeps - chain.n_burn
+    is_own = np.zeros(d, bool) if begin is None else begin.is_own
+    tested_at = max(chain.n_burn // 2, chain.n_held) if begin is None else -1
+    is_drawn = chain.is_drawn or any(model.is_hashed)
     for s in range(chain.n_sweeps):
         once = partial(
-            kernel, seen=seen, truth=truth, groups=groups, key=seed * 2**20 + s, n_threads=n_threads
+            kernel,
+            seen=seen,
+            truth=truth,
+            groups=groups,
+            own=0.0 if begin is not None and s == 0 else 1.0,
+            calm=0.0 if is_drawn else CALM,
+            key=seed * 2**20 + s,
+            names=False,
+            n_sweeps=1 if is_drawn else INNER[0],
+            n_burn=0 if is_drawn else INNER[1],
+            n_threads=n_threads,
         )
-        if s in (*SMOOTHED_AT, chain.n_burn):
+        if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
         if s == tested_at and groups is None:
             is_own = is_open & _find_own(once, model, len(seen))
         swept = once(model)
-        truth = swept.truth
-        counts = count_cells(cards, parents, truth)
+        truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
-            rates = _find_rates(model, seen, truth, groups, is_open, is_own)
+            rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
+        counts = count_cells(cards, parents, truth) if is_drawn else sum_cells(model, swept)
         model = replace(model, counts=counts, rates=rates)
         if s >= chain.n_burn and swept.gains is not None:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
         if tell:
             tell(s)
-    return Learned(_smooth(model, True).with_rates(mean_rates), truth, gains)
+    return Learned(_smooth(model, True).with_rates(mean_rates), truth, gains, is_own)
+
+
+def _begin(
+    cards: tuple[int, ...],
+    parents: tuple[tuple[int, ...], ...],
+    seen: States,
+    rates: Vector,
+    shapes: tuple[Vector, Lists] | None = None,
+) -> CellModel:
+    """Return a model that takes rows as they are."""
+    d, filled = len(cards), _fill(cards, seen)
+    counts, near = count_cells(cards, parents, filled), find_nearby(cards, parents, filled)
+    shaped, lists = (np.zeros(d), Lists.none(sum(cards))) if shapes is None else shapes
+    return CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
 
 
 def find_first_gains(
@@ -143,18 +175,8 @@ def find_first_gains(
 ) -> Vector:
     """Return the nats that errors of `FIRST_RATE` bring to columns as they are; one sweep; (d,)."""
     d, filled = len(cards), _fill(cards, seen)
-    model = CellModel(
-        cards,
-        parents,
-        count_cells(cards, parents, filled),
-        np.ones(d),
-        np.ones(d),
-        np.full((1, d), FIRST_RATE),
-        np.zeros(d),
-        Lists.none(sum(cards)),
-        *find_nearby(cards, parents, filled),
-    )
-    gains = load_sweep(kernels)(_smooth(model), seen, filled, n_threads=n_threads).gains
+    model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
+    gains = load_sweep(kernels)(model, seen, filled, names=False, n_threads=n_threads).gains
     return np.zeros(d) if gains is None else gains
 
 
@@ -175,7 +197,8 @@ def _fill(cards: tuple[int, ...], seen: States) -> States:
 def _find_rates(
     model: CellModel,
     seen: States,
-    truth: States,
+    swept: Swept,
+    is_drawn: bool,
     groups: NDArray[np.int32] | None,
     is_open: NDArray[np.bool_],
     is_own: NDArray[np.bool_],
@@ -193,9 +216,11 @@ def _find_rates(
     wrong, chances = np.zeros((n_groups, d)), np.zeros((n_groups, d))
     for j in np.flatnonzero(is_open):
         is_shown = seen[:, j] < model.cards[j]
-        is_wrong = (truth[:, j] != seen[:, j]) & is_shown
-        wrong[:, j] = np.bincount(of, is_wrong, n_groups)
-        chances[:, j] = np.bincount(of, is_shown, n_groups) * (1 - 1 / model.cards[j])
+        chances[:, j] = np.bincount(of[is_shown], minlength=n_groups) * (1 - 1 / model.cards[j])
+        if is_drawn or swept.n_wrong is None:
+            wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
+        else:
+            wrong[0, j] = swept.n_wrong[j]
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
     if groups is not None:

@@ -17,7 +17,7 @@ from robustbn._core.cells import CellModel, States, WrongCells
 from robustbn._learn.cells import FIRST_RATE, Chain, find_first_gains, learn_cells, pays_at_first
 from robustbn._rows.cells import judge_cells, list_wrong
 
-CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6)
+CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
 CLOSED = 0.5  # of what a column without an error would lose by errors: one that loses more has none
 
 

@@ -20,7 +20,7 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import CountRows, Survey, Vector
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT
-from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.cells import Chain, Learned, find_first_gains, learn_cells, pays_at_first
 from robustbn._learn.gain import find_gain
 from robustbn._learn.unseen_edges import Parents, add_edges
 from robustbn._rows.cells import count_true, judge_cells, list_wrong
@@ -31,8 +31,8 @@ FEW_ROWS = 4_000  # rows in which errors must explain anything at all, before mo
 FIRST_ROWS = 20_000  # rows as they are, in which errors must pay
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
-DRAFT = Chain(n_sweeps=16, n_burn=12)  # after it edges are sought again, in rows without errors
-FINAL = Chain(n_sweeps=40, n_burn=20)
+DRAFT = 8_000, Chain(n_sweeps=16, n_burn=12)  # rows, to begin with: a sixth of the time
+FINAL = LEARNED_FROM, Chain(n_sweeps=3, n_burn=1)
 MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
 
 
@@ -58,13 +58,12 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
     more = add_edges(cards, parents, trusted)
     if more != parents and not _pays(cards, more, first, config):
         return None
-    learn = partial(
-        learn_cells, cards, seen=trusted, seed=config.seed % 2**20, kernels=config.kernels,
-        n_threads=config.n_threads,
-    )  # fmt: skip
+    learned = _learn(cards, more, trusted, DRAFT, config)
     if more != parents:
-        more = add_edges(cards, parents, learn(more, chain=DRAFT).truth)
-    learned = learn(more, chain=FINAL)
+        again = add_edges(cards, parents, learned.truth)
+        learned = learned if again == more else _learn(cards, again, trusted, DRAFT, config)
+        more = again
+    learned = _learn(cards, more, trusted, FINAL, config, learned)
     gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(trusted)))
     if gain <= 0:
         return None
@@ -72,6 +71,22 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
     wrong = list_wrong(judged, survey.codes.astype(np.int32)).numbered(survey.numbers)
     n_parents = tuple(map(len, parents))
     return FoundCells(learned.model, n_parents, gain, len(trusted), config.seed, wrong)
+
+
+def _learn(
+    cards: tuple[int, ...],
+    parents: Parents,
+    rows: States,
+    stage: tuple[int, Chain],
+    config: RobustConfig,
+    begin: Learned | None = None,
+) -> Learned:
+    """Learn from some of the rows, so many and as long as a stage says."""
+    some = np.ascontiguousarray(rows[:: -(-len(rows) // stage[0])])
+    return learn_cells(
+        cards, parents, some, stage[1], begin=begin, seed=config.seed % 2**20,
+        kernels=config.kernels, n_threads=config.n_threads,
+    )  # fmt: skip
 
 
 def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ MOST_TRIED = 32  # states: of a node with more, only those seen beside its neigh
 MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
 ROWS_AT_ONCE = 2**16  # rows judged at a time: bounds memory, changes nothing
 JUDGING_SWEEPS, JUDGING_BURN = 24, 4  # of a row; most settle in the first
+CALM = 2.0  # times the rate of errors: a cell that is less likely to be wrong is not drawn
 LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
 NO_KEYS = np.empty(0, np.uint64)
 
@@ -95,6 +97,19 @@ def _join(parts: tuple[Tally, ...]) -> tuple[NDArray[np.int64], NDArray[np.uint6
         for (some, _), first in zip(parts, start, strict=False):
             keys[first : first + len(some)] = some
     return start, keys, np.concatenate([counts for _, counts in parts])
+
+
+def sum_cells(model: CellModel, swept: Swept) -> CellCounts:
+    """Return the expected counts of a sweep, for a model without hashed tables."""
+    counts, cells, configs, states = model.counts, swept.counts, [], []
+    assert cells is not None
+    for i, card in enumerate(model.cards):
+        table = cells[counts.cell_start[i] : counts.cell_start[i + 1]].reshape(-1, card)
+        configs.append(table.sum(axis=1))
+        states.append(table.sum(axis=0))
+    return replace(
+        counts, cells=cells, configs=np.concatenate(configs), states=np.concatenate(states)
+    )
 
 
 def list_cells(model: CellModel, i: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
@@ -168,6 +183,7 @@ def judge_cells(
                 groups=None if groups is None else groups[rows],
                 weights=None if weights is None else weights[rows],
                 own=0.0 if truth is None else 1.0,
+                calm=CALM if truth is None else 0.0,
                 key=key,
                 first_row=start,
                 n_sweeps=JUDGING_SWEEPS,

@@ -19,10 +19,12 @@ def sweep_cells(
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     own: float = 1.0,
+    calm: float = 0.0,
     key: int = 0,
     first_row: int = 0,
     n_sweeps: int = 1,
     n_burn: int = 0,
+    names: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`."""
@@ -40,13 +42,15 @@ def sweep_cells(
         nearby.start,
         nearby.states,
     )
+    gains = np.zeros((2, model.n_nodes))
     found = Swept(
         np.array(truth, np.int32, order="C"),
-        allocate(seen.shape, np.float32, "Judging cells"),
-        allocate(seen.shape, np.int32, "Judging cells"),
-        allocate(seen.shape, np.float32, "Judging cells"),
+        *(
+            allocate(seen.shape, kind, "Judging cells") if names else None
+            for kind in (np.float32, np.int32, np.float32)
+        ),
         np.zeros(len(counts.cells)),
-        np.zeros(model.n_nodes),
+        *gains,
     )
     _native.sweep_cells(
         tables,
@@ -56,6 +60,7 @@ def sweep_cells(
         groups,
         None if weights is None else np.ascontiguousarray(weights, np.float64),
         own,
+        calm,
         key,
         first_row,
         n_sweeps,
@@ -64,7 +69,7 @@ def sweep_cells(
         found.likely,
         found.probability,
         found.counts,
-        found.gains,
+        gains.reshape(-1),
         available_cpus() if n_threads is None else n_threads,
     )
     return found

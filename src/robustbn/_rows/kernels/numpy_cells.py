@@ -11,7 +11,7 @@ from robustbn._core.cells import CellModel, States, Swept
 from robustbn._core.protocols import Vector
 from robustbn._rows.kernels import GOLDEN, scramble
 
-SETTLED = 1e-3  # probability: a row with no cell above it stays as it is
+SETTLED = 1e-3  # probability: a cell that is less likely to be wrong stays as it is
 NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
 
@@ -39,15 +39,19 @@ def sweep_cells(
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     own: float = 1.0,
+    calm: float = 0.0,
     key: int = 0,
     first_row: int = 0,
     n_sweeps: int = 1,
     n_burn: int = 0,
+    names: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`.
 
-    O(n d r) time for each sweep, r the states that are tried. Rows that settle are swept no more.
+    O(n d r) time for each sweep, r the states that are tried. A cell that shows its true value and
+    is wrong with a probability of less than `calm` times its rate is not drawn; rows of such cells
+    are swept no more. Without `names` the cells that may be wrong are not said.
     """
     truth, d = truth.copy(), model.n_nodes
     n, n_kept = len(seen), n_sweeps - n_burn
@@ -55,7 +59,8 @@ def sweep_cells(
     configs = np.stack([_configs(model, i, truth) for i in range(d)], axis=1)
     known = _Own(own, configs, truth.copy())
     votes: dict[tuple[int, int, int], float] = {}
-    wrong, counts, gains = np.zeros((n, d)), np.zeros(len(model.counts.cells)), np.zeros(d)
+    wrong, counts = np.zeros((n, d)), np.zeros(len(model.counts.cells))
+    gains, n_wrong = np.zeros(d), np.zeros(d)
     active = np.arange(n)
     for s in range(n_sweeps):
         quiet, drawn = np.ones(len(active), bool), []
@@ -69,17 +74,20 @@ def sweep_cells(
             number = active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL) + first
             drawn_at = scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)
             u = drawn_at.astype(np.float64) * 2.0**-53
-            picked = _pick(states, p, u, truth[active, j])
             at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
-            was_right = (truth[active, j] == seen[active, j]) & (picked == seen[active, j])
-            quiet &= was_right & (1 - at_seen < SETTLED)
-            truth[active, j] = picked
+            stays = truth[active, j] == seen[active, j]
+            stays &= 1 - at_seen < calm * rates + SETTLED
+            quiet &= stays
+            picked = _pick(states, p, u, truth[active, j])
+            truth[active, j] = np.where(stays, seen[active, j], picked)
             drawn.append((states, p, at_seen, config, gain))
         n_left = n_sweeps - max(s, n_burn)
         times = np.where(quiet, n_left, float(s >= n_burn))
         for j, (states, p, at_seen, config, gain) in enumerate(drawn):
             wrong[active, j] += times * (1 - at_seen)
             gains[j] += float((times * weights[active] / n_kept) @ gain)
+            is_shown = seen[active, j] < model.cards[j]
+            n_wrong[j] += float((times * weights[active] / n_kept) @ ((1 - at_seen) * is_shown))
             by_weight = p * (times * weights[active] / n_kept)[:, None]
             if not model.is_hashed[j]:
                 first = model.counts.cell_start[j]
@@ -90,11 +98,14 @@ def sweep_cells(
                     place = (int(active[r]), j, v)
                     votes[place] = votes.get(place, 0.0) + float(times[r]) * q
         active = active[~quiet]
+        if not len(active):
+            break
     likely, probability = seen.copy(), np.zeros((n, d), np.float32)
     for (row, j, v), total in sorted(votes.items()):
         if v >= 0 and v != seen[row, j] and np.float32(total / n_kept) > probability[row, j]:
             likely[row, j], probability[row, j] = v, total / n_kept
-    return Swept(truth, (wrong / n_kept).astype(np.float32), likely, probability, counts, gains)
+    named = ((wrong / n_kept).astype(np.float32), likely, probability) if names else (None,) * 3
+    return Swept(truth, *named, counts, gains, n_wrong)
 
 
 def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
