@@ -33,6 +33,7 @@ template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong gets no vote
+constexpr double MOST_CALM = 0.05;    // probability: no cell that is likelier wrong is left undrawn
 constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
 
@@ -416,7 +417,7 @@ class Sweeper {
         cell.configuration = configuration_[j];
         cell.is_stale = false;
         cell.since = n_kept_;
-        cell.is_sure = 1 - cell.at_seen < t_.calm * rate + SETTLED;
+        cell.is_sure = 1 - cell.at_seen < std::min(t_.calm * rate, MOST_CALM) + SETTLED;
         cell.from = cell.to = 0;
         const double scale = 1 / sum;
         for (double& p : cell.p) p *= scale;

@@ -39,8 +39,9 @@ Sweep = Callable[[CellModel], Any]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers to pay for: 2 % of clean real tables pass, 41 % at 3 % errors
-TIMES = (1 / 16, 1 / 4, 4.0, 16.0)  # the rate of all: tried for each column by itself
+TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
+DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much higher or lower
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
 
@@ -137,7 +138,7 @@ def learn_cells(
         if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
         if s == tested_at and groups is None:
-            is_own = is_open & _find_own(once, model, len(seen))
+            is_own, model = _find_own(once, model, is_open, len(seen))
         swept = once(model)
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
@@ -234,18 +235,24 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
     return np.where(is_own, wrong / np.maximum(chances, 1), pooled)
 
 
-def _find_own(sweep: Sweep, model: CellModel, n_rows: int) -> NDArray[np.bool_]:
-    """Return the columns for which another rate than that of all pays.
+def _find_own(
+    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], n_rows: int
+) -> tuple[NDArray[np.bool_], CellModel]:
+    """Return the columns for which another rate than that of all pays, and the model with it.
 
     Judged by what errors of each rate bring to the column, given all other true values: that so
     many true values were drawn says nothing, since they were drawn by the rate.
     """
-    now, best = sweep(model).gains, np.full(model.n_nodes, -np.inf)
-    for times in TIMES:
-        rates = np.clip(model.rates * times, LEAST_RATE, LARGEST_RATE)
-        best = np.maximum(best, sweep(model.with_rates(rates)).gains)
-    is_own: NDArray[np.bool_] = find_gain(best - now, 1, n_rows, model.n_nodes) > 0
-    return is_own
+    rates = [model.rates, *(np.where(is_open, rate, model.rates) for rate in TRIED)]
+    gains = np.array([sweep(model.with_rates(each)).gains for each in rates])
+    common = gains.sum(axis=1).argmax()
+    times = np.exp(np.abs(np.log(np.stack(rates)[:, 0] / rates[common][0])))
+    gains = np.where(times < DIFFERENT, gains[common], gains)
+    best = gains.argmax(axis=0)
+    gained = find_gain(gains.max(axis=0) - gains[common], 1, n_rows, model.n_nodes)
+    is_own: NDArray[np.bool_] = is_open & (gained > 0)
+    chosen = np.where(is_own, best, common)
+    return is_own, model.with_rates(np.stack(rates)[chosen, :, np.arange(model.n_nodes)].T)
 
 
 # --- smoothing ----------------------------------------------------------------------------------

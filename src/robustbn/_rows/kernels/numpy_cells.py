@@ -12,6 +12,7 @@ from robustbn._core.protocols import Vector
 from robustbn._rows.kernels import GOLDEN, scramble
 
 SETTLED = 1e-3  # probability: a cell that is less likely to be wrong stays as it is
+MOST_CALM = 0.05  # probability: no cell that is likelier to be wrong is left undrawn
 NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
 
@@ -76,7 +77,7 @@ def sweep_cells(
             u = drawn_at.astype(np.float64) * 2.0**-53
             at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
             stays = truth[active, j] == seen[active, j]
-            stays &= 1 - at_seen < calm * rates + SETTLED
+            stays &= 1 - at_seen < np.minimum(calm * rates, MOST_CALM) + SETTLED
             quiet &= stays
             picked = _pick(states, p, u, truth[active, j])
             truth[active, j] = np.where(stays, seen[active, j], picked)
