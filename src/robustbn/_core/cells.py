@@ -222,6 +222,8 @@ class FoundCells:
     n_rows : those rows.
     seed : of the draws.
     wrong : the cells of the surveyed rows that are likely to be wrong.
+    n_surveyed, counts : the surveyed rows, and the cells of the network that they touch if no cell
+        is wrong; shape (M,); None in a model from a file.
     """
 
     model: CellModel
@@ -230,6 +232,8 @@ class FoundCells:
     n_rows: int
     seed: int
     wrong: WrongCells
+    n_surveyed: int = 0
+    counts: Vector | None = None
 
     def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
         """Return the same with the numbers that rows have in the whole table."""

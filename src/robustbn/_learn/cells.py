@@ -41,6 +41,7 @@ FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would nee
 FIRST_FREE = 4.0  # free numbers to pay for: 2 % of clean real tables pass, 41 % at 3 % errors
 TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
+LONG = 10  # sweeps: in fewer, columns have one rate
 DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much higher or lower
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
@@ -137,7 +138,7 @@ def learn_cells(
         )
         if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
-        if s == tested_at and groups is None:
+        if s == tested_at and groups is None and chain.n_sweeps >= LONG:
             is_own, model = _find_own(once, model, is_open, len(seen))
         swept = once(model)
         truth, rates = swept.truth, model.rates

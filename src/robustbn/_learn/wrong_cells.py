@@ -1,9 +1,11 @@
 """Wrong cells as an explanation: some cells of good rows show another value than the true one.
 
-It is looked for among rows that are trusted: a row that is wrong all over is a bad row, and groups
-describe it shorter. What the network misses looks like wrong cells, so edges that the rows ask for
-are added first, for judging only. Then errors of a small rate must explain the rows as they are: a
-population's own rare combinations, which need larger rates, do not pass.
+Errors in cells are independent of each other, so a row with one of them is hardly likelier to have
+a second. Rows that are wrong all over break that rule, and groups describe them shorter: they are
+sought first then, and wrong cells among the rows that are trusted. What the network misses looks
+like wrong cells, so edges that the rows ask for are added first, for judging only. Then errors of a
+small rate must explain the rows as they are: a population's own rare combinations, which need
+larger rates, do not pass.
 """
 
 from __future__ import annotations
@@ -31,17 +33,55 @@ FEW_ROWS = 4_000  # rows in which errors must explain anything at all, before mo
 FIRST_ROWS = 20_000  # rows as they are, in which errors must pay
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
+PROBE = FEW_ROWS, Chain(n_sweeps=6, n_burn=4)
 DRAFT = 8_000, Chain(n_sweeps=16, n_burn=12)  # rows, to begin with: a sixth of the time
 FINAL = LEARNED_FROM, Chain(n_sweeps=3, n_burn=1)
+PAIRS = 0.25  # share: pairs of errors in a row may differ so much from their number by chance
+FEW_PAIRS = 20  # pairs of errors by chance: of fewer nobody can tell
 MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
 
 
-def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> FoundCells | None:
-    """Return what explains wrong cells of a survey's trusted rows; None if there is nothing.
+def explain_cells(
+    network: BayesianNetwork, survey: Survey, model: RowModel | None, config: RobustConfig
+) -> tuple[FoundCells | None, Survey]:
+    """Return what explains wrong cells of a survey's trusted rows, and its rows with true values.
 
-    Two passes over some rows where there is nothing; else about a hundred over at most
-    `LEARNED_FROM`, and one over all.
+    None, and the rows as they are, if there is nothing. Two passes over some rows where there is nothing; else about fifty over some thousand, three over
+    at most `LEARNED_FROM`, and one over all.
+
+    Parameters
+    ----------
+    model : which rows are trusted; None: all, if errors are independent of each other.
     """
+    layout = survey.rows.layout
+    learned = _find(survey, model, config)
+    if learned is None:
+        return None, survey
+    gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(learned.truth)))
+    if gain <= 0:
+        return None, survey
+    codes, counts = survey.codes.copy(), np.zeros(len(learned.model.counts.cells))
+
+    def judge() -> Iterator[tuple[slice, Swept]]:
+        seen, how = survey.codes.astype(np.int32), (config.kernels, config.n_threads)
+        for rows, swept in judge_cells(
+            learned.model, seen, key=config.seed, kernels=how[0], n_threads=how[1]
+        ):
+            codes[rows] = swept.truth
+            np.add(counts, 0.0 if swept.counts is None else swept.counts, out=counts)
+            yield rows, swept
+
+    wrong = list_wrong(judge(), survey.codes.astype(np.int32)).numbered(survey.numbers)
+    n_parents = tuple(len(family) - 1 for family in layout.families)
+    found = FoundCells(
+        learned.model, n_parents, gain, len(learned.truth), config.seed, wrong, len(codes)
+    )
+    found = replace(found, counts=found.marginalise(counts))
+    rows = load_rows(network, codes, kernels=config.kernels, n_threads=config.n_threads)
+    return found, replace(survey, codes=codes, rows=rows)
+
+
+def _find(survey: Survey, model: RowModel | None, config: RobustConfig) -> Learned | None:
     layout = survey.rows.layout
     if config.cells == "trust" or not config.polish or layout.holed or layout.n_cells > MOST_CELLS:
         return None
@@ -55,6 +95,8 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
     if _look(cards, parents, few, config).sum() <= 0 or not _pays(cards, parents, first, config):
         return None
     trusted: States = survey.codes[which].astype(np.int32)
+    if model is None and not _are_independent(_learn(cards, parents, trusted, PROBE, config), few):
+        return None
     more = add_edges(cards, parents, trusted)
     if more != parents and not _pays(cards, more, first, config):
         return None
@@ -63,14 +105,20 @@ def explain_cells(survey: Survey, model: RowModel, config: RobustConfig) -> Foun
         again = add_edges(cards, parents, learned.truth)
         learned = learned if again == more else _learn(cards, again, trusted, DRAFT, config)
         more = again
-    learned = _learn(cards, more, trusted, FINAL, config, learned)
-    gain = float(find_gain(learned.gains.sum(), layout.n_nodes, len(trusted)))
-    if gain <= 0:
-        return None
-    judged = _judge(learned.model, survey, config)
-    wrong = list_wrong(judged, survey.codes.astype(np.int32)).numbered(survey.numbers)
-    n_parents = tuple(map(len, parents))
-    return FoundCells(learned.model, n_parents, gain, len(trusted), config.seed, wrong)
+    return _learn(cards, more, trusted, FINAL, config, learned)
+
+
+def _are_independent(learned: Learned, seen: States) -> bool:
+    """Return whether as many rows have two errors as there would be by chance.
+
+    Where bad rows are mixed in there are half as many again or more; where a row comes again and
+    again, far fewer.
+    """
+    is_wrong = learned.truth != seen
+    rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
+    expected = len(seen) * (rates.sum() ** 2 - (rates**2).sum())
+    found = float((per_row * (per_row - 1)).sum())
+    return bool(abs(found - expected) < PAIRS * expected and expected > FEW_PAIRS)
 
 
 def _learn(
@@ -94,37 +142,10 @@ def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows |
     return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
 
 
-def mend_survey(
-    network: BayesianNetwork,
-    survey: Survey,
-    found: FoundCells,
-    model: RowModel,
-    config: RobustConfig,
-) -> Survey:
-    """Return the survey's rows with true values in the place of those that are shown.
-
-    But for rows that a model distrusts even then: they are wrong all over.
-    """
-    codes = survey.codes.copy()
-    for rows, swept in _judge(found.model, survey, config):
-        codes[rows] = swept.truth
-    load = partial(load_rows, network, kernels=config.kernels, n_threads=config.n_threads)
-    is_bad = model.trust(load(codes)) < DOUBT
-    codes[is_bad] = survey.codes[is_bad]
-    return replace(survey, codes=codes, rows=load(codes))
-
-
-def _judge(model: CellModel, survey: Survey, config: RobustConfig) -> Iterator[tuple[slice, Swept]]:
-    seen = survey.codes.astype(np.int32)
-    return judge_cells(
-        model, seen, key=config.seed, kernels=config.kernels, n_threads=config.n_threads
-    )
-
-
-def _choose_rows(survey: Survey, model: RowModel, seed: int) -> NDArray[np.int64]:
+def _choose_rows(survey: Survey, model: RowModel | None, seed: int) -> NDArray[np.int64]:
     """Return at most `LEARNED_FROM` of the rows that are trusted, by their places."""
     which = np.arange(len(survey.codes))
-    if not model.trusts_all:
+    if model is not None and not model.trusts_all:
         which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
     if len(which) > LEARNED_FROM:
         which = which[draw_evenly(len(which), LEARNED_FROM, seed)]

@@ -25,6 +25,7 @@ def sweep_cells(
     n_sweeps: int = 1,
     n_burn: int = 0,
     names: bool = True,
+    asks_gains: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`."""
@@ -65,6 +66,7 @@ def sweep_cells(
         first_row,
         n_sweeps,
         n_burn,
+        asks_gains,
         found.wrong,
         found.likely,
         found.probability,

@@ -46,13 +46,15 @@ def sweep_cells(
     n_sweeps: int = 1,
     n_burn: int = 0,
     names: bool = True,
+    asks_gains: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`.
 
     O(n d r) time for each sweep, r the states that are tried. A cell that shows its true value and
     is wrong with a probability of less than `calm` times its rate is not drawn; rows of such cells
-    are swept no more. Without `names` the cells that may be wrong are not said.
+    are swept no more. Without `names` the cells that may be wrong
+    are not said, and gains need not be if nobody `asks_gains`.
     """
     truth, d = truth.copy(), model.n_nodes
     n, n_kept = len(seen), n_sweeps - n_burn
