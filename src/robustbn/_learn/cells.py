@@ -38,7 +38,8 @@ SMOOTHED_AT = (0, 3, 8)  # sweeps after which the smoothing is chosen again, and
 Sweep = Callable[[CellModel], Any]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
-FIRST_FREE = 4.0  # free numbers to pay for: 2 % of clean real tables pass, 41 % at 3 % errors
+FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
+SMALLEST = 1e-6  # probability of a cell to be right
 TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
 LONG = 10  # sweeps: in fewer, columns have one rate
@@ -174,12 +175,29 @@ def find_first_gains(
     seen: States,
     kernels: str | None = None,
     n_threads: int | None = None,
-) -> Vector:
-    """Return the nats that errors of `FIRST_RATE` bring to columns as they are; one sweep; (d,)."""
+) -> tuple[Vector, Vector]:
+    """Return the nats that errors of `FIRST_RATE` bring to columns as they are; one sweep.
+
+    The second number of a column, its contrast, is what errors bring that show any state alike,
+    more than errors that show the states by their shares of all rows. The latter describe rows
+    that depend on each other less than the tables say, which is a population's own variety.
+    Shapes (d,), (d,).
+    """
     d, filled = len(cards), _fill(cards, seen)
     model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
-    gains = load_sweep(kernels)(model, seen, filled, names=False, n_threads=n_threads).gains
-    return np.zeros(d) if gains is None else gains
+    swept = load_sweep(kernels)(model, seen, filled, n_threads=n_threads)
+    gains, wrong, contrast = swept.gains, swept.wrong, np.zeros(d)
+    assert gains is not None
+    assert wrong is not None
+    for j, card in enumerate(cards):
+        is_shown = (seen[:, j] < card) & (card > 1)
+        p, any_state = wrong[is_shown, j].astype(np.float64), FIRST_RATE / card
+        # All states together over the one that is shown, by the tables alone.
+        odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
+        shares = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
+        brought = [np.log(1 - FIRST_RATE + FIRST_RATE * q * odds) for q in (1 / card, shares)]
+        contrast[j] = (brought[0] - brought[1]).sum()
+    return gains, contrast
 
 
 def pays_at_first(gains: Vector, n_rows: int) -> bool:

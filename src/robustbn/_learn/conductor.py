@@ -58,7 +58,7 @@ def fit_robustly(
     # class that a person vouches for would look like rows with wrong cells.
     cells, given = explain_cells(network, survey, None, config) if not known else (None, survey)
     verdict = learn(network, given, sample_weight, config, tell, known)
-    if cells is None and not known and not verdict.model.trusts_all:
+    if cells is None and not known and (verdict.model.n_others or not verdict.model.trusts_all):
         cells, _ = explain_cells(network, survey, verdict.model, config)
 
     # The verdict on all rows, and the tables of those that are trusted.
