@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import robustbn
+import robustbn.exceptions
 from robustbn.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -124,6 +125,39 @@ def test_rows_in_a_stream_are_counted_as_those_in_memory(dirty, tmp_path):
     )
     assert len(here.cells_) == len(there.cells_) > 100
     np.testing.assert_allclose(here.counts_, there.counts_, rtol=1e-9, atol=1e-9)
+
+
+def test_a_model_file_keeps_what_mends_cells(dirty, fit, tmp_path):
+    fit.save(tmp_path / "model.json")
+    again = robustbn.RobustEstimator.load(tmp_path / "model.json")
+    assert len(again.cells_) == 0  # the rows are not in the file
+    one, other = (each.repair(dirty[:2000]) for each in (fit, again))
+    assert len(one.changes) > 100
+    np.testing.assert_array_equal(one.table, other.table)
+    np.testing.assert_allclose(again.cell_rates_["rate"].sum(), fit.cell_rates_["rate"].sum())
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("model", "rates"), [[2.0] * 37]),
+        (("model", "cards"), [2] * 37),
+        (("model", "concentration"), [0.0] * 37),
+        (("model", "counts", "cells"), [1.0]),
+        (("n_parents",), [0] * 37),
+        (("model", "parents"), [[99]] * 37),
+    ],
+)
+def test_a_damaged_model_of_cells_is_refused(fit, tmp_path, place, value):
+    fit.save(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    part = document["fit"]["cells"]
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(robustbn.exceptions.ModelFileError, match=r"fit\.cells"):
+        robustbn.RobustEstimator.load(tmp_path / "model.json")
 
 
 def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):

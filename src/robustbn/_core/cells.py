@@ -125,6 +125,26 @@ class CellModel:
         return replace(self, rates=np.ascontiguousarray(rates))
 
 
+def sum_counts(
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], cells: Vector
+) -> CellCounts:
+    """Return counts of tables that hold every cell, from those of the cells; shape (M,)."""
+    sizes = [prod(cards[p] for p in of) for of in parents]
+    cell_start, config_start = (
+        np.concatenate([[0], np.cumsum(each, dtype=np.int64)])
+        for each in ([n * card for n, card in zip(sizes, cards, strict=True)], sizes)
+    )
+    if cells.shape != (cell_start[-1],):
+        raise ValueError(f"there are {cell_start[-1]} cells; found {cells.shape}")
+    tables = [
+        cells[first : first + n * card].reshape(n, card)
+        for first, n, card in zip(cell_start, sizes, cards, strict=False)
+    ]
+    configs, states = (np.concatenate([t.sum(axis=a) for t in tables]) for a in (1, 0))
+    none = np.empty(0, np.uint64)
+    return CellCounts(cell_start, none, cells, config_start, none, configs, states)
+
+
 def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
     """Return which tables are too large to hold every cell of."""
     sizes = (prod(cards[p] for p in (*of, i)) for i, of in enumerate(parents))
@@ -248,6 +268,32 @@ class FoundCells:
         """
         is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
         return replace(self, wrong=self.wrong.picked(is_good))
+
+    def without_rows(self) -> FoundCells | None:
+        """Return what a model file holds; None if tables are too large for one."""
+        if any(self.model.is_hashed):
+            return None
+        return replace(self, wrong=NO_CELLS, n_surveyed=0, counts=None)
+
+    def checked(self, families: tuple[tuple[int, ...], ...], cards: tuple[int, ...]) -> FoundCells:
+        """Return what a model file holds, if it belongs to a network; else raise a ValueError."""
+        model, d = self.model, len(cards)
+        own = tuple(of[:n] for of, n in zip(model.parents, self.n_parents, strict=True))
+        if model.cards != cards or own != tuple(family[:-1] for family in families):
+            raise ValueError("its nodes, states or parents are not those of the network")
+        if any(not 0 <= p < d for of in model.parents for p in of) or any(model.is_hashed):
+            raise ValueError("parents are other nodes, and tables are not that large")
+        plain = CellModel(
+            cards, model.parents, sum_counts(cards, model.parents, model.counts.cells),
+            model.concentration, model.novelty, model.rates, np.zeros(d), Lists.none(sum(cards)),
+        )  # fmt: skip
+        numbers = (model.counts.cells, plain.concentration, plain.novelty, plain.rates)
+        shapes = [each.shape for each in numbers[1:]]
+        if shapes != [(d,), (d,), (1, d)] or any(each.min() < 0 for each in numbers):
+            raise ValueError("counts, smoothing and rates are a number a node each, from 0 on")
+        if plain.rates.max() > 1 or min(plain.concentration.min(), plain.novelty.min()) <= 0:
+            raise ValueError("rates are at most 1, and smoothing is above 0")
+        return replace(self, model=plain, wrong=NO_CELLS, n_surveyed=0, counts=None)
 
     @property
     def rates(self) -> Vector:

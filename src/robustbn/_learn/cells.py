@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, Lists, States, Swept
+from robustbn._core.cells import CellModel, Lists, States, Swept, sum_counts
 from robustbn._core.protocols import Vector
 from robustbn._learn.gain import find_gain
 from robustbn._rows.cells import (
@@ -30,7 +30,6 @@ from robustbn._rows.cells import (
     find_nearby,
     list_cells,
     load_sweep,
-    sum_cells,
 )
 
 SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that may smooth a table
@@ -145,7 +144,10 @@ def learn_cells(
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
             rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
-        counts = count_cells(cards, parents, truth) if is_drawn else sum_cells(model, swept)
+        if is_drawn or swept.counts is None:
+            counts = count_cells(cards, parents, truth)
+        else:
+            counts = sum_counts(cards, parents, swept.counts)
         model = replace(model, counts=counts, rates=rates)
         if s >= chain.n_burn and swept.gains is not None:
             gains += swept.gains / n_kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -98,19 +97,6 @@ def _join(parts: tuple[Tally, ...]) -> tuple[NDArray[np.int64], NDArray[np.uint6
         for (some, _), first in zip(parts, start, strict=False):
             keys[first : first + len(some)] = some
     return start, keys, np.concatenate([counts for _, counts in parts])
-
-
-def sum_cells(model: CellModel, swept: Swept) -> CellCounts:
-    """Return the expected counts of a sweep, for a model without hashed tables."""
-    counts, cells, configs, states = model.counts, swept.counts, [], []
-    assert cells is not None
-    for i, card in enumerate(model.cards):
-        table = cells[counts.cell_start[i] : counts.cell_start[i + 1]].reshape(-1, card)
-        configs.append(table.sum(axis=1))
-        states.append(table.sum(axis=0))
-    return replace(
-        counts, cells=cells, configs=np.concatenate(configs), states=np.concatenate(states)
-    )
 
 
 def list_cells(model: CellModel, i: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
