@@ -169,7 +169,7 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
-        cells: str = "trust",
+        cells: str = "find",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,

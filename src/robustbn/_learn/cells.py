@@ -33,11 +33,13 @@ from robustbn._rows.cells import (
 )
 
 SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that may smooth a table
+AT_ONCE = 2**14  # cells of a table whose smoothing is tried at once: bounds memory
 SMOOTHED_AT = (0, 3, 8)  # sweeps after which the smoothing is chosen again, and at the last burnt
 Sweep = Callable[[CellModel], Any]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
+RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of errors in rows as they are, one of which must explain them
 SMALLEST = 1e-6  # probability of a cell to be right
 TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
@@ -74,12 +76,13 @@ class Learned:
     Parameters
     ----------
     model : with the counts of the last sweep, and mean rates.
-    truth : true values drawn last; shape (n, d).
+    seen, truth : recorded values, and true ones drawn last; shape (n, d).
     gains : nats that errors bring to each column; shape (d,).
     is_own : the columns with rates of their own; shape (d,).
     """
 
     model: CellModel
+    seen: States
     truth: States
     gains: Vector
     is_own: NDArray[np.bool_]
@@ -154,7 +157,8 @@ def learn_cells(
             mean_rates += rates / n_kept
         if tell:
             tell(s)
-    return Learned(_smooth(model, True).with_rates(mean_rates), truth, gains, is_own)
+    model = _smooth(model, True).with_rates(mean_rates)
+    return Learned(model, seen, truth, gains, is_own)
 
 
 def _begin(
@@ -171,24 +175,36 @@ def _begin(
     return CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
 
 
-def find_first_gains(
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What errors bring to rows as they are, in nats.
+
+    Parameters
+    ----------
+    gains : of errors of `FIRST_RATE`, to each column; shape (d,).
+    best : of errors of the best of all `RATES`, to all columns.
+    contrast : of errors that show any state alike, more than errors that show the states by their
+        shares of all rows. The latter describe rows whose columns depend on each other less than
+        the tables say, which is a population's own variety.
+    """
+
+    gains: Vector
+    best: float
+    contrast: float
+
+
+def look_first(
     cards: tuple[int, ...],
     parents: tuple[tuple[int, ...], ...],
     seen: States,
     kernels: str | None = None,
     n_threads: int | None = None,
-) -> tuple[Vector, Vector]:
-    """Return the nats that errors of `FIRST_RATE` bring to columns as they are; one sweep.
-
-    The second number of a column, its contrast, is what errors bring that show any state alike,
-    more than errors that show the states by their shares of all rows. The latter describe rows
-    that depend on each other less than the tables say, which is a population's own variety.
-    Shapes (d,), (d,).
-    """
+) -> FirstLook:
+    """Return what errors bring to rows as they are; one sweep."""
     d, filled = len(cards), _fill(cards, seen)
     model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
     swept = load_sweep(kernels)(model, seen, filled, n_threads=n_threads)
-    gains, wrong, contrast = swept.gains, swept.wrong, np.zeros(d)
+    gains, wrong, contrast, by_rate = swept.gains, swept.wrong, 0.0, np.zeros(len(RATES))
     assert gains is not None
     assert wrong is not None
     for j, card in enumerate(cards):
@@ -196,10 +212,15 @@ def find_first_gains(
         p, any_state = wrong[is_shown, j].astype(np.float64), FIRST_RATE / card
         # All states together over the one that is shown, by the tables alone.
         odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
-        shares = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
-        brought = [np.log(1 - FIRST_RATE + FIRST_RATE * q * odds) for q in (1 / card, shares)]
-        contrast[j] = (brought[0] - brought[1]).sum()
-    return gains, contrast
+        usual = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
+        contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
+        by_rate += [_bring(rate, odds / card) for rate in RATES]
+    return FirstLook(gains, float(by_rate.max()), contrast)
+
+
+def _bring(rate: float, odds: Vector) -> float:
+    """Return the nats that errors bring; odds: of what is shown as an error over as the truth."""
+    return float(np.log(1 - rate + rate * odds).sum())
 
 
 def pays_at_first(gains: Vector, n_rows: int) -> bool:
@@ -299,10 +320,10 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
 
 def _choose(counts: Vector, totals: Vector, shares: Vector) -> float:
     """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest."""
-    best, found = -np.inf, 1.0
-    for c in SMOOTHING:
-        left = np.maximum(counts - 1, 0) + c * shares
-        brings = float(counts @ np.log(left / (np.maximum(totals - 1, 0) + c)))
-        if brings > best:
-            best, found = brings, float(c)
-    return found
+    brought = np.full(len(SMOOTHING), 0.0)
+    for first in range(0, len(counts), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        left = np.maximum(counts[some] - 1, 0) + SMOOTHING[:, None] * shares[some]
+        of = np.maximum(totals[some] - 1, 0) + SMOOTHING[:, None]
+        brought += np.log(left / of) @ counts[some]
+    return float(SMOOTHING[brought.argmax()])

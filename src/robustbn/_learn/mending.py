@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import NO_CELLS, CellModel, States, WrongCells
-from robustbn._learn.cells import FIRST_RATE, Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.cells import FIRST_RATE, Chain, learn_cells, look_first, pays_at_first
 from robustbn._rows.cells import judge_cells, list_wrong
 
 CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
@@ -61,7 +61,7 @@ def mend_labels(
     seen: States = np.stack([codes for codes, _ in coded], axis=1)
     cards = tuple(map(len, labels))
     groups = None if by is None else _code(by)[0]
-    gains, _ = find_first_gains(cards, parents, seen, kernels, n_threads)
+    gains = look_first(cards, parents, seen, kernels, n_threads).gains
     if not pays_at_first(gains, len(seen)):
         return Mended(labels, list_wrong(iter(()), seen), None)
     lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))

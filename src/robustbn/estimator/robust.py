@@ -91,8 +91,8 @@ class RobustEstimator(TableEstimator):
         copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
         are counted, as so many rows and not as so much information), "count" (no row is distrusted
         for its copies) or "distrust" (whoever is repeated).
-    cells : "trust" (the default: every cell of a trusted row counts as it is) or "find" (single
-        wrong cells of good rows are looked for, and counted by what they should be; slow).
+    cells : "find" (the default: single wrong cells of good rows are looked for, and counted by what
+        they should be) or "trust" (every cell of a trusted row counts as it is).
     prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
         `MaximumLikelihoodEstimator`.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
@@ -183,7 +183,7 @@ class RobustEstimator(TableEstimator):
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
-        cells: str = "trust",
+        cells: str = "find",
         prior: str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -450,7 +450,7 @@ class RobustEstimator(TableEstimator):
         self._fitted()
         return repair_table(self, X, probability)
 
-    def where(self, p_value: float = ORIGIN_P_VALUE) -> Any:
+    def where(self, p_value: float = ORIGIN_P_VALUE, *, cells: bool = False) -> Any:
         """Return a frame with a line a group of rows that holds more distrusted ones than chance.
 
         The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
@@ -467,6 +467,8 @@ class RobustEstimator(TableEstimator):
         Parameters
         ----------
         p_value : largest to be named.
+        cells : look for rows with a wrong cell (see `cells_`) instead of distrusted rows; the
+            p_value is the usual one.
         """
         self._fitted()
         aside, deeper = self.result_.aside, self.result_.deeper
@@ -479,6 +481,9 @@ class RobustEstimator(TableEstimator):
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
         is_usual = p_value == ORIGIN_P_VALUE
         found = deeper.origins if is_usual else deeper.find_origins(p_value)
+        if cells:
+            of = self.result_.learned.cells
+            found = [] if of is None else deeper.find_places(np.unique(of.wrong.rows))
         return build_frame(frames.origin_columns(found), self.reading_.kind)
 
     def ask(self, n: int = 20) -> Any:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from robustbn import example_network, sample
-from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._learn.cells import Chain, learn_cells, look_first, pays_at_first
 from robustbn._learn.mending import mend_by_votes, mend_labels
 from robustbn._learn.unseen_edges import add_edges
-from robustbn._learn.wrong_cells import LEAST_CONTRAST, _are_independent
+from robustbn._learn.wrong_cells import LEAST_CONTRAST, PAIRS, _are_independent
 
 NETWORK = example_network("alarm")
 CARDS = NETWORK.layout.cards
@@ -43,17 +43,18 @@ def test_a_column_has_a_rate_of_its_own_where_that_pays(rows):
 
 
 def test_errors_do_not_pay_in_clean_rows_and_do_in_dirty_ones(rows):
-    clean, dirty = (find_first_gains(CARDS, PARENTS, x) for x in (rows, spoil(rows, 0.01)))
-    assert not pays_at_first(clean[0], len(rows))
-    assert pays_at_first(dirty[0], len(rows))
-    assert clean[1].sum() < LEAST_CONTRAST < 0 < dirty[1].sum()
+    clean, dirty = (look_first(CARDS, PARENTS, x) for x in (rows, spoil(rows, 0.01)))
+    assert not pays_at_first(clean.gains, len(rows))
+    assert pays_at_first(dirty.gains, len(rows))
+    assert clean.best < 0 < dirty.best
+    assert clean.contrast < LEAST_CONTRAST < 0 < dirty.contrast
 
 
 def test_cells_that_show_usual_states_are_taken_for_variety(rows):
     rng = np.random.default_rng(2)
     usual = np.stack([rng.permutation(column) for column in rows.T], axis=1)
     shown = np.where(rng.random(rows.shape) < 0.02, usual, rows)
-    assert find_first_gains(CARDS, PARENTS, shown)[1].sum() < LEAST_CONTRAST
+    assert look_first(CARDS, PARENTS, shown).contrast < LEAST_CONTRAST
 
 
 def test_errors_are_independent_but_for_rows_that_are_wrong_all_over(rows):
@@ -63,7 +64,7 @@ def test_errors_are_independent_but_for_rows_that_are_wrong_all_over(rows):
 
 
 def _is_independent(rows):
-    return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), rows)
+    return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), PAIRS)
 
 
 def test_an_edge_that_the_network_lacks_is_added_and_no_other(rows):
