@@ -51,7 +51,9 @@ Record = tuple[str, list[str]]  # as it stands, and its values
     "--by", metavar="COLUMN", help="Errors have rates of their own for each of its values: sources."
 )
 @click.option(
-    "--key", metavar="COLUMN", help="Its rows describe one thing: they vote on the columns it leads to."
+    "--key",
+    metavar="COLUMN",
+    help="Its rows describe one thing: they vote on the columns it leads to.",
 )
 @click.option("--sep", metavar="CHAR", help="What parts the values.  [default: by the name]")
 @click.option("--encoding", default="utf-8", metavar="NAME", help="Of the text.  [default: utf-8]")
@@ -195,7 +197,7 @@ def _mend(
     if key is not None:
         if by is not None or not any(key in of for of in parents.values()):
             raise click.UsageError(
-                f"--key {key!r} must be a parent of other columns in NETWORK, and goes without --by."
+                f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
             )
         return mend_by_votes(labels, above, nodes.index(key))
     return mend_labels(

@@ -158,20 +158,20 @@ class Swept:
     Parameters
     ----------
     truth : states drawn last; shape (n, d).
-    wrong : probability that the recorded state is not the true one; shape (n, d).
-    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
     counts : expected counts of the cells of tables that are not hashed; shape (M,).
     gains : nats that errors bring to each column, given all other true values; shape (d,).
     n_wrong : expected number of wrong cells in each column; shape (d,).
+    wrong : probability that the recorded state is not the true one; shape (n, d).
+    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
     """
 
     truth: States
+    counts: Vector
+    gains: Vector
+    n_wrong: Vector
     wrong: NDArray[np.float32] | None = None
     likely: States | None = None
     probability: NDArray[np.float32] | None = None
-    counts: Vector | None = None
-    gains: Vector | None = None
-    n_wrong: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)

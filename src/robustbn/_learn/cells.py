@@ -39,7 +39,7 @@ Sweep = Callable[[CellModel], Any]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
-RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of errors in rows as they are, one of which must explain them
+RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of errors: one must explain rows as they are
 SMALLEST = 1e-6  # probability of a cell to be right
 TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
@@ -147,12 +147,13 @@ def learn_cells(
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
             rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
-        if is_drawn or swept.counts is None:
-            counts = count_cells(cards, parents, truth)
-        else:
-            counts = sum_counts(cards, parents, swept.counts)
+        counts = (
+            count_cells(cards, parents, truth)
+            if is_drawn
+            else sum_counts(cards, parents, swept.counts)
+        )
         model = replace(model, counts=counts, rates=rates)
-        if s >= chain.n_burn and swept.gains is not None:
+        if s >= chain.n_burn:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
         if tell:
@@ -204,18 +205,16 @@ def look_first(
     d, filled = len(cards), _fill(cards, seen)
     model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
     swept = load_sweep(kernels)(model, seen, filled, n_threads=n_threads)
-    gains, wrong, contrast, by_rate = swept.gains, swept.wrong, 0.0, np.zeros(len(RATES))
-    assert gains is not None
-    assert wrong is not None
+    wrong, contrast, by_rate = np.asarray(swept.wrong, np.float64), 0.0, np.zeros(len(RATES))
     for j, card in enumerate(cards):
         is_shown = (seen[:, j] < card) & (card > 1)
-        p, any_state = wrong[is_shown, j].astype(np.float64), FIRST_RATE / card
+        p, any_state = wrong[is_shown, j], FIRST_RATE / card
         # All states together over the one that is shown, by the tables alone.
         odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
         usual = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
         contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
         by_rate += [_bring(rate, odds / card) for rate in RATES]
-    return FirstLook(gains, float(by_rate.max()), contrast)
+    return FirstLook(swept.gains, float(by_rate.max()), contrast)
 
 
 def _bring(rate: float, odds: Vector) -> float:
@@ -260,7 +259,7 @@ def _find_rates(
     for j in np.flatnonzero(is_open):
         is_shown = seen[:, j] < model.cards[j]
         chances[:, j] = np.bincount(of[is_shown], minlength=n_groups) * (1 - 1 / model.cards[j])
-        if is_drawn or swept.n_wrong is None:
+        if is_drawn:
             wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
         else:
             wrong[0, j] = swept.n_wrong[j]

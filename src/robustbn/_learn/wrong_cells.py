@@ -3,8 +3,8 @@
 Errors in cells are independent of each other, so a row with one of them is hardly likelier to have
 a second. Rows that are wrong all over break that rule, and groups describe them shorter: they are
 sought first then, and wrong cells among the rows that are trusted. What the network misses looks
-like wrong cells, so edges that the rows ask for are added first, for judging only. A population's own
-rare combinations look like wrong cells, too, but they show the usual states; errors show any.
+like wrong cells, so edges that the rows ask for are added first, for judging only. A population's
+own rare combinations look like wrong cells, too, but they show the usual states; errors show any.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, FoundCells, States, Swept
+from robustbn._core.cells import FoundCells, States, Swept
 from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import CountRows, Survey
 from robustbn._core.row_model import RowModel
@@ -33,7 +33,7 @@ FEW_ROWS, FIRST_ROWS = 4_000, 20_000  # rows that are looked at first: of clean 
 # ones. Real tables with 1, 2 and 4 % of the cells replaced, loss of counting that is left, and nats
 # that clean tables lose: -2: 34.5 %, 0.0018; -1.5: 34.7 %, 0.0015; -1: 35.5 %, 0.0010; 0: 37.5 %,
 # 0.0003. Chosen without the package that is measured, each time -2 or -1.5: 34.5 %, 0.0018.
-LEAST_CONTRAST = -1.5
+LEAST_CONTRAST = -1.5  # nats: see above
 FREE_A_COLUMN = 0.25  # free numbers to pay for: few columns have a rate of their own
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
@@ -43,7 +43,8 @@ FINAL = LEARNED_FROM, Chain(n_sweeps=3, n_burn=1)
 # Share: pairs of errors in a row may differ so much from their number by chance. Of five networks
 # with 0.3 to 10 % wrong cells: -0.22 to 0.27 (once -0.45, of 29 pairs); with 10 % bad rows of
 # nineteen kinds: 0.47 or more, or errors in few columns.
-PAIRS = 0.3
+PAIRS = 0.3  # share: see above
+FIRST_PAIRS = 0.5  # share: the same of a few rows, swept briefly
 MOST_IN_COLUMN = 3.0  # times the mean rate: a column's rate of errors. In the same rows: 2.3, 9.7
 FEW_PAIRS = 20  # pairs of errors by chance: of fewer nobody can tell
 MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
@@ -79,15 +80,14 @@ def explain_cells(
             learned.model, seen, key=config.seed, kernels=how[0], n_threads=how[1]
         ):
             codes[rows] = swept.truth
-            np.add(counts, 0.0 if swept.counts is None else swept.counts, out=counts)
+            np.add(counts, swept.counts, out=counts)
             yield rows, swept
 
     wrong = list_wrong(judge(), survey.codes.astype(np.int32)).numbered(survey.numbers)
     n_parents = tuple(len(family) - 1 for family in layout.families)
-    found = FoundCells(
-        learned.model, n_parents, gain, len(learned.truth), config.seed, wrong, len(codes)
-    )
-    found = replace(found, counts=found.marginalise(counts))
+    found = FoundCells(learned.model, n_parents, gain, len(learned.truth), config.seed, wrong)
+    if survey.n_rows == len(codes):
+        found = replace(found, n_surveyed=len(codes), counts=found.marginalise(counts))
     rows = load_rows(network, codes, kernels=config.kernels, n_threads=config.n_threads)
     return found, replace(survey, codes=codes, rows=rows)
 
@@ -103,7 +103,7 @@ def _find(survey: Survey, model: RowModel | None, config: RobustConfig) -> Learn
     few, first = (
         survey.codes[which[:: -(-len(which) // n)]].astype(np.int32) for n in (FEW_ROWS, FIRST_ROWS)
     )
-    for some in (few, first):
+    for some in (few, first) if len(first) > len(few) else (first,):
         found = look_first(cards, parents, some, config.kernels, config.n_threads)
         if found.contrast < LEAST_CONTRAST or found.best <= 0:
             return None
@@ -111,7 +111,9 @@ def _find(survey: Survey, model: RowModel | None, config: RobustConfig) -> Learn
     if model is not None and not model.trusts_all and not pays_at_first(found.gains, len(first)):
         return None
     trusted: States = survey.codes[which].astype(np.int32)
-    if model is None and not _are_independent(_learn(cards, parents, trusted, PROBE, config), 0.5):
+    if model is None and not _are_independent(
+        _learn(cards, parents, trusted, PROBE, config), FIRST_PAIRS
+    ):
         return None
     more = add_edges(cards, parents, trusted)
     learned = _learn(cards, more, trusted, DRAFT, config)
@@ -128,8 +130,8 @@ def _are_independent(learned: Learned, most: float) -> bool:
     """Return whether errors look as if each cell had one by itself.
 
     As many rows have two errors as there would be by chance, up to a share `most`, and no column
-    has most of them. Where bad rows are mixed in, half as many again or more have two; where one row
-    comes again and again, a few columns have all.
+    has most of them. Where bad rows are mixed in, half as many again or more have two; where one
+    row comes again and again, a few columns have all.
     """
     is_wrong = learned.truth != learned.seen
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
@@ -168,4 +170,3 @@ def _choose_rows(survey: Survey, model: RowModel | None, seed: int) -> NDArray[n
     if len(which) > LEARNED_FROM:
         which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
     return which
-

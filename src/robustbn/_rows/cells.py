@@ -175,6 +175,7 @@ def judge_cells(
                 first_row=start,
                 n_sweeps=JUDGING_SWEEPS,
                 n_burn=JUDGING_BURN,
+                asks_gains=False,
                 n_threads=n_threads,
             ),
         )
@@ -229,5 +230,5 @@ def count_true(
         kernels=kernels,
         n_threads=n_threads,
     ):
-        counts += 0.0 if swept.counts is None else swept.counts
+        counts += swept.counts
     return found.marginalise(counts)

@@ -46,12 +46,12 @@ def sweep_cells(
     gains = np.zeros((2, model.n_nodes))
     found = Swept(
         np.array(truth, np.int32, order="C"),
+        np.zeros(len(counts.cells)),
+        *gains,
         *(
             allocate(seen.shape, kind, "Judging cells") if names else None
             for kind in (np.float32, np.int32, np.float32)
         ),
-        np.zeros(len(counts.cells)),
-        *gains,
     )
     _native.sweep_cells(
         tables,

@@ -53,8 +53,8 @@ def sweep_cells(
 
     O(n d r) time for each sweep, r the states that are tried. A cell that shows its true value and
     is wrong with a probability of less than `calm` times its rate is not drawn; rows of such cells
-    are swept no more. Without `names` the cells that may be wrong
-    are not said, and gains need not be if nobody `asks_gains`.
+    are swept no more. Without `names`, the cells that may be wrong are not listed; gains are
+    needed only if `asks_gains`.
     """
     truth, d = truth.copy(), model.n_nodes
     n, n_kept = len(seen), n_sweeps - n_burn
@@ -63,9 +63,8 @@ def sweep_cells(
     known = _Own(own, configs, truth.copy())
     votes: dict[tuple[int, int, int], float] = {}
     wrong, counts = np.zeros((n, d)), np.zeros(len(model.counts.cells))
-    gains, n_wrong = np.zeros(d), np.zeros(d)
-    active = np.arange(n)
-    for s in range(n_sweeps):
+    gains, n_wrong, active = np.zeros(d), np.zeros(d), np.arange(n)
+    for s in (s for s in range(n_sweeps) if len(active)):
         quiet, drawn = np.ones(len(active), bool), []
         for j in range(d):
             rates = model.rates[0 if groups is None else groups[active], j]
@@ -81,17 +80,17 @@ def sweep_cells(
             stays = truth[active, j] == seen[active, j]
             stays &= 1 - at_seen < np.minimum(calm * rates, MOST_CALM) + SETTLED
             quiet &= stays
-            picked = _pick(states, p, u, truth[active, j])
-            truth[active, j] = np.where(stays, seen[active, j], picked)
+            picked = np.where(stays, seen[active, j], _pick(states, p, u, truth[active, j]))
+            truth[active, j] = picked
             drawn.append((states, p, at_seen, config, gain))
         n_left = n_sweeps - max(s, n_burn)
         times = np.where(quiet, n_left, float(s >= n_burn))
         for j, (states, p, at_seen, config, gain) in enumerate(drawn):
             wrong[active, j] += times * (1 - at_seen)
-            gains[j] += float((times * weights[active] / n_kept) @ gain)
-            is_shown = seen[active, j] < model.cards[j]
-            n_wrong[j] += float((times * weights[active] / n_kept) @ ((1 - at_seen) * is_shown))
-            by_weight = p * (times * weights[active] / n_kept)[:, None]
+            kept = times * weights[active] / n_kept
+            gains[j] += float(kept @ gain)
+            n_wrong[j] += float(kept @ ((1 - at_seen) * (seen[active, j] < model.cards[j])))
+            by_weight = p * kept[:, None]
             if not model.is_hashed[j]:
                 first = model.counts.cell_start[j]
                 cells = config[:, None].astype(np.int64) * model.cards[j] + np.maximum(states, 0)
@@ -101,14 +100,12 @@ def sweep_cells(
                     place = (int(active[r]), j, v)
                     votes[place] = votes.get(place, 0.0) + float(times[r]) * q
         active = active[~quiet]
-        if not len(active):
-            break
     likely, probability = seen.copy(), np.zeros((n, d), np.float32)
     for (row, j, v), total in sorted(votes.items()):
         if v >= 0 and v != seen[row, j] and np.float32(total / n_kept) > probability[row, j]:
             likely[row, j], probability[row, j] = v, total / n_kept
     named = ((wrong / n_kept).astype(np.float32), likely, probability) if names else (None,) * 3
-    return Swept(truth, *named, counts, gains, n_wrong)
+    return Swept(truth, counts, gains, n_wrong, *named)
 
 
 def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
