@@ -15,6 +15,7 @@ from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.explain import ExplainedRow
 from robustbn._show.measures import measure_moves, moved_tables
+from robustbn._show.posterior import find_posterior
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent
 from robustbn.adversary import corrupt
@@ -64,12 +65,15 @@ def facts(**given):
         "cells": None,
         "judged": "by hand",
         "findings": [],
+        "expert": None,
     }
     found = SimpleNamespace(**(others | given))
     q, plain = found.network.probabilities, found.plain_network.probabilities
     found.moves = measure_moves(found.network.layout, q, plain, found.counts, found.plain_counts)
     found.moved_tables = moved_tables(found.network, found.moves)
     found.n_moved = int(found.moves.is_significant.sum())
+    rows = found.network.layout.sum_configurations(found.counts)
+    found.posterior = find_posterior(found.network, found.counts, rows, 0.0, "")
     found.settings_in_words = found.settings
     found.shown = lambda **_: found
     return found

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from robustbn._show.result import FitResult
     from robustbn._tables.coded import Table
     from robustbn._tables.table import read_table
+    from robustbn._tables.unroll import unroll
     from robustbn.distance import total_variation
     from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, compare, fit
     from robustbn.mean import robust_mean
@@ -45,6 +46,7 @@ __all__ = [
     "sample",
     "states_from",
     "total_variation",
+    "unroll",
     "write_network",
 ]
 
@@ -65,6 +67,7 @@ _ROOM_OF = {
     "sample": "simulate",
     "states_from": "states",
     "total_variation": "distance",
+    "unroll": "_tables.unroll",
     "write_network": "_networks",
 }
 _ROOMS = (

@@ -21,6 +21,7 @@ from robustbn._core import __version__
 COMMANDS = {
     "fit": "Learn the tables of a network from rows that cannot all be trusted.",
     "states": "Find the states of the nodes of an edge list in a table.",
+    "update": "Add the rows that came since to a model, without those of before.",
     "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
     "repair": "Find single wrong cells of a table by what stands beside them, and mend them.",
     "inspect": "Say what a network or a table is, and whether they fit together.",
@@ -159,6 +160,7 @@ def main() -> None:
     New rows, judged by what was learned:
       robustbn fit net.bif rows.csv --model model.json
       robustbn score model.json tomorrow.csv --fail-over 5
+      robustbn update model.json tomorrow.csv -o model2.json
     \b
     Nothing at hand? Make it:
       robustbn convert example:alarm alarm.bif

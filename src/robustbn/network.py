@@ -45,7 +45,9 @@ class BayesianNetwork:
         of its table.
     states : mapping of each node's name to its state labels (1 to 65,536, all different).
     cpts : optional mapping of each node's name to its table, of shape `(*parent_cards, card)`:
-        the last axis runs over the node's own states and sums to 1.
+        the last axis runs over the node's own states and sums to 1. Where a configuration is NaN
+        throughout, its probabilities are unknown: its states are taken to be equally likely, and
+        `is_unknown` tells.
     reading : optional mapping of nodes to how the values of their columns become states.
 
     Examples
@@ -85,9 +87,14 @@ class BayesianNetwork:
         self._topological_order = sort_topologically(checked_parents)
         self._probabilities: NDArray[np.float64] | None = None
         self._cpts: Mapping[str, NDArray[np.float64]] | None = None
+        self._is_unknown: NDArray[np.bool_] | None = None  # None: no configuration is
         if cpts is not None:
             self._probabilities = self._flatten(cpts)
-            self._cpts = MappingProxyType(self._tables_of(self._probabilities))
+            if np.isnan(self._probabilities).any():
+                self._probabilities, self._is_unknown = fill_unknown(layout, self._probabilities)
+                for array in (self._probabilities, self._is_unknown):
+                    array.setflags(write=False)
+            self._cpts = MappingProxyType(self.tables_of(self._probabilities))
             self.validate()
         self._frozen = True
 
@@ -138,6 +145,21 @@ class BayesianNetwork:
         if self._probabilities is None:
             raise self._no_tables()
         return self._probabilities
+
+    @property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Whether each configuration was given as NaN; its states count as equally likely."""
+        if self._is_unknown is None:
+            return np.zeros(self.n_configurations, bool)
+        return self._is_unknown
+
+    @cached_property
+    def given_cpts(self) -> Mapping[str, NDArray[np.float64]]:
+        """Table of each node as it was given: NaN where its probabilities are unknown."""
+        if self._is_unknown is None:
+            return self.cpts
+        is_unknown = self._is_unknown[self._layout.config_of_cell]
+        return self.tables_of(np.where(is_unknown, np.nan, self.probabilities))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -264,7 +286,12 @@ class BayesianNetwork:
                     f"A vector of probabilities must have shape ({self.n_cells},), one entry a "
                     f"cell; found {cpts.shape}."
                 )
-            cpts = self._tables_of(cpts)
+            if np.isnan(cpts).any():
+                raise NetworkError(
+                    "A vector of probabilities holds NaN. Give a mapping of tables to leave "
+                    "configurations unknown."
+                )
+            cpts = self.tables_of(cpts)
         return BayesianNetwork(self._parents, self._states, cpts, self._reading)
 
     def label_row(self, codes: Sequence[int]) -> tuple[Hashable, ...]:
@@ -450,7 +477,8 @@ class BayesianNetwork:
         flat.setflags(write=False)
         return flat
 
-    def _tables_of(self, flat: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def tables_of(self, flat: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return a vector of length M as a mapping of nodes to arrays shaped like their tables."""
         start = self._layout.cell_start
         return {
             n: flat[start[i] : start[i + 1]].reshape(self._shape_of(n))
@@ -472,7 +500,10 @@ class BayesianNetwork:
             return NotImplemented
         if not self.has_same_structure(other) or self.has_cpts != other.has_cpts:
             return False
-        return not self.has_cpts or np.array_equal(self.probabilities, other.probabilities)
+        return not self.has_cpts or (
+            np.array_equal(self.probabilities, other.probabilities)
+            and np.array_equal(self.is_unknown, other.is_unknown)
+        )
 
     def __hash__(self) -> int:
         return hash((tuple(self._parents.items()), tuple(self._states.items())))
@@ -486,7 +517,8 @@ class BayesianNetwork:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        cpts = None if self._cpts is None else {n: np.array(t) for n, t in self._cpts.items()}
+        given = None if self._cpts is None else self.given_cpts
+        cpts = None if given is None else {n: np.array(t) for n, t in given.items()}
         parts = dict(self._parents), dict(self._states), cpts, dict(self._reading)
         return BayesianNetwork, parts
 
@@ -497,16 +529,27 @@ class BayesianNetwork:
         return network_html(self)
 
     def __repr__(self) -> str:
-        n_edges = len(self.edges)
+        n_edges, n_unknown = len(self.edges), int(self.is_unknown.sum()) if self.has_cpts else 0
+        unknown = f", {_plural(n_unknown, 'configuration')} unknown" if n_unknown else ""
         return (
             f"BayesianNetwork({_plural(self.n_nodes, 'node')}, {_plural(n_edges, 'edge')}, "
             f"{_plural(self.n_configurations, 'configuration')}, {_plural(self.n_cells, 'cell')}, "
-            f"{'with' if self.has_cpts else 'no'} tables)"
+            f"{'with' if self.has_cpts else 'no'} tables{unknown})"
         )
 
 
 def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def fill_unknown(
+    layout: Layout, flat: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return tables in which configurations of NaN alone are uniform, and which those are."""
+    is_unknown = layout.sum_configurations(np.isnan(flat)) == layout.config_cards
+    of_cell = layout.config_of_cell
+    filled = np.where(is_unknown[of_cell], 1 / layout.config_cards[of_cell], flat)
+    return filled, is_unknown
 
 
 def _bridges() -> Any:

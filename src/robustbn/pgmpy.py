@@ -73,8 +73,8 @@ class MaximumLikelihoodEstimator(_Estimator):
     ----------
     state_names : optional mapping of nodes to their states. A node it does not name has the states
         the model knows (from its tables, or from `to_pgmpy`), else the sorted values of its column.
-    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins, n_threads, \
-kernels : as in `robustbn.MaximumLikelihoodEstimator`.
+    prior, pseudo_count, equivalent_sample_size, equivalent_rows, on_unknown, on_missing, bins, \
+n_threads, kernels : as in `robustbn.MaximumLikelihoodEstimator`.
 
     Attributes
     ----------
@@ -101,9 +101,10 @@ kernels : as in `robustbn.MaximumLikelihoodEstimator`.
         self,
         state_names: States | None = None,
         *,
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -113,6 +114,7 @@ kernels : as in `robustbn.MaximumLikelihoodEstimator`.
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
@@ -128,8 +130,8 @@ class RobustEstimator(_Estimator):
     ----------
     state_names : as in `MaximumLikelihoodEstimator`.
     contamination, method, schedule, polish, misfit, copies, cells, prior, pseudo_count, \
-equivalent_sample_size, on_unknown, on_missing, bins, missing_is_evidence, sample_rows, \
-random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
+equivalent_sample_size, equivalent_rows, on_unknown, on_missing, bins, missing_is_evidence, \
+sample_rows, random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
 
     Attributes
     ----------
@@ -170,9 +172,10 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         misfit: str = "allow",
         copies: str = "auto",
         cells: str = "find",
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -193,6 +196,7 @@ random_state, n_threads, kernels, verbose : as in `robustbn.RobustEstimator`.
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins

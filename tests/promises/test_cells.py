@@ -160,6 +160,18 @@ def test_a_damaged_model_of_cells_is_refused(fit, tmp_path, place, value):
         robustbn.RobustEstimator.load(tmp_path / "model.json")
 
 
+def test_where_names_the_site_of_wrong_cells(rows):
+    pandas = pytest.importorskip("pandas")
+    is_careless = np.arange(len(rows)) % 5 == 0
+    dirty = np.where(is_careless[:, None], spoil(rows, 0.1), rows)
+    frame = pandas.DataFrame(
+        {node: np.array(ALARM.states[node])[dirty[:, j]] for j, node in enumerate(ALARM.nodes)}
+    ).assign(site=np.where(is_careless, "north", "south"))
+    fit = robustbn.fit(ALARM, frame, context=["site"], random_state=0)
+    first = fit.where(cells=True).iloc[0]
+    assert (first["column"], first["value"]) == ("site", "north")
+
+
 def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):
     page = fit.report()
     first = fit.cells_.iloc[0]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import growth, profile_fits, robust_time
+from benchmarks import growth, posteriors, profile_fits, robust_time
 from benchmarks.fit_scenes import GROUP_OF, build_fit_scene
+from benchmarks.measure import Settings
 
 from robustbn import random_network
 
@@ -70,3 +71,15 @@ def test_a_stream_that_draws_its_rows_gives_the_same_at_every_reading():
 
 def test_every_group_has_its_goal():
     assert set(robust_time.MOST) == set(GROUP_OF.values())
+
+
+def test_intervals_and_experts_are_measured(monkeypatch):
+    monkeypatch.setattr(posteriors, "NETWORKS", ("tree:8",))
+    monkeypatch.setattr(posteriors, "WAYS", ("none", "product"))
+    report = posteriors.run(Settings(quick=True))
+    intervals, experts = report.tables
+    assert [line[1] for line in intervals.lines] == ["none", "product"]
+    assert [line[1] for line in experts.lines] == ["near", "far", "wrong", "wrong"]
+    assert 0.8 < report.records[0]["holds"] <= 1
+    assert 0.9 < report.records[-1]["ratio"] < 1.1
+    assert len(list(posteriors.find_goals(list(report.records)))) == 6

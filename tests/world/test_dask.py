@@ -163,6 +163,13 @@ def test_rows_keep_their_numbers_and_are_counted_even_if_their_trust_stays_behin
     np.testing.assert_array_equal(behind.result_.judged.numbers, here.result_.judged.numbers)
 
 
+def test_new_rows_of_a_fit_may_live_on_a_cluster(cluster):
+    fit = robustbn.RobustEstimator(NETWORK, random_state=0).fit(FRAME)
+    held, elsewhere = fit.update(FRAME[:3_000]), fit.update(split(3, FRAME[:3_000]))
+    np.testing.assert_allclose(elsewhere.counts_, held.counts_, rtol=1e-6, atol=1e-6)
+    assert elsewhere.reading_.n_rows == len(FRAME) + 3_000
+
+
 def test_the_rows_drawn_are_those_drawn_in_memory(cluster):
     weights = np.random.default_rng(0).random(N_ROWS)
     rows, expected = load(split(7)), RowsInMemory(NETWORK, CODES)

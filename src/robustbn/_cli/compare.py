@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,13 @@ def compare_command(
     outputs = Outputs(force, [first, second])
     outputs.plan("report", report, (".html", ".htm"))
     if _is_fit(first) and _is_fit(second):
-        facts = _compare_fits(first, second, screen, outputs, common=common, top=top)
-        screen.show(facts, partial(_show_fits, top=top))
+        with screen.working() as steps:
+            with steps.step("read", "reading"):
+                fits = [load_model(text) for text in (first, second)]
+            names = name_of(first), name_of(second)
+            with steps.step("compare", "comparing"), outputs.writing():
+                facts = compare_fits(fits, names, outputs, common=common, top=top)
+        screen.show(facts, partial(show_fits, top=top))
         return
     if common or report is not None:
         raise click.UsageError("--common and --report are for two models (fit --model).")
@@ -83,24 +89,24 @@ def _is_fit(text: str) -> bool:
     return is_model(text) and read_model(text).estimator == RobustEstimator.__name__
 
 
-def _compare_fits(
-    first: str, second: str, screen: Screen, outputs: Outputs, *, common: bool, top: int
+def compare_fits(
+    fits: Sequence[Any],
+    names: tuple[str, str],
+    outputs: Outputs,
+    *,
+    top: int,
+    common: bool = False,
 ) -> dict[str, Any]:
+    """Return what differs between two fits, and write the page if one is planned."""
     from robustbn.estimator import compare
 
-    names = name_of(first), name_of(second)
-    with screen.working() as steps:
-        with steps.step("read", "reading"):
-            fits = [load_model(text) for text in (first, second)]
-        with steps.step("compare", "comparing"):
-            found = compare(*fits, common=common, names=names)
-            shown = ("state", "parents", "before", "after", "z")
-            cells = {
-                table.node: [{k: getattr(c, k) for k in shown} for c in found.cells(table.node, 5)]
-                for table in found.tables[:top]
-            }
-        with outputs.writing():
-            outputs.write("report", found.report)
+    found = compare(fits[0], fits[1], common=common, names=names)
+    shown = ("state", "parents", "before", "after", "z")
+    cells = {
+        table.node: [{k: getattr(c, k) for k in shown} for c in found.cells(table.node, 5)]
+        for table in found.tables[:top]
+    }
+    outputs.write("report", found.report)
     facts = {**found.facts(), "cells": cells, "files": outputs.names}
     for kind, each in zip(facts["kinds"], found.kinds, strict=True):
         kind["says"] = str(each)
@@ -133,7 +139,8 @@ def _compare_networks(first: str, second: str, screen: Screen) -> dict[str, Any]
     }
 
 
-def _show_fits(console: Console, facts: Any, top: int) -> None:
+def show_fits(console: Console, facts: Any, top: int) -> None:
+    """Print what differs between two fits."""
     from rich.text import Text
 
     from robustbn._show.words import percent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,12 @@ from robustbn._cli.arguments import (
     LIMITS,
     aside_options,
     bring_both,
+    bring_network,
     build_config,
     load_network,
     read_known,
     read_rows,
+    require_tables,
     size_option,
     state_options,
     states_option,
@@ -36,6 +38,7 @@ from robustbn._cli.files import (
 from robustbn._cli.options import (
     at_least,
     edge,
+    equivalent_rows,
     fail_over_option,
     file_option,
     force_option,
@@ -95,9 +98,15 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @force_option
 @setting_options(RobustConfig, choices={"method": METHOD_NAMES})
 @click.option(
-    "--prior", type=prior, default="none", show_default=True, metavar="N|laplace|bdeu:N|none",
-    help="What tables are smoothed with: N is added to every cell, as by laplace; bdeu spreads N "
-    "rows over each table.",
+    "--prior", type=prior, default="none", show_default=True,
+    metavar="N|laplace|bdeu:N|NETWORK|none",
+    help="What is added to the counts: N to every cell, as by laplace; by bdeu, N rows spread over "
+    "each table; an expert's tables (a network of the same nodes), as so many --equivalent-rows.",
+)  # fmt: skip
+@click.option(
+    "--equivalent-rows", multiple=True, metavar="N|NODE=N|@FILE.json",
+    help="Rows that each configuration of an expert's table is worth, where rows do not contradict "
+    "it; @FILE.json has a number for each node, or an array.  [default: 50]",
 )  # fmt: skip
 @click.option(
     "--missing-is-evidence",
@@ -201,6 +210,7 @@ class Job:
     outputs: Outputs
     command_line: str
     found: FoundStates | None = None
+    prior: dict[str, Any] = field(default_factory=dict)
 
 
 def plan_job(
@@ -224,7 +234,22 @@ def plan_job(
     if found is not None:
         options = {**options, "bins": ()}  # the network holds them now
     config = build_config(options, network)
-    return Job(network_path, table_path, network, config, options, outputs, command_line, found)
+    return Job(
+        network_path, table_path, network, config, options, outputs, command_line, found,
+        _load_prior(options),
+    )  # fmt: skip
+
+
+def _load_prior(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the prior; an expert's network is read."""
+    found, rows = dict(options["prior"]), options["equivalent_rows"]
+    if found["prior"] in (None, "laplace", "bdeu"):
+        if rows:
+            raise click.UsageError("--equivalent-rows goes with --prior NETWORK.")
+        return found
+    expert = load_network(bring_network(found["prior"]), max_cells=options["max_cells"])
+    require_tables(expert, found["prior"], "a prior")
+    return {"prior": expert, "equivalent_rows": equivalent_rows(rows)}
 
 
 def _load(
@@ -308,7 +333,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     estimator = RobustEstimator(
         job.network,
         **{name: options[name] for name in names},
-        **options["prior"],
+        **job.prior,
         random_state=options["seed"],
         streaming=Streaming(on_error=options["on_error"], cache=options["cache"]),
     )

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
 
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.config import Option, RobustConfig, TableConfig, check_contamination
+from robustbn._core.file_names import inner_suffix, plain_path
+from robustbn._networks import FORMATS
 from robustbn._networks.edges import read_edge
 from robustbn.exceptions import shorten_names
 
 Decorator = Callable[[Any], Any]
 
+WITH_TABLES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 _NUMBER = re.compile(r"\+?(\d[\d_,]*(?:\.\d*)?(?:e\+?\d+)?)\s*([km]?)", re.IGNORECASE)
 
@@ -90,7 +95,12 @@ def pct(value: Any) -> float:
 
 
 def prior(value: Any) -> dict[str, Any]:
-    """Return the settings of a prior: rows added to every cell, or a name and how many rows."""
+    """Return the settings of a prior: rows for every cell, a name and how many rows, a network."""
+    if (
+        str(value).startswith("example:")
+        or FORMATS.get(inner_suffix(plain_path(str(value)))) in WITH_TABLES
+    ):
+        return {"prior": str(value)}
     name, _, rest = str(value).strip().lower().partition(":")
     if name not in ("none", "laplace", "bdeu"):
         name, rest = "laplace", str(value)
@@ -100,12 +110,35 @@ def prior(value: Any) -> dict[str, Any]:
         number = -1.0
     if number is not None and not (math.isfinite(number) and number >= 0 and name != "none"):
         raise click.BadParameter(
-            f"{value!r} is no prior: give a number such as 1, none, laplace or bdeu:10."
+            f"{value!r} is no prior: give a number such as 1, none, laplace, bdeu:10, or a network "
+            "with tables."
         )
     if name == "none":
         return {"prior": None}
     size = "pseudo_count" if name == "laplace" else "equivalent_sample_size"
     return {"prior": name} if number is None else {"prior": name, size: number}
+
+
+def equivalent_rows(values: Sequence[str]) -> float | dict[str, Any]:
+    """Return how many rows an expert is worth: `50`, and of nodes `smoking=200` or `@FILE.json`."""
+    usual: float | None = None
+    named: dict[str, Any] = {}
+    for value in values:
+        node, _, number = value.rpartition("=")
+        try:
+            if value.startswith("@"):
+                named |= json.loads(Path(value[1:]).read_text(encoding="utf-8"))
+            elif node:
+                named[node] = float(number)
+            else:
+                usual = float(value)
+        except (OSError, TypeError, ValueError) as error:
+            raise click.BadParameter(
+                f"{value!r} is no number of rows, such as 50, NODE=200 or @FILE.json: {error}."
+            ) from None
+    if named and usual is not None:
+        raise click.UsageError("--equivalent-rows is one number, or of nodes: not both.")
+    return named or (50.0 if usual is None else usual)
 
 
 def edge(value: str) -> tuple[str, str]:

@@ -76,6 +76,21 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         "kinds": [_describe_kind(kind) for kind in result.kinds],
         "repeated_rows": len(result.repeats),
         "inferred": _inferred(result),
+        "expert": _expert(result),
+    }
+
+
+def _expert(result: FitResult) -> dict[str, Any] | None:
+    """Return in how many configurations the rows contradict the expert, and the clearest."""
+    view = result.expert
+    if view is None:
+        return None
+    n, n_said = int(view.is_contradicted.sum()), int((view.expert.rows > 0).sum())
+    return {
+        "says": view.say(),
+        "configurations": n_said,
+        "contradicted": n,
+        "cells": _lines_of(view.columns(min(n, MOST_TABLES))),
     }
 
 
@@ -150,6 +165,7 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "ignored": say_ignored(table["columns_ignored"]),
             "states": say_found(facts["states"]) if facts.get("states") else None,
             "unseen": facts["unseen"],
+            "expert": facts["expert"] and facts["expert"]["says"],
         },
     )
     console.print()

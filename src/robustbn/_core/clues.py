@@ -90,6 +90,26 @@ class RepeatedBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class Swap:
+    """Two columns that seem to be exchanged in some rows.
+
+    Parameters
+    ----------
+    nodes : numbers of the two nodes.
+    share : of the rows.
+    gain : in nats, after paying for it.
+    odds : mean log-odds of the swapped rows, each by itself.
+    chances : probability of each row; shape (n,).
+    """
+
+    nodes: tuple[int, int]
+    share: float
+    gain: float
+    odds: float
+    chances: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
 class Clues:
     """All that reading noticed.
 

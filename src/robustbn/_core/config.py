@@ -408,9 +408,9 @@ KINDS_OF_SETTINGS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {  # by the
     "str | None": ("a word or None", lambda value: value is None or isinstance(value, str)),
     "float": ("a finite number", is_number),
     "float | str": ("a number or a word", lambda v: isinstance(v, str) or is_number(v)),
-    "str | float | None": (
-        "a word, a number or None",
-        lambda value: value is None or isinstance(value, str) or is_number(value),
+    "BayesianNetwork | str | float | None": (
+        "a word, a number, a BayesianNetwork or None",
+        lambda v: v is None or isinstance(v, str) or is_number(v) or hasattr(type(v), "given_cpts"),
     ),
     "int | None": ("a whole number from 1, or None", lambda v: v is None or _is_count(v)),
 }

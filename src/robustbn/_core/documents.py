@@ -31,7 +31,7 @@ BOUNDS = {  # of the numbers in an entry, by its name
     **dict.fromkeys(("counts", "plain_counts", "group_counts", "found_counts"), FROM_ZERO),
     **dict.fromkeys(("observed_counts", "plain_probabilities", "good", "expected"), FROM_ZERO),
     **dict.fromkeys(("n_trusted", "n_sampled", "n_impossible", "wall_s"), FROM_ZERO),
-    **dict.fromkeys(("states", "configurations"), FROM_ZERO),
+    **dict.fromkeys(("states", "configurations", "doubt"), FROM_ZERO),
     **dict.fromkeys(("others", "n_rows", "unit"), ABOVE_ZERO),
     **dict.fromkeys(("n_read", "n_incomplete", "n_missing", "n_unknown", "first", "seen"), WHOLE),
     **dict.fromkeys(("number", "n_kinds", "n_classes", "n_steps", "divisor"), WHOLE),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Divided, DividedInTwo, Rows, RowVector, TwoSides, Vector
-from robustbn._core.trust import even_weights
+from robustbn._core.trust import even_weights, sum_weights
 
 Draw = Callable[[Sequence[tuple[Vector, int]]], Rows]  # rows from each of some tables, so many
 ROWS_JUDGED_AT_ONCE = 2**18  # rows judged at a time: bounds memory, changes nothing
@@ -228,6 +228,8 @@ class RowModel:
 
         The log of the density of all rows is that of the main class alone plus `log_sum`.
         """
+        if not self.n_others:
+            return Divided(rows.count(base)[:, None], np.array([sum_weights(base)]), 0.0)
         return rows.divide(self.evidence, -self.log_prior_odds, base)
 
     def log_density(self, rows: Rows) -> RowVector:

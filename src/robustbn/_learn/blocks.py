@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import RepeatedBlock
+from robustbn._rows.kernels import load_kernels
 
 LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
+MOST_ANCHORS = 500_000  # rows at which stretches may begin: in ten times as many rows every tenth
 LEAST_NATS = 20.0  # evidence for a block beyond chance, all pairs of rows considered
 BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the table
 LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
@@ -20,7 +22,7 @@ GAP = 2  # rows in a row that may differ inside of a block: it was changed here 
 Prints = NDArray[np.uint64]
 
 
-def find_blocks(prints: Prints) -> list[RepeatedBlock]:
+def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBlock]:
     """Return blocks of rows that come again in the same order, the longest first.
 
     Pairs of equal stretches, each so long that two are hardly ever equal by chance, vote for the
@@ -29,27 +31,33 @@ def find_blocks(prints: Prints) -> list[RepeatedBlock]:
 
         L log(1 / c) - 2 log N nats,
 
-    c being the chance that two rows of the table are equal. O(N log N) time.
+    c being the chance that two rows of the table are equal. Stretches begin at rows that occur more
+    than once; in a long table, at those whose print ends in zeros, so that time and memory beside
+    the prints are bounded and a block is found wherever it stands.
 
     Parameters
     ----------
     prints : of the rows, equal where rows are; shape (N,).
+    kernels : that find prints which occur more than once.
     """
-    n = len(prints)
+    n, find_copied = len(prints), load_kernels(kernels).find_copied
     if n < 2 * LEAST_ROWS:
         return []
-    sizes = np.unique(prints, return_counts=True)[1]
-    chance = float((sizes * (sizes - 1.0)).sum() / (n * (n - 1.0)))
+    every = 1 << max(0, (n - 1).bit_length() - MOST_ANCHORS.bit_length() + 1)
+    anchors = np.flatnonzero((prints & np.uint64(every - 1)) == 0)
+    copied = find_copied(prints[anchors], 2)
+    chance = every * float((copied.seen * (copied.seen - 1.0)).sum() / (n * (n - 1.0)))
     worth = -float(np.log(np.clip(chance, 1.0 / n**2, 1 - 1e-9)))
     width = int(np.ceil((2 * np.log(n) + np.log(1 / BY_CHANCE)) / worth))
     if width > min(LONGEST_STRETCH, n // 2):
         return []
-    stretches = _join(prints, width)
-    order = np.argsort(stretches, kind="stable")
-    is_pair = stretches[order[1:]] == stretches[order[:-1]]
-    apart = (order[1:] - order[:-1])[is_pair]
-    if not len(apart):
-        return []
+    first = np.sort(anchors[copied.rows])
+    first = first[first <= n - width]
+    pairs = find_copied(_join(prints, first, width), 2)
+    rows = first[pairs.rows]
+    is_pair = np.ones(len(rows), bool)
+    is_pair[np.cumsum(pairs.seen)[:-1]] = False  # from one print to the next
+    apart = np.diff(rows)[is_pair[1:]]
     offsets, votes = np.unique(apart, return_counts=True)
     likely = np.argsort(-votes, kind="stable")[:MOST_OFFSETS]
     found: list[RepeatedBlock] = []
@@ -59,12 +67,11 @@ def find_blocks(prints: Prints) -> list[RepeatedBlock]:
     return _without_overlap(found)[:MOST_BLOCKS]
 
 
-def _join(prints: Prints, width: int) -> Prints:
-    """Return a print of each stretch of so many rows; shape (N - width + 1,)."""
-    n = len(prints) - width + 1
-    joined = np.zeros(n, np.uint64)
+def _join(prints: Prints, first: NDArray[np.int64], width: int) -> Prints:
+    """Return a print of each stretch of so many rows, by its first row."""
+    joined = np.zeros(len(first), np.uint64)
     for k in range(width):
-        joined = joined * FACTOR + prints[k : k + n]
+        joined = joined * FACTOR + prints[first + k]
     return joined
 
 

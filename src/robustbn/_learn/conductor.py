@@ -19,7 +19,7 @@ from robustbn._learn.judge import are_copies_bad, judge_groups, keep_at
 from robustbn._learn.known import Known, heed_known, override_known
 from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
-from robustbn._learn.search import EXPLANATIONS, State, begin, search
+from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, search
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
@@ -28,6 +28,7 @@ from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
 SURVEYED = 1_000_000  # rows: enough to count copies in, and to refit the verdict on
+FEW, LEAST_FEW = 40, 20_000  # rows a parameter, and in all, that are searched first
 ROUNDING = 1e-5  # share of rows: this much less than may go is taken
 
 
@@ -114,13 +115,21 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows; where a sample shows nothing, among all of them."""
-    n = study.config.sample_size(study.survey.rows.layout)
-    explanations = EXPLANATIONS if study.config.polish else ()
-    state = search(begin(study, n), explanations)
-    if study.n_rows > n and not state.is_explained:
-        state = search(begin(study, study.n_rows), explanations)
-    return state
+    """Search for what explains the rows, among a few until the rest looks like the network's.
+
+    What is found there is fitted to more of them, and the search goes on. Where nothing is found,
+    all rows are looked at.
+    """
+    layout, config = study.survey.rows.layout, study.config
+    explanations = EXPLANATIONS if config.polish else ()
+    n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
+    state = begin(study, min(n_few, n_enough, study.n_rows))
+    for n in (n_enough, study.n_rows):
+        if n > state.n_rows and state.n_rows < study.n_rows:
+            state = search(state, explanations, is_first=True)
+            if state.n_rows < n_enough or not state.is_explained:
+                state = look_at_more(state, min(n, study.n_rows))
+    return search(state, explanations)
 
 
 def conclude(state: State) -> Verdict:

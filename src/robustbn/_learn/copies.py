@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout, take_rows
 from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
-from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel, locate_prints
+from robustbn._core.row_model import (
+    NO_REPEATS,
+    Repeats,
+    RowModel,
+    locate_prints,
+    log_sum_exp,
+    logistic,
+)
 from robustbn._core.trust import is_even
 from robustbn._learn.gain import find_gain
 from robustbn._rows.kernels import load_kernels
@@ -65,9 +72,7 @@ class Copies:
             return NO_REPEATS
         expected = self._expect(model, n_rows)
         seen = np.maximum(self.weight, 1e-12)
-        most = SLACK * expected
-        found = _charge(seen * np.log(seen / most) - seen + most, seen, n_rows) > 0
-        found &= seen > most
+        found = _charge(_find_surprise(seen, SLACK * expected), seen, n_rows) > 0
         return Repeats(
             self.fingerprints[found],
             np.minimum(1, expected[found] / seen[found]),
@@ -90,6 +95,16 @@ class Copies:
         seen, expected = self.weight[which], self._expect(model, n_rows)[which]
         return float(_charge(seen * np.log(seen / expected), seen, n_rows).sum())
 
+    def find_surprise(self, model: RowModel, n_rows: float) -> Vector:
+        """Return how much more often each row appears than is expected, in nats."""
+        return _find_surprise(self.weight, self._expect(model, n_rows))
+
+    def find_surplus_of_main(self, repeats: Repeats, model: RowModel) -> float:
+        """Return the weight that repeated rows of the main class are too much."""
+        odds = model.log_odds_by_component(self.rows)[self._place(repeats)].astype(np.float64)
+        main = logistic(-log_sum_exp(odds)) if model.n_others else 1.0
+        return float(self.weight[self._place(repeats)] @ ((1 - repeats.factors) * main))
+
     def find_surplus(self, repeats: Repeats, n_rows: float) -> float:
         """Return the share of all weight that repeated rows are too much."""
         return float(self.weight[self._place(repeats)] @ (1 - repeats.factors)) / max(n_rows, 1.0)
@@ -102,6 +117,12 @@ class Copies:
 
     def _place(self, repeats: Repeats) -> NDArray[np.int64]:
         return np.searchsorted(self.fingerprints, repeats.fingerprints)
+
+
+def _find_surprise(seen: Vector, expected: Vector) -> Vector:
+    """Return `seen log(seen / expected) - seen + expected` where more is seen, else 0."""
+    surprise: Vector = seen * np.log(seen / expected) - seen + expected
+    return np.where(seen > expected, surprise, 0.0)
 
 
 def _charge(brought: Vector, seen: Vector, n_rows: float) -> Vector:

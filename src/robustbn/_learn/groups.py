@@ -15,19 +15,18 @@ from numpy.typing import NDArray
 
 from robustbn._core.expansion import uniform_tables
 from robustbn._core.layout import Codes
-from robustbn._core.protocols import DividedApart, Rows, RowVector, Vector
+from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
 from robustbn._core.row_model import (
     LARGEST_SHARE,
-    SMALLEST_SHARE,
     RowModel,
     log_sum_exp,
     logistic,
     softplus,
 )
-from robustbn._learn.copies import LEAST_SEEN
+from robustbn._learn.copies import Copies
 from robustbn._learn.gain import find_gain
-from robustbn._learn.look import RowSpectrum
-from robustbn._learn.study import Sample
+from robustbn._learn.look import Look
+from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import AS_GOOD, Families, Tied
 
 LEAST_ROWS = 20.0  # rows: fewer describe nothing
@@ -109,6 +108,13 @@ class Entry:
     n_rows: float
     lead: float = -np.inf
 
+    def scale(self, times: float) -> Entry:
+        """Return what it would have brought to so many times as many rows."""
+        n_rows = max(self.n_rows, 2.0)
+        cost = self.cost * float(np.log(n_rows * times) / np.log(n_rows))
+        gain = (self.gain + self.cost) * times - cost
+        return replace(self, gain=gain, cost=cost, n_rows=self.n_rows * times)
+
 
 def fit_population(
     sample: Sample,
@@ -129,11 +135,7 @@ def fit_population(
     before, ties = -np.inf, Tied(model.others, modes, np.zeros(model.n_others))
     for step in range(max_steps + 1):
         divided = model.divide(sample.rows, sample.base)
-        likelihood = (
-            divided.log_sum
-            + sample.total * model.log_main_share
-            + float(sample.plain_counts @ np.log(model.good))
-        )
+        likelihood = find_likelihood(sample, model, divided)
         if step == max_steps or (step and likelihood - before < TOLERANCE * sample.total):
             break
         before = likelihood
@@ -147,17 +149,20 @@ def find_missed(sample: Sample, population: Population, left_out: list[int]) -> 
 
     Their shares are fitted again: a group whose rows another describes as well is not missed.
     """
-    model, odds = population.model, population.log_odds
-    told = np.hstack([np.zeros((len(odds), 1)), odds - model.log_prior_odds])
-    told = np.delete(told, [1 + k for k in left_out], axis=1)
-    log_shares = np.append(model.log_main_share, np.log(np.maximum(model.shares, SMALLEST_SHARE)))
-    log_shares = np.delete(log_shares, [1 + k for k in left_out])
+    model = population.model
+    for k in sorted(left_out, reverse=True):
+        model = model.without_component(k)
     for _ in range(MISSED_STEPS):
-        total = log_sum_exp(told + log_shares)
-        masses = sample.base @ np.exp(told + log_shares - total[:, None])
-        log_shares = np.log(np.maximum(masses / sample.total, SMALLEST_SHARE))
-    lost = model.log_main_share + softplus(log_sum_exp(odds)) - log_sum_exp(told + log_shares)
-    return float(sample.base @ lost)
+        masses = model.divide(sample.rows, sample.base).masses
+        model = replace(model, shares=masses[1:] / masses.sum())
+    left = find_likelihood(sample, model, model.divide(sample.rows, sample.base))
+    return population.log_likelihood - left
+
+
+def find_likelihood(sample: Sample, model: RowModel, divided: Divided) -> float:
+    """Return the log-likelihood of rows that were divided among the components."""
+    main = sample.total * model.log_main_share + float(sample.plain_counts @ np.log(model.good))
+    return divided.log_sum + main
 
 
 def _refit(
@@ -180,11 +185,11 @@ def _refit(
 
 
 def build_starts(
+    study: Study,
     sample: Sample,
     families: Families,
     population: Population,
-    spectrum: RowSpectrum,
-    most_copies: int,
+    look: Look,
 ) -> tuple[Vector, Vector]:
     """Return tables to start from, shape (M, S), and the share of rows of each.
 
@@ -192,12 +197,14 @@ def build_starts(
     that appears too often; and two tables that need no rows: no edges, and nothing but noise.
     """
     density, good = population.density, population.model.good
-    marks = [density <= np.quantile(density, p) for p in UNLIKELY]
-    along = sample.rows.project(spectrum.table[:, :DIRECTIONS])
+    marks = [density <= limit for limit in np.quantile(density, UNLIKELY)]
+    n_excess = min(int(np.count_nonzero(look.spectrum.values > look.limit)), DIRECTIONS)
+    along = sample.rows.project(look.spectrum.table[:, :n_excess])
     for y in along.T:
-        for side in (y, -y):
-            marks += [side >= np.quantile(side, p) for p in FAR]
-    marks += _near_copies(sample, families, density, most_copies)
+        marks += [y >= limit for limit in np.quantile(y, FAR)]
+        marks += [y <= limit for limit in np.quantile(y, 1 - np.array(FAR))]
+    surprise = study.copies.find_surprise(population.model, study.total)
+    marks += _near_copies(sample, families, study.copies, surprise)
     marks = [mark for mark in marks if sample.base @ mark >= LEAST_ROWS]
     tables = np.empty((families.layout.n_cells, 0))
     if marks:  # few rows may leave none
@@ -211,25 +218,20 @@ def build_starts(
 
 
 def _near_copies(
-    sample: Sample, families: Families, density: RowVector, most_copies: int
+    sample: Sample, families: Families, copies: Copies, surprise: Vector
 ) -> list[NDArray[np.bool_]]:
     """Return the rows near each of the few that appear most in excess of their density."""
     n_copied, share_near, no_chance = NEAR
-    _, first, seen = np.unique(sample.rows.fingerprints(), return_index=True, return_counts=True)
-    expected = np.maximum(sample.rows.n_rows * np.exp(density[first]), 1e-12)
-    surprise = seen * np.log(seen / expected) - seen + expected
-    surprise[(seen < max(LEAST_SEEN, most_copies + 1)) | (seen <= expected)] = 0
     found: list[NDArray[np.bool_]] = []
-    taken = np.zeros(sample.rows.n_rows, bool)
+    centres: list[Codes] = []
     radius = max(1.0, share_near * families.layout.n_nodes)
     for i in np.argsort(-surprise, kind="stable")[: n_copied * 60]:
         if surprise[i] < no_chance or len(found) == n_copied:
             break
-        if taken[first[i]]:
-            continue
-        distance = _distance_from(sample, families, sample.codes[first[i]])
-        found.append(distance <= radius)
-        taken |= distance <= 2 * radius
+        row = copies.codes[i]
+        if all(np.count_nonzero(row != other) > 2 * radius for other in centres):
+            centres.append(row)
+            found.append(_distance_from(sample, families, row) <= radius)
     return found
 
 
@@ -275,30 +277,18 @@ def _gain_a_row(sample: Sample, gain: Vector, n_rows: Vector) -> Vector:
 
 
 def propose_group(
+    study: Study,
     sample: Sample,
     families: Families,
     population: Population,
-    spectrum: RowSpectrum,
-    most_copies: int,
+    look: Look,
 ) -> tuple[Population, Entry] | None:
     """Return the population with the group that brings most, or None if none is worth it."""
-    good, density = population.model.good, population.density
-    tables, shares = build_starts(sample, families, population, spectrum, most_copies)
-    n_tried = float(len(shares))
-    tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
-    kept = _different(sample, density, tables, shares, worth)
-    if not kept:
-        return None
-    tables, shares, worth = race(
-        sample, families, density, good, tables[:, kept], shares[kept], MORE_STEPS
-    )
+    starts, n_tried = find_starts(study, sample, families, population, look)
+    untied = np.full(families.layout.n_nodes, -1)
+    modes = np.column_stack([population.ties.modes, untied])
     best, most = None, 0.0
-    for j in np.argsort(-worth, kind="stable")[:FINISHED]:
-        if worth[j] <= 0:
-            continue
-        model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
-        model = model.with_component(tables[:, j], float(shares[j]))
-        modes = np.column_stack([population.ties.modes, np.full(families.layout.n_nodes, -1)])
+    for model in starts:
         new = fit_population(sample, families, model, modes)
         n, n_free = float(new.masses[-1]), float(new.ties.n_parameters[-1])
         brought = new.log_likelihood - population.log_likelihood
@@ -307,6 +297,32 @@ def propose_group(
         if brings > most:
             best, most = (new, Entry(gain, brought - gain, n)), brings
     return best
+
+
+def find_starts(
+    study: Study,
+    sample: Sample,
+    families: Families,
+    population: Population,
+    look: Look,
+) -> tuple[list[RowModel], float]:
+    """Return models with one more group each, the best that race, and how many were tried."""
+    good, density = population.model.good, population.density
+    tables, shares = build_starts(study, sample, families, population, look)
+    n_tried = float(len(shares))
+    tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
+    kept = _different(sample, density, tables, shares, worth)
+    if not kept:
+        return [], n_tried
+    tables, shares, worth = race(
+        sample, families, density, good, tables[:, kept], shares[kept], MORE_STEPS
+    )
+    found = []
+    for j in np.argsort(-worth, kind="stable")[:FINISHED]:
+        if worth[j] > 0:
+            model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
+            found.append(model.with_component(tables[:, j], float(shares[j])))
+    return found, n_tried
 
 
 def _different(

@@ -16,13 +16,12 @@ from robustbn._learn.causes.naming import Inquiry
 from robustbn._learn.causes.sides import Sides, spread
 from robustbn._learn.causes.weighed import Weighed
 from robustbn._learn.groups import find_missed
-from robustbn._learn.search import State
+from robustbn._learn.search import CLEAR_LEAD, State
 
 LEAST_COMPARED, MOST_COMPARED = 50, (1_500, 4_000)  # rows of a group, and others: to try acts on
 ROWS_TO_TELL = 20.0  # rows a parameter: with fewer, rows of another network look like its own
 LEAST_EVIDENCE = 0.02  # nats a row: less is none
 RIVALRY = 0.05  # log of the ratio of two gains: they are told apart so sharply
-EXCUSED = 0.2  # log of such a ratio: copies that gain no more over an edge are excused
 DISTRUSTED = 0.65  # probability of being bad at which a row of a group keeps half of its weight
 STEEPNESS = 6.0  # logits of lost weight a logit of the probability
 LEAST_WORTH, MOST_WORTH = -1.0, 2.0  # of an act, over tables of the group's own: bounds
@@ -106,9 +105,10 @@ def _judge_by_acts(traits: Traits, sides: Sides | None) -> float:
     traits = traits | {"apart": _log(_find_apart(sides) + 0.05), "act": 0.0, "worth": 0.0}
     if sides is None:
         return probability(traits, BESIDE_OTHERS)
+    worth = _bound_worth(sides, float(sides.own.sum()))  # no act brings more than tables do
     least, most = (
         probability(traits | {"act": act, "worth": worth}, BESIDE_OTHERS)
-        for act, worth in ((0.0, LEAST_WORTH), (1.0, MOST_WORTH))
+        for act, worth in ((0.0, LEAST_WORTH), (1.0, worth))
     )
     if keep_at(least) == 0:
         return least
@@ -200,11 +200,15 @@ def try_acts(sides: Sides | None) -> Traits:
     suspects = Inquiry.of(sides).suspects
     of_rows = [suspect.explained for suspect in suspects if suspect.is_of_rows]
     if suspects:
-        own = float(np.maximum(sides.paid, 0).sum())
-        worth = suspects[0].worth / max(own, 0.05 * sides.n_rows)
         found["act"] = float(np.clip(max(of_rows, default=0.0), 0, 1))
-        found["worth"] = float(np.clip(worth, LEAST_WORTH, MOST_WORTH))
+        found["worth"] = _bound_worth(sides, suspects[0].worth)
     return found
+
+
+def _bound_worth(sides: Sides, nats: float) -> float:
+    """Return what an act is worth over tables of the group's own, once they are paid for."""
+    own = float(np.maximum(sides.paid, 0).sum())
+    return float(np.clip(nats / max(own, 0.05 * sides.n_rows), LEAST_WORTH, MOST_WORTH))
 
 
 def set_beside(state: State, k: int) -> Sides | None:
@@ -234,4 +238,4 @@ def are_copies_bad(state: State) -> bool:
     """
     excuse = -np.inf if state.copied is None else state.copied.lead
     tells = state.sample.total >= state.sample.rows.layout.n_free
-    return state.is_exact and tells and excuse < -EXCUSED
+    return state.is_exact and tells and excuse < -CLEAR_LEAD

@@ -9,6 +9,7 @@ information that an edge would gain, and a likelihood-ratio test of it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise
@@ -60,16 +61,11 @@ def find_leftovers(
     codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
     p_value : largest to be named, after correcting for the number of pairs.
     """
-    suspicion = _screen(layout, q, codes, weights)
-    ancestors = find_ancestors(layout)
-    parents = [set(family[:-1]) for family in layout.families]
-    d = layout.n_nodes
-    pairs = [
-        (i, j)
-        for i, j in np.argwhere(np.tril(suspicion < SCREENED, -1)).tolist()
-        if i not in parents[j] and j not in parents[i]
-    ]
-    pairs.sort(key=lambda pair: float(suspicion[pair]))
+    ancestors, d = find_ancestors(layout), layout.n_nodes
+    screened = screen_pairs(layout, q, codes, weights, range(d))
+    chances = {(i, j): chi2_tail(told, free) for i, j, told, free in screened}
+    pairs = [pair for pair, chance in chances.items() if chance < SCREENED]
+    pairs.sort(key=lambda pair: chances[pair])
     found = []
     for i, j in pairs[: MOST_MEASURED * d]:
         edge = _choose_direction(layout, ancestors, i, j)
@@ -86,13 +82,17 @@ def find_leftovers(
 # --- screening ------------------------------------------------------------------------------------
 
 
-def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDArray[np.float64]:
-    """Return a p-value of each pair of nodes, from the correlation of their residuals; (d, d).
+def screen_pairs(
+    layout: Layout, q: Vector, codes: Codes, weights: RowVector, nodes: Sequence[int]
+) -> Iterator[tuple[int, int, float, float]]:
+    """Yield pairs that no edge joins, at least one of some nodes, and how far they are correlated.
 
-    A pair is seen by the rows that show both nodes and all their parents. Nodes of very many states
-    are not screened: their pairs have the p-value 1.
+    Of each pair: the node that comes later, the other, and the statistic of the correlation of
+    their residuals, which has a chi-squared distribution where the network is right, with its
+    degrees of freedom. A pair is seen by the rows that show both nodes and all their parents. Nodes
+    of very many states are left out.
     """
-    cards = np.array(layout.cards)
+    cards, chosen = np.array(layout.cards), set(nodes)
     screened = np.flatnonzero(cards <= MOST_STATES_SCREENED).tolist()
     start = np.concatenate([[0], np.cumsum(cards[screened])]).astype(np.int64)
     product = np.zeros((start[-1], start[-1]))
@@ -108,17 +108,17 @@ def _screen(layout: Layout, q: Vector, codes: Codes, weights: RowVector) -> NDAr
         product += residuals.T @ (residuals * given[:, None])
         total += given @ shown
         squares += shown.T @ (shown * np.square(given)[:, None])
-    chance = np.ones((len(cards), len(cards)))
     whitened = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
     n_effective = np.outer(total, total) / np.maximum(squares, 1e-300)
     for k, i in enumerate(screened):
         for h, j in enumerate(screened[:k]):
+            is_joined = i in layout.families[j] or j in layout.families[i]
+            if is_joined or not (i in chosen or j in chosen):
+                continue
             cross = product[start[k] : start[k + 1], start[h] : start[h + 1]]
             cross = whitened[k] @ cross @ whitened[h]
             freedom = (cards[i] - 1) * (cards[j] - 1)
-            statistic = n_effective[k, h] * float((cross**2).sum())
-            chance[i, j] = chance[j, i] = chi2_tail(statistic, freedom)
-    return chance
+            yield i, j, n_effective[k, h] * float((cross**2).sum()), float(freedom)
 
 
 def _residuals(

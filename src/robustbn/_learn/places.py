@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -97,7 +97,7 @@ def fit_in_memory(
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:
         fit = replace(fit, cells=fit.cells.numbered(table.kept))
-    aside = look_for_copies(table, data.rows.fingerprints())
+    aside = look_for_copies(table, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
 
@@ -171,7 +171,7 @@ def decide_in_memory(
     judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
-    aside = look_for_copies(table, data.rows.fingerprints())
+    aside = look_for_copies(table, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, judged.trust), aside)
 
 
@@ -187,18 +187,18 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
     )
 
 
-def look_for_copies(table: Table, prints: NDArray[np.uint64]) -> Aside:
-    """Return what is beside a table, with blocks of rows that come again; O(N log N) time.
+def look_for_copies(table: Table, prints: NDArray[np.uint64], kernels: str | None) -> Aside:
+    """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
 
     Parameters
     ----------
     prints : of its rows, equal where all nodes are; shape (N,).
+    kernels : that find prints which occur more than once.
     """
-    clues, place = table.aside.clues, np.arange(table.reading.n_read)
-    if table.kept is not None:
+    clues, ids = table.aside.clues, []
+    if clues.ids:
         place = np.full(table.reading.n_read, -1, np.int64)
-        place[table.kept] = np.arange(len(table))
-    ids = []
+        place[slice(None) if table.kept is None else table.kept] = np.arange(len(table))
     for each in clues.ids:
         first, again = place[each.first], place[each.again]
         is_left = (first >= 0) & (again >= 0)
@@ -206,7 +206,7 @@ def look_for_copies(table: Table, prints: NDArray[np.uint64]) -> Aside:
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
     blocks = [
         replace(block, first=int(numbers[0]), again=int(numbers[1]))
-        for block in find_blocks(prints)
+        for block in find_blocks(prints, kernels)
         for numbers in [_numbers_read(table, np.array([block.first, block.again]))]
     ]
     return replace(table.aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
@@ -256,6 +256,27 @@ def fit_stream(
     if isinstance(table, str | os.PathLike):
         found = replace(found, where=os.fspath(table))
     return Fitted(fit, found, judged, aside)
+
+
+@contextmanager
+def open_elsewhere(
+    network: BayesianNetwork,
+    table: Any,
+    place: str,
+    reading: TableConfig,
+    config: RobustConfig,
+    streaming: Streaming,
+) -> Iterator[RowsInStream | Any]:
+    """Open rows that are read in stretches, or that live on a cluster, to be judged and counted."""
+    engine: dict[str, Any] = {"kernels": config.kernels, "n_threads": config.n_threads}
+    if place == "dask":
+        from robustbn._rows.dask import load_on_dask
+
+        yield load_on_dask(network, table, reading, **engine)
+        return
+    stream = open_stream(*find_parts(table, streaming.on_error, reading), network, reading)
+    with closing(CodeCache(config.kernels, streaming.cache)) as cache:
+        yield RowsInStream(stream, cache, on_error=streaming.on_error, **engine)
 
 
 def _look_aside(reading: AsidePass) -> Aside:

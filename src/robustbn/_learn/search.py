@@ -41,6 +41,7 @@ LEAST_MAIN = 0.3  # share of rows: a smaller main class is no main class
 EDGE_NODES = 8  # nodes that groups or copies break most: an edge is sought at each
 EDGE_ROWS = 20_000  # rows in which it is sought
 LEAST_GAIN = 10.0  # nats: what edges and others gain is known up to about this
+CLEAR_LEAD = 0.2  # log of the ratio of two gains: the larger one is larger for sure
 HAIR = 0.03  # eigenvalue in excess: drawn rows differ by 0.005 to 0.02, misfitting tables have 0.1
 COPIES_STEPS = 20  # of holding copies to what is expected, which changes what is expected
 COPIES_MOVED = 1e-3  # share of rows: copies that move less have settled
@@ -77,6 +78,11 @@ class State:
     def families(self) -> Families:
         """What is needed to tie tables."""
         return Families(self.sample.rows.layout, self.sample.prior, self.sample.plain_counts)
+
+    @property
+    def times(self) -> float:
+        """How many times as many rows there are as are looked at."""
+        return self.study.n_rows / self.sample.rows.n_rows
 
     @property
     def exactness(self) -> float:
@@ -133,7 +139,7 @@ class Candidate:
 
     Parameters
     ----------
-    gain : in nats.
+    gain : in nats, among all rows, of which some are looked at.
     enter : returns the state with it.
     """
 
@@ -159,11 +165,7 @@ class Groups:
         if is_done or model.n_others == MOST_GROUPS or model.shares.sum() > 1 - LEAST_MAIN:
             return None
         found = propose_group(
-            state.sample,
-            state.families,
-            state.population,
-            state.look.spectrum,
-            state.study.most_copies,
+            state.study, state.sample, state.families, state.population, state.look
         )
         if found is None:
             return None
@@ -180,7 +182,7 @@ class Groups:
             n_groups = more.population.model.n_others
             return more.look_again(f"described rows by {count(n_groups, 'group')}")
 
-        return Candidate(entry.gain, enter)
+        return Candidate(entry.scale(state.times).gain, enter)
 
 
 class CopiedRows:
@@ -191,9 +193,12 @@ class CopiedRows:
         if len(state.repeats.factors):
             return None
         copies, total = state.study.copies, state.study.total
-        repeats = copies.hold_to(state.population.model, total)
+        model = state.population.model
+        repeats = copies.hold_to(model, total)
         if not len(repeats.factors) or copies.find_surplus(repeats, total) > CEILING:
             return None
+        if state.look.excess <= 0 and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
+            return None  # they are of groups, and say nothing more of the rest
         held = hold_copies(replace(state, repeats=repeats))
         gain = _find_gain_of_copies(state, held)
 
@@ -201,7 +206,7 @@ class CopiedRows:
             surplus = (state.sample.base - held.sample.base) * state.population.shares[:, 0]
             counts = state.sample.rows.count(surplus)
             told = counts * np.log(state.families.own(counts) / held.population.model.good)
-            entry = Entry(gain, 0.0, float(surplus.sum()))
+            entry = Entry(gain / state.times, 0.0, float(surplus.sum()))
             entry = replace(entry, lead=_find_lead(state, entry, told, 1))
             return replace(held, copied=entry).look_again("held copies")
 
@@ -218,7 +223,7 @@ def _find_gain_of_copies(state: State, held: State) -> float:
     main = np.log1p(-copies.find_surplus(held.repeats, total))
     others = np.where(held.sample.base < state.sample.base, 0, state.sample.base)
     rest = float(others @ (held.population.density + main - state.population.density))
-    return of_copies * state.sample.rows.n_rows / state.study.n_rows + rest
+    return of_copies + rest * state.times
 
 
 def _take_from_main(state: State, population: Population) -> float:
@@ -235,15 +240,19 @@ def _find_lead(state: State, entry: Entry, told: Vector, most: int = EDGE_NODES)
     told : nats that the explanation brings on each cell; shape (M,).
     most : number of edges, each to another child.
     """
+    larger = max((e.lead for e in state.entered if e.gain >= entry.gain), default=-np.inf)
+    if larger >= CLEAR_LEAD:
+        return larger
     sample = state.sample
     told = state.families.sum_by_node(told)
     nodes = np.argsort(-told, kind="stable")[:EDGE_NODES].tolist()
     some = slice(None, None, -(-sample.rows.n_rows // EDGE_ROWS))
     weights = (sample.base * state.population.shares[:, 0])[some].astype(np.float64)
-    gains = find_edges(sample.rows.layout, sample.codes[some], weights, nodes)
+    q = state.population.model.good
+    gains = find_edges(sample.rows.layout, q, sample.codes[some], weights, nodes)
     of_edges = sum(gains[:most]) * sample.rows.n_rows / len(weights)
     lead = np.log((of_edges + LEAST_GAIN) / (max(entry.gain, 0.0) + LEAST_GAIN))
-    return max([float(lead), *(each.lead for each in state.entered if each.gain >= entry.gain)])
+    return max(float(lead), larger)
 
 
 EXPLANATIONS: tuple[Explanation, ...] = (Groups(), CopiedRows())
@@ -295,11 +304,37 @@ def begin(study: Study, n_rows: int) -> State:
     return state.note("looked at the rows", time.perf_counter() - started_at)
 
 
-def search(state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS) -> State:
-    """Let explanations enter, the largest gain first, until nothing pays."""
-    while True:
+def look_at_more(state: State, n_rows: int) -> State:
+    """Return the state on more of the rows: what was found among fewer is fitted to them."""
+    if not state.is_explained:
+        return begin(state.study, n_rows)
+    sample, times = state.study.choose(n_rows, state.repeats), n_rows / state.n_rows
+    state = replace(
+        state,
+        n_rows=n_rows,
+        sample=sample,
+        entries=tuple(entry.scale(times) for entry in state.entries),
+        copied=state.copied and state.copied.scale(times),
+    )
+    model, modes = state.population.model, state.population.ties.modes
+    population = fit_population(sample, state.families, model, modes)
+    state = drop_unpaid(hold_copies(replace(state, population=population)))
+    return state.look_again("looked at more rows")
+
+
+def search(
+    state: State, explanations: tuple[Explanation, ...] = EXPLANATIONS, *, is_first: bool = False
+) -> State:
+    """Let explanations enter, the largest gain first, until nothing pays.
+
+    Parameters
+    ----------
+    is_first : end as soon as the rest looks like rows of the network; more rows follow.
+    """
+    while not (is_first and state.look.excess <= 0):
         proposed = (each.propose(state) for each in explanations)
         candidates = [each for each in proposed if each is not None and each.gain > 0]
         if not candidates:
-            return state
+            break
         state = max(candidates, key=lambda each: each.gain).enter()
+    return state

@@ -296,7 +296,7 @@ def to_text(network: BayesianNetwork) -> str:
         given = f" | {', '.join(quoted[p] for p in parents)}" if parents else ""
         lines.append(f"probability ( {quoted[node]}{given} ) {{")
         if network.has_cpts:
-            rows = network.cpts[node].reshape(-1, len(labels[node])).tolist()
+            rows = network.given_cpts[node].reshape(-1, len(labels[node])).tolist()
             if parents:
                 settings = product(*([quoted[label] for label in labels[p]] for p in parents))
                 lines += [

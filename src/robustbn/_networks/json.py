@@ -2,7 +2,8 @@
 
 `{"format": "robustbn-network", "version": 1, "nodes": [{"name", "states", "parents",
 "probabilities"}, ...]}`: nodes in column order; `probabilities` (optional, for all nodes or none)
-is the node's table in C order, its own states innermost. A node's `reading` (optional) says how the
+is the node's table in C order, its own states innermost; null throughout a configuration says that
+its probabilities are unknown. A node's `reading` (optional) says how the
 values of its column become states: `{"edges": [18, 65]}` cuts numbers, `{"others": "other"}` names
 the state of any other value, `{"period": "month"}` takes the month of a date, `{"edges": [100],
 "notation": ".$"}` cuts numbers such as $1,234.50. Other keys, such as `name` and `source`, are for
@@ -16,7 +17,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from math import isfinite, prod
+from math import isfinite, nan, prod
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ def describe_network(network: BayesianNetwork) -> dict[str, Any]:
         if node in network.reading:
             entry["reading"] = _describe_reading(network.reading[node], node)
         if network.has_cpts:
-            entry["probabilities"] = network.cpts[node].ravel().tolist()
+            table = network.given_cpts[node].ravel().tolist()
+            entry["probabilities"] = [None if p != p else p for p in table]
         nodes.append(entry)
     return {"format": NETWORK_FORMAT, "version": NETWORK_VERSION, "nodes": nodes}
 
@@ -191,6 +193,7 @@ def _read_table(
     if not isinstance(numbers, list) or len(numbers) != expected:
         found = len(numbers) if isinstance(numbers, list) else type(numbers).__name__
         raise refuse(source, line_of(), wrong_count(node, expected, found))
+    numbers = [nan if number is None else number for number in numbers]
     if not {type(number) for number in numbers} <= {float, int}:
         odd = next(number for number in numbers if type(number) not in (float, int))
         raise refuse(source, line_of(), f"table of node {node!r}: {show(odd)} is not a number.")

@@ -8,8 +8,9 @@ crossed, so this file costs nothing until then.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
@@ -412,3 +413,48 @@ def _table_of_column(name: str, distribution: Any) -> NDArray[np.float64]:
             f"The distribution of column {name!r} has {found} tables; a node of a network has one."
         )
     return np.asarray(distribution.probs[0].detach().cpu().numpy(), dtype=np.float64)
+
+
+# --- inference ------------------------------------------------------------------------------------
+
+Probabilities = NDArray[np.float64]
+Ask = Callable[[BayesianNetwork, str, Mapping[str, Hashable]], Probabilities]
+
+
+def find_inference(name: str | None = None) -> Ask:
+    """Return what answers `P(node | evidence)`, by the library that is named or installed."""
+    known: dict[str, Ask] = {"pyagrum": _ask_pyagrum, "pgmpy": _ask_pgmpy}
+    if name is not None and name not in known:
+        raise SettingError(f"library is one of 'pyagrum', 'pgmpy' or None; found {name!r}.")
+    for each in [name] if name else known:
+        if find_spec(each) is not None:
+            return known[each]
+    raise MissingDependencyError(
+        f"A query needs {name or 'pyagrum or pgmpy'}: pip install {name or 'pyagrum'}"
+    )
+
+
+def _ask_pyagrum(
+    network: BayesianNetwork, node: str, evidence: Mapping[str, Hashable]
+) -> Probabilities:
+    pyagrum = _import_pyagrum("query")
+    inference = pyagrum.LazyPropagation(network.to_pyagrum())
+    inference.setEvidence({n: network.states[n].index(s) for n, s in evidence.items()})
+    inference.addTarget(node)
+    inference.makeInference()
+    answer: Probabilities = np.asarray(inference.posterior(node).toarray(), np.float64)
+    return answer
+
+
+def _ask_pgmpy(
+    network: BayesianNetwork, node: str, evidence: Mapping[str, Hashable]
+) -> Probabilities:
+    with warnings.catch_warnings():  # of parts of pgmpy that are not used here
+        warnings.simplefilter("ignore")
+        from pgmpy.inference import VariableElimination
+    found = VariableElimination(network.to_pgmpy()).query(
+        [node], evidence=dict(evidence), show_progress=False
+    )
+    order = [found.state_names[node].index(state) for state in network.states[node]]
+    answer: Probabilities = np.asarray(found.values, np.float64)[order]
+    return answer

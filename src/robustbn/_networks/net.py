@@ -230,8 +230,8 @@ def to_text(network: BayesianNetwork) -> str:
         parents = "".join(f" {names[p]}" for p in network.parents[node])
         lines += [f"potential ({names[node]}{' |' if parents else ''}{parents})", "{"]
         if network.has_cpts:
-            shape = network.cpts[node].shape
-            rows = network.cpts[node].reshape(-1, shape[-1]).tolist()
+            shape = network.given_cpts[node].shape
+            rows = network.given_cpts[node].reshape(-1, shape[-1]).tolist()
             lines.append(f"    data = {_nest_rows(shape, rows)};")
         lines.append("}")
     return "\n".join(lines) + "\n"

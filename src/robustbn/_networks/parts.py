@@ -19,7 +19,12 @@ from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
-from robustbn.network import SUM_TOLERANCE, BayesianNetwork, find_wrong_configuration
+from robustbn.network import (
+    SUM_TOLERANCE,
+    BayesianNetwork,
+    fill_unknown,
+    find_wrong_configuration,
+)
 
 MOST_UNKNOWN_NAMED = 3  # configurations without probabilities that a warning names
 MAX_PARENTS = 31  # a table has an axis for each, and one of its own; NumPy 1 has 32 axes
@@ -149,10 +154,13 @@ def build_network(
     if not tables or all(part.read_table is None for part in parts.nodes):
         return structure
     flat, found = _read_tables(parts, structure, source)
-    _fill_unknown(structure, flat, source)
+    flat, is_unknown = fill_unknown(structure.layout, flat)
     _check_tables(structure, flat, found, source, normalize=normalize)
+    if is_unknown.any():
+        _tell_unknown(structure, is_unknown, source)
+        flat[is_unknown[structure.layout.config_of_cell]] = np.nan
     try:
-        return structure.with_cpts(flat)
+        return structure.with_cpts(structure.tables_of(flat))
     except NetworkError as error:
         raise NetworkError(f"{source}: {error}") from None
 
@@ -242,19 +250,9 @@ def _read_tables(
     return flat, found
 
 
-def _fill_unknown(structure: BayesianNetwork, flat: NDArray[np.float64], source: str) -> None:
-    """Give equal probabilities, in place, to configurations that have NaN alone, and warn of them.
-
-    That is how bnlearn writes configurations that occur in no row.
-    """
-    layout = structure.layout
-    is_nan = np.isnan(flat)
-    n_states = layout.sum_configurations(np.ones_like(flat))
-    is_unknown = layout.sum_configurations(is_nan) == n_states
-    n = int(np.count_nonzero(is_unknown))
-    if not n:
-        return
-    np.copyto(flat, (1 / n_states)[layout.config_of_cell], where=is_unknown[layout.config_of_cell])
+def _tell_unknown(structure: BayesianNetwork, is_unknown: NDArray[np.bool_], source: str) -> None:
+    """Warn of configurations that have NaN alone: bnlearn writes those so that are in no row."""
+    layout, n = structure.layout, int(is_unknown.sum())
     named = []
     for cell in layout.first_cell_of_config[is_unknown][:MOST_UNKNOWN_NAMED].tolist():
         node, parents, _ = structure.describe_cell(cell)

@@ -171,7 +171,7 @@ def to_text(network: BayesianNetwork, *, numbered: bool) -> str:
         scope = [numbers[n] for n in (*network.parents[node], node)]
         lines.append(" ".join(map(str, [len(scope), *scope])))
     for node in network.nodes:
-        table = network.cpts[node]
+        table = network.given_cpts[node]
         rows = np.reshape(table, (-1, table.shape[-1])).tolist()
         lines += ["", str(table.size), *(write_numbers(row) for row in rows)]
     return "\n".join(lines) + "\n"

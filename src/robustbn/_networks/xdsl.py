@@ -191,7 +191,7 @@ def _write_node(
         parents = " ".join(names[p] for p in network.parents[node])
         lines.append(f"      <parents>{parents}</parents>")
     if network.has_cpts:
-        numbers = write_numbers(network.cpts[node].ravel().tolist())
+        numbers = write_numbers(network.given_cpts[node].ravel().tolist())
         lines.append(f"      <probabilities>{numbers}</probabilities>")
     return [*lines, "    </cpt>"]
 

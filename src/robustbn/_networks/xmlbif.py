@@ -92,7 +92,7 @@ def to_text(network: BayesianNetwork) -> str:
         lines += ["<DEFINITION>", f"  <FOR>{put(node)}</FOR>"]
         lines += [f"  <GIVEN>{put(parent)}</GIVEN>" for parent in network.parents[node]]
         if network.has_cpts:
-            rows = network.cpts[node].reshape(-1, len(labels[node])).tolist()
+            rows = network.given_cpts[node].reshape(-1, len(labels[node])).tolist()
             lines += ["  <TABLE>", *(f"    {write_numbers(row)}" for row in rows), "  </TABLE>"]
         lines.append("</DEFINITION>")
     return "\n".join([*lines, "</NETWORK>", "</BIF>"]) + "\n"

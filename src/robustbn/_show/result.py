@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robustbn._core import __version__
 from robustbn._core.cells import FoundCells
+from robustbn._core.clues import Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import standard_errors
 from robustbn._core.findings import Finding
@@ -33,6 +34,7 @@ from robustbn._core.result import (
     Vanishing,
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
+from robustbn._show.expert import ExpertView
 from robustbn._show.explain import ExplainedRow, Explainer, explain_rows, name_singled
 from robustbn._show.measures import (
     Diagnosis,
@@ -44,6 +46,7 @@ from robustbn._show.measures import (
     moved_tables,
     show_pair,
 )
+from robustbn._show.posterior import Posterior, find_posterior, worth_of_rows
 from robustbn._show.words import (
     describe_repeats,
     find_unseen,
@@ -85,6 +88,8 @@ class Deeper:
     find_places : returns where some rows come from, given their numbers.
     find_differences : returns the places at which tables are others than elsewhere.
     calibrate : returns how surprising good rows are, if that is known.
+    find_swaps : returns the columns whose values were exchanged in some rows.
+    find_doubt : returns the sum of `w (1 - w)` of the trust in the rows of each configuration.
     """
 
     load: Callable[..., Rows]
@@ -95,11 +100,18 @@ class Deeper:
     find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
     find_differences: Callable[[], list[Difference]] = _find_nothing
     calibrate: Callable[[], Calibration | None] = _know_nothing
+    find_swaps: Callable[[], list[Swap]] = _find_nothing
+    find_doubt: Callable[[], Vector | None] = _know_nothing
 
     @cached_property
     def differences(self) -> list[Difference]:
         """The places at which tables are others than elsewhere."""
         return self.find_differences()
+
+    @cached_property
+    def swaps(self) -> list[Swap]:
+        """The columns whose values were exchanged in some rows."""
+        return self.find_swaps()
 
     @cached_property
     def groups(self) -> FoundGroups:
@@ -131,7 +143,8 @@ class FitResult:
     deeper : what is looked for when it is first asked for.
     judged : what is known of its rows; None for a model from a file.
     aside : what its rows have beside the network's columns.
-    has_prior : whether anything was added to the counts.
+    added : what was added to the counts; shape (M,) or a number.
+    expert : an expert's tables beside those that were learned; None if there is no expert.
     settings : of the estimator, those that matter always and those that are not as usual.
     seconds : how long the fit took.
     title, command : what the fit is called where it is shown, and what repeats it.
@@ -155,7 +168,8 @@ class FitResult:
     deeper: Deeper
     judged: JudgedRows | None = None
     aside: Aside = field(default_factory=Aside)
-    has_prior: bool = False
+    added: Vector | float = 0.0
+    expert: ExpertView | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.nan
     title: str = ""
@@ -326,6 +340,22 @@ class FitResult:
         given = self.settings.get("contamination", "auto")
         eps = self.contamination if isinstance(given, str) else float(given)
         return diagnose(self.network.layout, self.counts, eps)
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether anything was added to the counts."""
+        return bool(np.any(self.added))
+
+    @cached_property
+    def doubt(self) -> Vector | None:
+        """Sum of `w (1 - w)` of the trust in the rows of each configuration; None if not known."""
+        return self.deeper.find_doubt()
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What is known of each table, as a distribution."""
+        rows = worth_of_rows(self.network, self.learned, self.doubt)
+        return find_posterior(self.network, self.counts, rows, self.added, self.reading.kind)
 
     # --- what was found -----------------------------------------------------------------------
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Real
@@ -19,14 +21,18 @@ from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, warn
 from robustbn._core.config import TableConfig, check_setting, is_same
+from robustbn._core.dirichlet import Expert
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.file_names import nearest_name
 from robustbn._core.holes import Holes
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
+from robustbn._networks.json import describe_network
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._show.expert import ExpertView
+from robustbn._show.posterior import Posterior, find_posterior
 from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
@@ -188,9 +194,10 @@ class TableEstimator(Settings, ABC):
 
     _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
     network: BayesianNetwork | None
-    prior: str | float | None
+    prior: BayesianNetwork | str | float | None
     pseudo_count: float
     equivalent_sample_size: float
+    equivalent_rows: float | Mapping[str, Any]
     on_unknown: str
     on_missing: str
     missing_is_evidence = False
@@ -201,6 +208,7 @@ class TableEstimator(Settings, ABC):
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
     reading_: Reading
+    result_: Any  # what a robust fit found
     inferred_: Inferred | None
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -270,6 +278,8 @@ class TableEstimator(Settings, ABC):
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
             settings["random_state"] = None  # a generator has moved on
+        if isinstance(self.prior, BayesianNetwork):
+            settings["prior"] = describe_network(self.prior)
         fit = self._describe_fit()
         write_model(path, type(self).__name__, settings, network, self.reading_, fit)
 
@@ -294,6 +304,10 @@ class TableEstimator(Settings, ABC):
         settings = {
             name: value for name, value in model.settings.items() if name not in PATH_SETTINGS
         }
+        if isinstance(settings.get("prior"), dict):
+            with warnings.catch_warnings():  # what is unknown was told when the prior was read
+                warnings.simplefilter("ignore", UnseenConfigurationWarning)
+                settings["prior"] = build_model_network(settings["prior"], f"{path}, prior")
         self = cls()
         self.set_params(network=network.with_cpts(None), **settings)
         try:
@@ -411,7 +425,79 @@ class TableEstimator(Settings, ABC):
             self.network_, table.codes, self.kernels, self.n_threads, holed=table.holed
         )
 
-    def _pseudo_counts(self, network: BayesianNetwork) -> Vector | float:
+    def _expert(self, network: BayesianNetwork) -> Expert | None:
+        """Return the expert's tables in the order of the network's cells; None without any."""
+        if not isinstance(self.prior, BayesianNetwork):
+            return None
+        from robustbn.estimator.expert import align_expert
+
+        return align_expert(network, self.prior, self.equivalent_rows)
+
+    def expert_tables(self) -> Any:
+        """Return a frame with a line a cell: what the expert says, what is counted and learned.
+
+        The columns are node, parents, state, expert, counted (all rows, nothing added), learned,
+        expert_rows (what the expert is worth in this configuration), rows (trusted ones that show
+        it), nats (the log of how many times more probable these rows are if nothing is known of the
+        table than if it is the expert's) and p_value (corrected for the number of configurations);
+        configurations in which the rows contradict the expert most come first. Those that the
+        expert left empty are not listed.
+        """
+        network, result = self._fitted(), vars(self).get("result_")
+        expert = self._expert(network) if result is None else None
+        view = result.expert if result else None
+        if expert is not None:
+            view = ExpertView(network, expert, self.counts_, self.counts_)
+        if view is None:
+            raise SettingError("There is no expert: fit with prior=network, equivalent_rows=50.")
+        return build_frame(view.columns(), self.reading_.kind)
+
+    def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
+        """Return a fit with more rows; those of before are not needed again.
+
+        New rows are judged by what the fit knows, and added to what it counted. Groups, their sides
+        and what people decided on them stay as they are; rates follow the rows. Where nothing
+        drifts the tables are those of a fit to all rows, exactly if no row is distrusted.
+        `fit.check(X)` says in what the new rows differ, `robustbn.compare(fit, updated)` what
+        changed; fit again if much did.
+
+        Parameters
+        ----------
+        X : new rows, as in `fit`.
+        forgetting : what the rows of before count for, above 0 and at most 1.
+        """
+        self._fitted()
+        new = copy(self)
+        new._add(X, forgetting)
+        return new
+
+    @abstractmethod
+    def _add(self, X: Any, forgetting: float) -> None:
+        """Add rows to what was counted."""
+
+    def posterior(self) -> Posterior:
+        """Return what is known of each table: a mapping from each node to Dirichlet parameters.
+
+        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals of all
+        probabilities, `sample(n)` whole networks, `query(x, evidence)` an interval of an answer.
+        Without a prior, half a row is added to every cell (Jeffreys).
+        """
+        network = self._fitted()
+        if "result_" in vars(self):
+            return cast("Posterior", self.result_.posterior)
+        shown = self.counts_ if self.inferred_ is None else self.inferred_.observed_counts
+        rows = network.layout.sum_configurations(shown)
+        added = self._pseudo_counts(network, self.counts_)
+        return find_posterior(network, self.counts_, rows, added, self.reading_.kind)
+
+    def _pseudo_counts(
+        self, network: BayesianNetwork, counts: Vector | None = None
+    ) -> Vector | float:
+        """Return what is added to counts; of an expert, less where these counts contradict it."""
+        expert = self._expert(network)
+        if expert is not None:
+            layout = network.layout
+            return expert.added(layout) if counts is None else expert.weighed(layout, counts)
         if isinstance(self.prior, Real) and not isinstance(self.prior, bool):
             if not (math.isfinite(self.prior) and self.prior >= 0):
                 raise SettingError(f"prior must be finite and not negative; found {self.prior!r}.")
@@ -419,7 +505,8 @@ class TableEstimator(Settings, ABC):
         prior = "none" if self.prior is None else str(self.prior).lower()
         if prior not in PRIORS:
             raise SettingError(
-                f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}, or a number."
+                f"Unknown prior {self.prior!r}; choose one of {', '.join(PRIORS)}, a number, or a "
+                "BayesianNetwork with tables."
             )
         for name in ("pseudo_count", "equivalent_sample_size"):
             value = getattr(self, name)

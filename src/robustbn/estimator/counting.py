@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,10 @@ from robustbn._core.result import Inferred
 from robustbn._learn.completion import complete
 from robustbn._learn.filling import typical_weight
 from robustbn._learn.likelihood import log_likelihood_of_table
+from robustbn._learn.updating import add_inferred
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_unseen
-from robustbn._tables.coded import Reading, as_weights
+from robustbn._tables.coded import Reading, Table, as_weights, require_rows
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.network import BayesianNetwork
 
@@ -31,10 +33,15 @@ class MaximumLikelihoodEstimator(TableEstimator):
     network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
         no edges, states as found.
     prior : `None` or "none" (maximum likelihood), "laplace" (`pseudo_count` is added to every
-        cell), "bdeu" (`equivalent_sample_size` rows are spread evenly over every table), or a
-        number: so much is added to every cell.
+        cell), "bdeu" (`equivalent_sample_size` rows are spread evenly over every table), a
+        number (so much is added to every cell), or a `BayesianNetwork` of the same nodes, parents
+        and states: an expert's tables, or last year's. Where one of them is NaN, nothing is added.
     pseudo_count : what the prior "laplace" adds to every cell.
     equivalent_sample_size : how many rows the prior "bdeu" is worth.
+    equivalent_rows : how many rows an expert's tables are worth: a number; or a mapping of nodes to
+        numbers, or to arrays with a number for each configuration, in the shape of the parents'
+        states; nodes that it does not name get 50. So many rows are added to each configuration,
+        fewer where the rows contradict the expert (`expert_tables`).
     on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
         read; see `read_table`, which can do more. Estimators take its result too.
     n_threads : threads to use; by default all that the process may use, or as many as
@@ -61,10 +68,11 @@ class MaximumLikelihoodEstimator(TableEstimator):
     def __init__(
         self,
         network: BayesianNetwork | None = None,
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         *,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -75,6 +83,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
@@ -92,22 +101,45 @@ class MaximumLikelihoodEstimator(TableEstimator):
         """
         self._check_settings()
         network, table = self._read(X)
-        pseudo_counts = self._pseudo_counts(network)
-        weights = as_weights(sample_weight, table)
-        rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
-        counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
+        known = self._pseudo_counts(network)
+        counts, inferred = self._count(network, table, as_weights(sample_weight, table), known)
+        pseudo_counts = self._pseudo_counts(network, counts)
         probabilities = normalise_counts(network.layout, counts, pseudo_counts)
-        inferred = None
-        if table.holed and table.reading.config.on_missing == "use":
-            holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-            unit = typical_weight(weights)
-            found = complete(network.layout, pseudo_counts, counts, holes, unit)
-            probabilities, counts, inferred = found.tables, found.counts, found.inferred
         with self._all_or_nothing():
             self._note_columns(X, network)
             self._store(network.with_cpts(probabilities), table.reading, counts, inferred)
             self._warn_of_tables(bool(np.any(pseudo_counts)))
         return self
+
+    def _count(
+        self,
+        network: BayesianNetwork,
+        table: Table,
+        weights: RowVector | None,
+        known: Vector | float,
+    ) -> tuple[Vector, Inferred | None]:
+        """Return the counts of rows, and what was inferred; `known` is what is added to them."""
+        rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
+        counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
+        if not table.holed or table.reading.config.on_missing != "use":
+            return counts, None
+        holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
+        found = complete(network.layout, known, counts, holes, typical_weight(weights))
+        return found.counts, found.inferred
+
+    def _add(self, X: Any, forgetting: float) -> None:
+        from robustbn.estimator.updating import add_readings, check_forgetting
+
+        check_forgetting(forgetting)
+        network, table = self.network_, self._encode(X)
+        require_rows(len(table))
+        before = forgetting * self.counts_
+        counts, how = self._count(network, table, None, self._pseudo_counts(network) + before)
+        inferred = add_inferred((before, self.inferred_), (counts, how), forgetting)
+        counts = before + counts
+        q = normalise_counts(network.layout, counts, self._pseudo_counts(network, counts))
+        reading = add_readings(self.reading_, table.reading, forgetting)
+        self._store(network.with_cpts(q), reading, counts, inferred)
 
     def _store(
         self, network: BayesianNetwork, reading: Reading, counts: Vector, inferred: Inferred | None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import NumberRows
+from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
@@ -32,6 +32,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.swaps import Numbers, find_swaps
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
@@ -40,6 +41,7 @@ from robustbn._learn.units import (
     name_unit,
 )
 from robustbn._rows.memory import find_holed, load_rows
+from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from robustbn.estimator.robust import RobustEstimator
 
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+USUAL_DOUBT = 10.0  # rows, drawn of a configuration, that say as much of its doubt as all others
 NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
 
 
@@ -58,12 +61,8 @@ def build_result(
     fit: RobustEstimator, network: BayesianNetwork, found: Fitted, seconds: float
 ) -> FitResult:
     """Return what was found as one value; its tables are the counts of the trusted rows."""
-    layout, pseudo_counts, learned = network.layout, fit._pseudo_counts(network), found.fit
-    counts = drop_rounding(layout, learned.counts, learned.plain_counts)
-    learned = replace(learned, counts=counts)
-    q = normalise_counts(layout, counts, pseudo_counts)
-    plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
-    network = network.with_cpts(q)
+    network, learned, plain = normalise_fit(fit, network, found.fit)
+    layout, q = network.layout, network.probabilities
     load, aside, judged = _loader(fit, network), found.aside, found.judged
     find_where_of = None if aside.counted else partial(_find_where_of, aside, judged.weights)
     n_rows = found.reading.n_rows
@@ -76,9 +75,23 @@ def build_result(
         partial(_find_places, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
         partial(_calibrate, network, learned, judged, load),
+        partial(_find_swaps, network, judged, aside.clues.numbers),
+        partial(_find_doubt, network, learned, judged, load),
     )
-    result = _describe(fit, network, plain, learned, found.reading, deeper)
+    result = describe_result(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)
+
+
+def normalise_fit(
+    fit: RobustEstimator, network: BayesianNetwork, learned: RobustFit
+) -> tuple[BayesianNetwork, RobustFit, Vector]:
+    """Return the network with its tables, the fit without rounding, and the tables by counting."""
+    layout = network.layout
+    counts = drop_rounding(layout, learned.counts, learned.plain_counts)
+    learned = replace(learned, counts=counts)
+    pseudo_counts = fit._pseudo_counts(network, learned.counts_in_rows)
+    plain = normalise_counts(layout, learned.plain_counts, pseudo_counts)
+    return network.with_cpts(normalise_counts(layout, counts, pseudo_counts)), learned, plain
 
 
 def build_result_of_file(
@@ -90,16 +103,16 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return what a file holds of a fit: all but what is known of its rows."""
-    nothing = partial(_known, [])
-    calibration = partial(_known, beside.calibration)
+    nothing = partial(known_value, [])
+    calibration = partial(known_value, beside.calibration)
     deeper = Deeper(
-        _loader(fit, network), partial(_known, groups), nothing, nothing, nothing,
-        calibrate=calibration,
+        _loader(fit, network), partial(known_value, groups), nothing, nothing, nothing,
+        calibrate=calibration, find_doubt=partial(known_value, beside.doubt),
     )  # fmt: skip
-    return _describe(fit, network, beside.plain_probabilities, learned, reading, deeper)
+    return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
 
-def _describe(
+def describe_result(
     fit: RobustEstimator,
     network: BayesianNetwork,
     plain: Vector,
@@ -113,18 +126,24 @@ def _describe(
     changed = [name for name in settings if not is_same(settings[name], usual[name].default)]
     given = [f"{n}={settings[n]!r}" for n in changed if n not in ("network", "verbose")]
     is_plain = np.array_equal(network.probabilities, plain)
+    expert = fit._expert(network)
     return FitResult(
         network,
         network if is_plain else network.with_cpts(plain),
         learned,
         reading,
         deeper,
-        has_prior=bool(np.any(fit._pseudo_counts(network))),
+        added=fit._pseudo_counts(network, learned.counts_in_rows),
         settings={
             name: value
             for name, value in settings.items()
             if name not in NEVER_SHOWN and (name in ALWAYS_SHOWN or name in changed)
         },
+        expert=None
+        if expert is None
+        else ExpertView(
+            network, expert, learned.plain_counts_in_rows, learned.shown_counts / learned.effect
+        ),
         title=title_of(reading),
         command=f"robustbn.{type(fit).__name__}({', '.join(['network', *given])}).fit(table)",
     )
@@ -185,6 +204,25 @@ def _calibrate(
     return found if found.spread > 0 else None
 
 
+def _find_doubt(
+    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+) -> Vector:
+    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly.
+
+    Where few rows were drawn of a configuration, their doubt is that of all rows; shape (m,).
+    """
+    layout, trust = network.layout, judged.drawn_trust.astype(np.float64)
+    doubt = trust * (1 - trust)
+    if not doubt.any():
+        return np.zeros(layout.n_configurations)
+    rows = load(judged.drawn_codes)
+    doubts, weights = (layout.sum_configurations(rows.count(each)) for each in (doubt, trust))
+    usual = float(doubt.sum() / max(trust.sum(), 1e-9))
+    share = (doubts + USUAL_DOUBT * usual) / (weights + USUAL_DOUBT)
+    shown: Vector = layout.sum_configurations(learned.shown_counts)
+    return share * shown
+
+
 def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
     """Return where some rows come from; nothing where that is not known."""
     if aside.counted is not None or aside.is_forgotten:
@@ -217,6 +255,20 @@ def _find_differences(
         )
         for each in found
     ]
+
+
+def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
+    """Return the columns whose values were exchanged in some rows, among rows drawn evenly."""
+    columns, drawn = {}, judged.drawn
+    at = np.searchsorted(numbers.rows, drawn)
+    at[at == len(numbers.rows)] = 0
+    is_kept = numbers.rows[at] == drawn if len(numbers.rows) else np.zeros(len(drawn), bool)
+    for i, node in enumerate(network.nodes):
+        how, values = network.reading.get(node), numbers.values.get(node)
+        if how is not None and how.edges is not None and values is not None:
+            values = np.where(is_kept, values[at], np.nan)
+            columns[i] = Numbers(values, np.array(how.edges, np.float64))
+    return find_swaps(network.layout, judged.drawn_codes, columns)
 
 
 def _name_causes(
@@ -281,6 +333,6 @@ def _choose_questions(
     return list(choose_questions(layout, model, counts, drawn, offered, n))
 
 
-def _known(value: Any, *_: Any) -> Any:
+def known_value(value: Any, *_: Any) -> Any:
     """Return what needs no looking for."""
     return value

@@ -64,7 +64,7 @@ def fit_to(
     watch : who is told of rounds and parts; by default the screen, if `verbose`.
     """
     fit._check_settings()
-    config, place = _config(fit), choose_place(fit, X)
+    config, place = read_config(fit), choose_place(fit, X)
     is_default = fit.method == "filter" and fit.schedule == "joint"
     for name, given in (("sample_weight", sample_weight), ("known", known)):
         if given is not None and not is_default:
@@ -134,7 +134,7 @@ def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], 
         table = _encode_again(fit, X)
         complete = _completing(fit, network, table.reading.config)
         found = decide_in_memory(
-            network, table, old, model, _config(fit), fit._weights, fit._sides, complete
+            network, table, old, model, read_config(fit), fit._weights, fit._sides, complete
         )
     _store(fit, build_result(fit, network.with_cpts(None), found, result.seconds))
 
@@ -172,7 +172,8 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
     return table
 
 
-def _config(fit: RobustEstimator) -> RobustConfig:
+def read_config(fit: RobustEstimator) -> RobustConfig:
+    """Return the settings of a robust fit, checked."""
     return RobustConfig(
         contamination=fit.contamination,
         method=fit.method,

@@ -73,12 +73,14 @@ class BesideFit:
     found_counts : as in `FoundGroups`.
     causes : with the number of the group of each.
     calibration : how surprising good rows are; None in files of releases that did not keep it.
+    doubt : sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise.
     """
 
     plain_probabilities: Vector
     found_counts: Vector
     causes: tuple[tuple[int, Cause], ...]
     calibration: Calibration | None = None
+    doubt: Vector | None = None
 
 
 def write_model(
@@ -164,7 +166,11 @@ def build_reading(document: dict[str, Any]) -> Reading:
 
 
 def describe_fit(
-    fit: RobustFit, plain: Vector, found: FoundGroups, calibration: Calibration | None = None
+    fit: RobustFit,
+    plain: Vector,
+    found: FoundGroups,
+    calibration: Calibration | None = None,
+    doubt: Vector | None = None,
 ) -> dict[str, Any]:
     """Return what a robust fit found as plain values.
 
@@ -172,13 +178,13 @@ def describe_fit(
     ----------
     plain : tables by counting; shape (M,).
     found : the groups; their causes are stored, single rows are not.
-    calibration : how surprising good rows are, if that is known.
+    calibration, doubt : as in `BesideFit`, if they are known.
     """
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     cells = None if fit.cells is None else fit.cells.without_rows()
     return {
         **describe(replace(fit, weights=None, cells=cells)),
-        **to_plain(BesideFit(plain, found.counts, causes, calibration)),
+        **to_plain(BesideFit(plain, found.counts, causes, calibration, doubt)),
     }
 
 
@@ -211,6 +217,8 @@ def build_fit(
         require_shapes("fit.calibration", limits=(limits, (len(LEVELS),)))
         if not (spread > 0 and beside.calibration.n_rows > 0):
             raise ModelFileError("fit.calibration is damaged: spread and n_rows are above 0.")
+    if beside.doubt is not None:
+        require_shapes("fit", doubt=(beside.doubt, (layout.n_configurations,)))
     for _, cause in beside.causes:
         unknown = [c for c in cause.columns if c not in network.nodes]
         if unknown:

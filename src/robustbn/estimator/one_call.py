@@ -49,9 +49,10 @@ def fit(
     misfit: str = "allow",
     copies: str = "auto",
     cells: str = "find",
-    prior: str | float | None = None,
+    prior: BayesianNetwork | str | float | None = None,
     pseudo_count: float = 1.0,
     equivalent_sample_size: float = 10.0,
+    equivalent_rows: float | Mapping[str, Any] = 50.0,
     on_unknown: str = "error",
     on_missing: str = "use",
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
@@ -96,7 +97,8 @@ def fit(
     known : what is known of each row, "good" (1), "bad" (-1) or nothing (0), as in
         `RobustEstimator.fit`.
     method, schedule, polish, misfit, copies, cells : how rows are judged, as in `RobustEstimator`.
-    prior, pseudo_count, equivalent_sample_size : what is added to counts, as there.
+    prior, pseudo_count, equivalent_sample_size, equivalent_rows : what is added to counts, as
+        there. A network that is given as prior may be a path.
     missing_is_evidence, sample_rows : as there.
     random_state, n_threads, kernels, place, verbose : as there.
     on_unknown, on_missing, bins : how values become states, as in `read_table`.
@@ -137,6 +139,9 @@ def _fit(
         table = _bring(table, settings)
     if not isinstance(network, BayesianNetwork):
         network = _read(network, table, settings)
+    prior = settings.get("prior")
+    if isinstance(prior, str | PathLike) and _is_structure(prior):
+        settings["prior"] = read_network(Path(prior))
     missing = settings.pop("missing", None)
     if missing is not None:
         settings["labels"] = declare_missing(settings.get("labels"), missing, network.nodes)

@@ -30,6 +30,7 @@ from robustbn._tables.sources import build_frame
 from robustbn.estimator.base import TableEstimator, naming_the_nearest
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
+from robustbn.estimator.updating import update_fit
 from robustbn.exceptions import DataError, NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
@@ -93,8 +94,9 @@ class RobustEstimator(TableEstimator):
         for its copies) or "distrust" (whoever is repeated).
     cells : "find" (the default: single wrong cells of good rows are looked for, and counted by what
         they should be) or "trust" (every cell of a trusted row counts as it is).
-    prior, pseudo_count, equivalent_sample_size, on_unknown, on_missing, bins : as in
+    prior, pseudo_count, equivalent_sample_size, equivalent_rows : as in
         `MaximumLikelihoodEstimator`.
+    on_unknown, on_missing, bins : as there.
     missing_is_evidence : whether which values are missing speaks for or against a row. Off by
         default: honest groups differ in what they leave out. On, `network_` has one more node,
         named "... is missing", for every column that misses values.
@@ -184,9 +186,10 @@ class RobustEstimator(TableEstimator):
         misfit: str = "allow",
         copies: str = "auto",
         cells: str = "find",
-        prior: str | float | None = None,
+        prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
+        equivalent_rows: float | Mapping[str, Any] = 50.0,
         on_unknown: str = "error",
         on_missing: str = "use",
         bins: Any = None,
@@ -210,6 +213,7 @@ class RobustEstimator(TableEstimator):
         self.prior = prior
         self.pseudo_count = pseudo_count
         self.equivalent_sample_size = equivalent_sample_size
+        self.equivalent_rows = equivalent_rows
         self.on_unknown = on_unknown
         self.on_missing = on_missing
         self.bins = bins
@@ -336,12 +340,15 @@ class RobustEstimator(TableEstimator):
         decide_again(new, bad, good, X)
         return new
 
+    def _add(self, X: Any, forgetting: float) -> None:
+        update_fit(self, X, forgetting)
+
     def _describe_fit(self) -> dict[str, Any]:
         from robustbn.estimator.model_file import describe_fit
 
         result = self.result_
-        plain = result.plain_network.probabilities
-        return describe_fit(result.learned, plain, result.deeper.groups, result.calibration)
+        plain, found = result.plain_network.probabilities, result.deeper.groups
+        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
@@ -417,28 +424,24 @@ class RobustEstimator(TableEstimator):
         one) and nats (its log-odds); before them come those of `id` and `keep`. Of a table of more
         than a million rows, those of the rows that the fit was learned from.
         """
-        result = self.result_
-        if result.learned.cells is None:
-            return build_frame(frames.cell_columns(result.network, NO_CELLS, Aside()), "")
-        wrong = result.learned.cells.wrong
-        columns = frames.cell_columns(result.network, wrong, result.aside)
-        return build_frame(columns, self.reading_.kind)
+        result, found = self.result_, self.result_.learned.cells
+        wrong, aside = (NO_CELLS, Aside()) if found is None else (found.wrong, result.aside)
+        columns = frames.cell_columns(result.network, wrong, aside)
+        return build_frame(columns, "" if found is None else self.reading_.kind)
 
     @property
     def cell_rates_(self) -> Any:
         """A frame with a line a column: column, rate, cells and confusions, largest rate first.
 
-        `rate` is the share of the column's cells that show another value than the true one,
-        `cells` the number of those that are likely to, `confusions` what was most often seen for
-        what.
+        `rate` is the share of its cells that are wrong, `cells` the number of those that are likely
+        to be, `confusions` what was most often seen for what.
         """
         return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
 
     def repair(self, X: Any, probability: float = 0.9) -> Repaired:
         """Return a table with its wrong cells mended, and a frame of the changes.
 
-        Cells are judged by what the fit has learned of wrong cells; if it found none, nothing is
-        changed. Everything else stays as it was, and X itself is not touched.
+        If the fit found no wrong cells, nothing is changed. X itself is not touched.
 
         Parameters
         ----------
@@ -467,8 +470,7 @@ class RobustEstimator(TableEstimator):
         Parameters
         ----------
         p_value : largest to be named.
-        cells : look for rows with a wrong cell (see `cells_`) instead of distrusted rows; the
-            p_value is the usual one.
+        cells : rows with a wrong cell are looked for instead, at the usual p_value.
         """
         self._fitted()
         aside, deeper = self.result_.aside, self.result_.deeper
@@ -479,11 +481,11 @@ class RobustEstimator(TableEstimator):
             )
         if not 0 < p_value < 1:
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
-        is_usual = p_value == ORIGIN_P_VALUE
-        found = deeper.origins if is_usual else deeper.find_origins(p_value)
+        of, is_usual = self.result_.learned.cells, p_value == ORIGIN_P_VALUE
         if cells:
-            of = self.result_.learned.cells
             found = [] if of is None else deeper.find_places(np.unique(of.wrong.rows))
+        else:
+            found = deeper.origins if is_usual else deeper.find_origins(p_value)
         return build_frame(frames.origin_columns(found), self.reading_.kind)
 
     def ask(self, n: int = 20) -> Any:

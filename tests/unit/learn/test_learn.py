@@ -95,7 +95,8 @@ def test_an_edge_gains_the_mutual_information_less_its_price():
     apart = BayesianNetwork({"a": [], "b": []}, {"a": [0, 1], "b": [0, 1]})
     x = np.random.default_rng(0).integers(0, 2, 4000)
     codes = np.stack([x, x], 1).astype(np.uint8)
-    [gain] = find_edges(apart.layout, codes, np.ones(4000), [0, 1])  # once, from whichever end
+    q = np.full(4, 0.5)
+    [gain] = find_edges(apart.layout, q, codes, np.ones(4000), [0, 1])  # once, from whichever end
     assert gain == pytest.approx(4000 * np.log(2) - 0.5 * np.log(4000), rel=0.01)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import robustbn
 from robustbn import BayesianNetwork, read_network, write_network
 from robustbn._networks.edges import read_edge, read_parents, write_edge
 from robustbn.exceptions import NetworkError, StandInWarning, UnseenConfigurationWarning
 from tests.strategies import networks
 
+ROOT = Path(__file__).parents[3]
 FORMATS = ["json", "bif", "xmlbif", "net", "xdsl", "uai"]
 NAMED = [f for f in FORMATS if f != "uai"]
 
@@ -357,7 +360,45 @@ def test_a_configuration_of_nan_is_read_as_unknown_and_told(tmp_path, name, nan)
     )
     assert caught[0].filename == __file__
     assert network.cpts[b].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert network.is_unknown.tolist() == [False, False, True]
     assert read_network(path, tables=False) == network.with_cpts(None)
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_unknown_stays_unknown_in_every_format_and_can_be_fitted(tmp_path, name):
+    path, again = tmp_path / f"n.{name}", tmp_path / f"m.{name}"
+    path.write_text(TEXTS[name].replace("0.25", "NaN").replace("0.75", "NaN"))
+    network = read_network(path)
+    write_network(network, again)
+    assert read_network(again) == network
+    assert read_network(again) != network.with_cpts(network.cpts)
+    rows = robustbn.sample(network, 500, random_state=0)
+    for estimator in (robustbn.MaximumLikelihoodEstimator, robustbn.RobustEstimator):
+        learned = estimator(network).fit(rows).network_
+        assert not learned.is_unknown.any()
+        assert np.isfinite(learned.probabilities).all()
+
+
+def test_the_script_for_networks_of_bnrep_checks_a_folder(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("bnrep", ROOT / "scripts/bnrep.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    (tmp_path / "good.bif").write_text(
+        "network unknown {\n}\n"
+        "variable Age {\n  type discrete [ 2 ] { 14-34, >=_35 };\n}\n"
+        "variable Rent {\n  type discrete [ 3 ] { <500, 500+, none };\n}\n"
+        "probability ( Age ) {\n  table 0.25, 0.75;\n}\n"
+        "probability ( Rent | Age ) {\n"
+        "  (14-34) NaN, NaN, NaN;\n  (>=_35) 0.5, 0.25, 0.25;\n}\n"
+    )
+    assert script.main([str(tmp_path)]) == 0
+    assert "1 networks, 1 with unknown configurations, 0 failed" in capsys.readouterr().out
+    half = (tmp_path / "good.bif").read_text().replace("NaN, NaN, NaN", "NaN, 0.5, 0.5")
+    (tmp_path / "half.bif").write_text(half)
+    assert script.main([str(tmp_path)]) == 1
+    assert script.main([]) == 0
+    assert "write.bif(" in capsys.readouterr().out
 
 
 def test_all_configurations_of_nan_are_counted_and_some_are_named(tmp_path):

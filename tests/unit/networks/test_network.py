@@ -145,6 +145,18 @@ def test_a_wrong_network_is_refused_with_the_node_and_the_values(parents, states
         BayesianNetwork(parents, states, cpts)
 
 
+def test_a_configuration_of_nan_is_unknown_and_no_other_value_may_be_nan():
+    parents, tables = {"a": [], "b": ["a"]}, {"a": [0.5, 0.5], "b": [[0.9, 0.1], [np.nan, np.nan]]}
+    net = BayesianNetwork(parents, AB, tables)
+    assert net.cpts["b"].tolist() == [[0.9, 0.1], [0.5, 0.5]]
+    assert net.is_unknown.tolist() == [False, False, True]
+    assert np.isnan(net.given_cpts["b"][1]).all()
+    assert repr(net).endswith("with tables, 1 configuration unknown)")
+    assert pickle.loads(pickle.dumps(net)) == net != net.with_cpts(net.cpts)  # noqa: S301
+    with pytest.raises(NetworkError, match="holds NaN"):
+        net.with_cpts(np.full(6, np.nan))
+
+
 def test_a_long_cycle_is_shown_as_it_runs():
     parents = {"a": ["d"], "b": ["a"], "c": ["b"], "d": ["c"], "e": ["d"]}
     with pytest.raises(NetworkError) as error:

@@ -46,6 +46,7 @@ STYLES = ("look.css", "page.css")  # the first is the look of all pages
 MOST_ORIGINS = 20  # groups of rows that are named
 CELLS_SHOWN = 20  # cells that are surely wrong
 MOST_CARDS = 12  # kinds of bad rows
+MOST_EXPERT = 60  # configurations of an expert's tables
 MOST_VANISHING = 4  # groups that are named at once; the others can be unfolded
 MOST_COMPARED = 60  # tables of two fits
 MOST_LISTED = 5  # of each, in Markdown
@@ -71,6 +72,7 @@ def render_page(result: FitResult) -> str:
         changed=say_moved_cells(result),
         actions=next_actions(result),
         say_cause=say_cause,
+        say_cell=say_cell,
         say_evidence=say_evidence,
         say_kind_move=say_kind_move,
         say_origin=say_origin,
@@ -83,6 +85,7 @@ def render_page(result: FitResult) -> str:
         most_origins=MOST_ORIGINS,
         most_cards=MOST_CARDS,
         most_groups=MOST_VANISHING,
+        most_tables=MOST_EXPERT,
         n_shown=sum(row[6] for row in data["rows"]),
         n_lines=len(data["rows"]),
         data=Markup(to_script_json(data)),  # noqa: S704  escaped there

@@ -1,0 +1,126 @@
+"""A fit and more rows: judged by what it knows, added to what it counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from robustbn._core.allocate import telling_memory
+from robustbn._core.config import Streaming, is_number
+from robustbn._core.groups import FoundGroups
+from robustbn._core.protocols import Data, Vector
+from robustbn._core.result import RobustFit
+from robustbn._learn.completion import complete
+from robustbn._learn.places import open_elsewhere
+from robustbn._learn.updating import Added, add_rows, judge_more
+from robustbn._rows.memory import RowsInMemory
+from robustbn._show.result import Deeper, FitResult
+from robustbn._tables.coded import Reading, require_rows
+from robustbn.estimator.finding import describe_result, known_value, normalise_fit
+from robustbn.estimator.groups import describe_found
+from robustbn.estimator.learning import choose_place, read_config
+from robustbn.exceptions import SettingError
+from robustbn.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from robustbn.estimator.robust import RobustEstimator
+
+
+@telling_memory("Adding rows")
+def update_fit(fit: RobustEstimator, X: Any, forgetting: float) -> None:
+    """Add rows to a robust fit; see `RobustEstimator.update`."""
+    check_forgetting(forgetting)
+    before, config = fit.result_, read_config(fit)
+    place = choose_place(fit, X)
+    network, learned = before.network.with_cpts(None), before.learned
+    completing = None
+    if before.reading.config.on_missing == "use":
+        known = fit._pseudo_counts(network) + forgetting * learned.counts_in_rows
+        completing = partial(complete, network.layout, known)
+    if place == "memory":
+        table = fit._encode(X)
+        require_rows(len(table))
+        data: Data = RowsInMemory(network, table.codes, fit.kernels, fit.n_threads, table.holed)
+        added, reading = judge_more(learned, data, config, completing), table.reading
+    else:
+        streaming = fit.streaming or Streaming()
+        with open_elsewhere(network, X, place, before.reading.config, config, streaming) as data:
+            added, reading = judge_more(learned, data, config, completing), data.reading
+        require_rows(reading.n_rows)
+    reading = add_readings(before.reading, reading, forgetting)
+    network, learned, plain = normalise_fit(fit, network, add_rows(learned, added, forgetting))
+    nothing = partial(known_value, [])
+    find_groups = partial(_add_groups, before, added, forgetting, network, learned, reading.n_rows)
+    calibrate = partial(getattr, before, "calibration")
+    find_doubt = partial(_add_doubt, before, added, forgetting)
+    if before.judged is None:  # all is at hand: one update does not hold on to those before it
+        find_groups, calibrate, find_doubt = (
+            partial(known_value, find()) for find in (find_groups, calibrate, find_doubt)
+        )
+    deeper = Deeper(
+        before.deeper.load,
+        find_groups,
+        nothing,
+        nothing,
+        nothing,
+        calibrate=calibrate,
+        find_doubt=find_doubt,
+    )
+    with fit._all_or_nothing():
+        fit.result_ = describe_result(fit, network, plain, learned, reading, deeper)
+        fit._weights = fit._sides = None
+
+
+def check_forgetting(forgetting: Any) -> None:
+    """Refuse what is no share of the old rows."""
+    if not (is_number(forgetting) and 0 < forgetting <= 1):
+        raise SettingError(
+            f"forgetting is what old rows count for, above 0 and at most 1; found {forgetting!r}."
+        )
+
+
+def add_readings(old: Reading, new: Reading, forgetting: float) -> Reading:
+    """Return how all rows were read; old ones, if they are forgotten, as so many as they count."""
+
+    def total(a: int, b: int) -> int:
+        return round(forgetting * a) + b
+
+    def by_node(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
+        return {node: total(a.get(node, 0), b.get(node, 0)) for node in {**a, **b}}
+
+    return replace(
+        old,
+        n_read=total(old.n_read, new.n_read),
+        n_rows=total(old.n_rows, new.n_rows),
+        n_missing=by_node(old.n_missing, new.n_missing),
+        n_unknown=by_node(old.n_unknown, new.n_unknown),
+        skipped={**old.skipped, **new.skipped},
+        n_incomplete=total(old.n_incomplete, new.n_incomplete),
+    )
+
+
+# --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
+
+
+def _add_doubt(before: FitResult, added: Added, forgetting: float) -> Vector:
+    old = 0.0 if before.doubt is None else before.doubt
+    total: Vector = forgetting * old + added.doubt
+    return total
+
+
+def _add_groups(
+    before: FitResult,
+    added: Added,
+    forgetting: float,
+    network: BayesianNetwork,
+    learned: RobustFit,
+    n_rows: int,
+) -> FoundGroups:
+    """Return the groups with the rows that were added to each; their causes are known."""
+    found = before.deeper.groups
+    counts = forgetting * found.counts
+    counts[:, :-1] += added.fit.group_counts
+    causes = {group.number: group.cause for group in found.groups}
+    return describe_found(network, learned, counts, n_rows, causes)

@@ -1,0 +1,72 @@
+"""Columns whose values were swapped in some rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import robustbn
+
+N_ROWS = 4_000
+
+
+def make_people(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 80, N_ROWS)
+    height = rng.normal(170, 9, N_ROWS).round()
+    weight = (height - 100 + rng.normal(0, 6, N_ROWS)).round()
+    income = (age * 700 + rng.normal(0, 8_000, N_ROWS)).round(-2)
+    smokes = rng.random(N_ROWS) < 0.3
+    coughs = rng.random(N_ROWS) < np.where(smokes, 0.7, 0.1)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "height": height,
+            "weight": weight,
+            "income": income,
+            "smokes": np.where(smokes, "yes", "no"),
+            "coughs": np.where(coughs, "yes", "no"),
+        }
+    )
+
+
+EDGES = [("height", "weight"), ("age", "income"), ("smokes", "coughs")]
+
+
+def find_swaps(frame: pd.DataFrame) -> list[robustbn.Finding]:
+    fit = robustbn.fit(EDGES, frame, random_state=0)
+    return [found for found in fit.findings_ if found.cause == "swapped columns"]
+
+
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.2])
+def test_two_columns_of_numbers_that_were_swapped_are_named(share):
+    frame = make_people()
+    rows = np.random.default_rng(1).choice(N_ROWS, int(share * N_ROWS), replace=False)
+    frame.loc[rows, ["height", "weight"]] = frame.loc[rows, ["weight", "height"]].to_numpy()
+    [found] = find_swaps(frame)
+    assert set(found.columns) == {"height", "weight"}
+    assert found.n_rows == pytest.approx(share * N_ROWS, rel=0.2)
+    assert found.kind == "rows"
+    assert found.severity in ("error", "warning")
+    told = found.sentence.split(" in rows ")[1].rstrip(".").replace(",", "").split()
+    assert {int(row) for row in told} <= set(rows.tolist())
+
+
+def test_nothing_is_swapped_in_a_clean_table():
+    assert not find_swaps(make_people())
+
+
+def test_two_columns_that_say_nearly_the_same_are_not_swapped():
+    frame = make_people()
+    frame["income"] = frame["age"] + np.random.default_rng(4).integers(-1, 2, N_ROWS)
+    assert not find_swaps(frame)
+
+
+def test_an_edge_that_the_network_lacks_is_no_swap():
+    frame = make_people()
+    years = np.random.default_rng(5).integers(6, 18, N_ROWS)
+    frame["age"], frame["income"] = years, 24 - years + np.random.default_rng(6).integers(0, 2)
+    edges = [("height", "weight"), ("smokes", "coughs"), ("smokes", "age"), ("smokes", "income")]
+    fit = robustbn.fit(edges, frame, random_state=0)
+    assert not [found for found in fit.findings_ if found.cause == "swapped columns"]
