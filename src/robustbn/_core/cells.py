@@ -111,15 +111,6 @@ class CellModel:
         """Which tables are held by the cells that were seen."""
         return find_hashed(self.cards, self.parents)
 
-    def errors(self, j: int) -> Vector:
-        """Return P(recorded o | true v, error) of a column of few states; shape (r, r), o first."""
-        card, first = self.cards[j], self.state_start[j]
-        table = np.full((card, card), (1 - self.shaped[j]) / card)
-        for o in range(card):
-            part = slice(self.shapes.start[first + o], self.shapes.start[first + o + 1])
-            table[o, self.shapes.states[part]] += self.shaped[j] * self.shapes.values[part]
-        return table
-
     def with_rates(self, rates: Vector) -> CellModel:
         """Return the model with other rates."""
         return replace(self, rates=np.ascontiguousarray(rates))

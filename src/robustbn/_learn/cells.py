@@ -97,11 +97,9 @@ def learn_cells(
     begin: Learned | None = None,
     groups: NDArray[np.int32] | None = None,
     is_open: NDArray[np.bool_] | None = None,
-    shapes: tuple[Vector, Lists] | None = None,
     seed: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
-    tell: Callable[[int], None] | None = None,
 ) -> Learned:
     """Return what true values look like and how often cells are wrong.
 
@@ -112,14 +110,13 @@ def learn_cells(
     begin : what was learned from other rows with the same parents: the first sweep is by it.
     groups : of the rows; each has a rate of its own.
     is_open : which columns may be wrong; all by default; shape (d,).
-    shapes : share of each column's errors that have a shape, and shapes (see `CellModel`).
     """
     d = len(cards)
     is_open = np.ones(d, bool) if is_open is None else is_open
     is_open = is_open & (np.array(cards) > 1)
     n_groups = 1 if groups is None else int(groups.max()) + 1
     first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
-    model = _begin(cards, parents, seen, first_rates, shapes) if begin is None else begin.model
+    model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
     kernel, truth = load_sweep(kernels), fill_holes(model, seen)
     gains, mean_rates, n_kept = np.zeros(d), np.zeros((n_groups, d)), chain.n_sweeps - chain.n_burn
     is_own = np.zeros(d, bool) if begin is None else begin.is_own
@@ -156,24 +153,18 @@ def learn_cells(
         if s >= chain.n_burn:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
-        if tell:
-            tell(s)
     model = _smooth(model, True).with_rates(mean_rates)
     return Learned(model, seen, truth, gains, is_own)
 
 
 def _begin(
-    cards: tuple[int, ...],
-    parents: tuple[tuple[int, ...], ...],
-    seen: States,
-    rates: Vector,
-    shapes: tuple[Vector, Lists] | None = None,
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], seen: States, rates: Vector
 ) -> CellModel:
     """Return a model that takes rows as they are."""
     d, filled = len(cards), _fill(cards, seen)
     counts, near = count_cells(cards, parents, filled), find_nearby(cards, parents, filled)
-    shaped, lists = (np.zeros(d), Lists.none(sum(cards))) if shapes is None else shapes
-    return CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
+    same, shapes = np.ones(d), Lists.none(sum(cards))
+    return CellModel(cards, parents, counts, same, same, rates, np.zeros(d), shapes, *near)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ truth, so the sweeps begin with a high rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,6 @@ def mend_labels(
     seed: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
-    tell: Callable[[int], None] | None = None,
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
@@ -75,7 +74,6 @@ def mend_labels(
         seed=seed,
         kernels=kernels,
         n_threads=n_threads,
-        tell=tell,
     )
     judged = judge_cells(
         learned.model,
