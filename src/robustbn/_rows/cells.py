@@ -27,7 +27,7 @@ from robustbn._rows.kernels import choose_kernels
 MOST_TRIED = 32  # states: of a node with more, only those seen beside its neighbours are tried
 MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
 ROWS_AT_ONCE = 2**16  # rows judged at a time: bounds memory, changes nothing
-JUDGING_SWEEPS, JUDGING_BURN = 14, 3  # of a row; most settle in the first
+JUDGING_SWEEPS, JUDGING_BURN = 18, 5  # of a row; most settle in the first
 CALM = 2.0  # times the rate of errors: a cell that is less likely to be wrong is not drawn
 LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
 NO_KEYS = np.empty(0, np.uint64)
