@@ -32,7 +32,8 @@ using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong gets no vote
+constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong stays as it is
+constexpr double VOTED = 0.02;        // probability: a cell that is less likely wrong has no other state
 constexpr double MOST_CALM = 0.05;    // probability: no cell that is likelier wrong is left undrawn
 constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
@@ -612,7 +613,7 @@ class Sweeper {
             double* line = counts_ + n.first_cell + cell.configuration * uint64_t(n.card);
             for (size_t k = 0; k < n_tried; ++k) line[(*cell.states)[k]] += times * weight_ * cell.p[k];
         }
-        if (t_.likely && 1 - cell.at_seen >= SETTLED)
+        if (t_.likely && 1 - cell.at_seen >= VOTED)
             for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k]);
         if (!gains_) return;
         gains_[j] += times * weight_ * cell.gain;
@@ -669,8 +670,8 @@ class Sweeper {
 void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<int32_t> truth,
                  Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
                  std::optional<Flat<const double>> weights, double own, double calm, uint64_t key,
-                 uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains, std::optional<Matrix<float>> wrong,
-                 std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
+                 uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains,
+                 std::optional<Matrix<float>> wrong, std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
                  std::optional<Flat<double>> counts, std::optional<Flat<double>> gains, int n_threads) {
     const size_t n = seen.shape(0), d = tables.n_nodes();
     const auto fits = [&](const auto& array) { return array.shape(0) == n && array.shape(1) == d; };
@@ -699,7 +700,8 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
     for (size_t k = 0; groups && k < n; ++k)
         require(groups->data()[k] >= 0 && size_t(groups->data()[k]) < rates.shape(0), "no such group");
     const Task task{&tables, seen.data(), groups ? groups->data() : nullptr, truth.data(), rates.data(),
-                    weights ? weights->data() : nullptr, own, calm, key, first_row, n_sweeps, n_burn, asks_gains,
+                    weights ? weights->data() : nullptr, own, calm, key, first_row, n_sweeps, n_burn,
+                    asks_gains,
                     wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
                     likely ? likely->data() : nullptr};
     const size_t size = counts ? n_cells : 0, n_gains = gains ? 2 * d : 0;

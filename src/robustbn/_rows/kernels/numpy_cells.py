@@ -12,6 +12,7 @@ from robustbn._core.protocols import Vector
 from robustbn._rows.kernels import GOLDEN, scramble
 
 SETTLED = 1e-3  # probability: a cell that is less likely to be wrong stays as it is
+VOTED = 0.02  # probability: a cell that is less likely to be wrong has no likely other state
 MOST_CALM = 0.05  # probability: no cell that is likelier to be wrong is left undrawn
 NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
@@ -95,7 +96,7 @@ def sweep_cells(
                 first = model.counts.cell_start[j]
                 cells = config[:, None].astype(np.int64) * model.cards[j] + np.maximum(states, 0)
                 np.add.at(counts, first + cells, np.where(states >= 0, by_weight, 0))
-            for r in np.flatnonzero((times > 0) & (1 - at_seen >= SETTLED)):
+            for r in np.flatnonzero((times > 0) & (1 - at_seen >= VOTED)):
                 for v, q in zip(states[r].tolist(), p[r].tolist(), strict=True):
                     place = (int(active[r]), j, v)
                     votes[place] = votes.get(place, 0.0) + float(times[r]) * q
