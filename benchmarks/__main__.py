@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
 Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
-cells. They have options of their own: see `python -m benchmarks proof --help`.
+gate, cells. They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks import (
     counting,
     dask_scale,
     first_look,
+    gate,
     golden,
     growth,
     holes,
@@ -96,6 +97,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "order": order.main,
     "unplanted": unplanted.main,
     "mistakes": mistakes.main,
+    "gate": gate.main,
     "cells": wrong_cells.main,
     "stale": stale.main,
 }

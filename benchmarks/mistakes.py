@@ -22,10 +22,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES, RawTable
+from benchmarks.sources import describe_sources, hash_sources
 
-SIZES = (0.01, 0.05, 0.2)
+SIZES = (0.005, 0.01, 0.05, 0.2)
 RESULTS = Path(__file__).parent / "results" / "mistakes.json"
+PAGE = RESULTS.with_suffix(".md")
+HEAD = """# Everyday mistakes in raw tables
+
+`python -m benchmarks mistakes --aside --write`. Shares of the tables in which a mistake of so many
+rows was found: *right* with a column or a place of the mistake, *named* with what was done. A
+finding counts if it is at least a warning and none like it is there on the clean table. `findings`
+are those of `fit`; `checks`, `forest` and `labels` are simple checks with pandas, an isolation
+forest and confident learning (`benchmarks/mistake_peers.py`).
+"""
+OWN = "findings"  # of `fit`
 
 
 @dataclass(frozen=True)
@@ -187,10 +199,9 @@ def test_batch(
     """Leave in a batch of test rows: a few forms, again and again."""
     n = max(int(share * len(frame)), 10)
     rows = np.arange(len(frame) // 4, len(frame) // 4 + n)
-    forms = rng.integers(0, len(frame), 3)
-    for column in table.nodes:
-        frame[column] = frame[column].astype(object)
-        frame.loc[rows, column] = frame[column].to_numpy(object)[rng.choice(forms, n)]
+    forms = rng.choice(rng.integers(0, len(frame), 3), n)
+    frame[table.nodes] = frame[table.nodes].astype(object)
+    frame.loc[rows, table.nodes] = frame[table.nodes].to_numpy(object)[forms]
     names = (("rows", "copies"), ("column differs", "copies"), ("repeated rows", ""))
     return Planted(frame, tuple(table.nodes), ("line", "row number", "day"), names)
 
@@ -289,50 +300,75 @@ def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[
 
 
 def measure(
-    tables: Sequence[RawTable], mistakes: Sequence[str], sizes: Sequence[float]
+    tables: Sequence[RawTable], mistakes: Sequence[str], sizes: Sequence[float], ways: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return a line for each table, mistake and size, and one for each clean table."""
+    """Return a line for each way, table, mistake and size, and one for each clean table."""
     lines: list[dict[str, Any]] = []
+    looks = {way: PEERS.get(way, lambda table, frame: look_at(table, frame)[0]) for way in ways}
     for table in tables:
-        clean, seconds = look_at(table, table.read())
-        counts = {s: sum(f.severity == s for f in clean) for s in ("error", "warning", "note")}
-        told = [str(f) for f in clean if f.severity != "note"]
-        lines.append({"table": table.name, "mistake": "clean", **counts, "told": told})
-        print(f"{table.name:28} clean {counts} ({seconds:.1f} s)", flush=True)
+        clean: dict[str, list[Any]] = {}
+        for way, look in looks.items():
+            found = clean[way] = list(look(table, table.read()))
+            counts = {s: sum(f.severity == s for f in found) for s in ("error", "warning", "note")}
+            told = [str(f) for f in found if f.severity != "note"]
+            lines.append(
+                {"way": way, "table": table.name, "mistake": "clean", **counts, "told": told}
+            )
+            print(f"{way:9} {table.name:28} clean {counts}", flush=True)
         for name in mistakes:
             for size in sizes:
                 rng = np.random.default_rng([len(name), int(1000 * size)])
                 planted = MISTAKES[name](table, table.read(), size, rng)
                 if planted.frame.astype(str).equals(table.read().astype(str)):
                     continue  # no column of this table can have the mistake
-                try:
-                    found, seconds = look_at(table, planted.frame)
-                    line = judge(planted, found, clean)
-                except Exception as error:  # the command would end with this message
-                    line = {"found": False, "right": False, "named": False, "by": [repr(error)]}
-                lines.append({"table": table.name, "mistake": name, "size": size, **line})
-                said = "named" if line["named"] else "right" if line["right"] else "-"
-                print(f"{table.name:28} {name:15} {size:5.3f} {said:6} {line['by']}", flush=True)
+                for way, look in looks.items():
+                    line = try_look(look, table, planted, clean[way])
+                    cell = {"way": way, "table": table.name, "mistake": name, "size": size}
+                    lines.append({**cell, **line})
+                    said = "named" if line["named"] else "right" if line["right"] else "-"
+                    print(*cell.values(), said, line["by"], flush=True)
     return lines
 
 
+def try_look(look: Any, table: RawTable, planted: Planted, clean: Sequence[Any]) -> dict[str, Any]:
+    """Return what a way makes of a planted table; an error is a mistake not found."""
+    try:
+        return judge(planted, look(table, planted.frame.copy()), clean)
+    except Exception as error:  # a command would end with this message
+        return {"found": False, "right": False, "named": False, "by": [repr(error)[:200]]}
+
+
 def summarise(lines: Sequence[dict[str, Any]]) -> str:
-    """Return the shares found, by mistake and size, and false findings on clean tables."""
-    frame = pd.DataFrame([line for line in lines if line["mistake"] != "clean"])
+    """Return the shares found by each way and size, and false findings on clean tables."""
     said = []
-    if len(frame):
-        for column in ("right", "named"):
-            table = frame.pivot_table(index="mistake", columns="size", values=column, sort=False)
-            said.append(f"{column}:\n{table.round(2).to_string()}")
-        is_large = frame["size"] >= 0.05
-        for name, some in (("5 % and more", frame[is_large]), ("1 %", frame[~is_large])):
-            if len(some):
-                shares = some[["right", "named"]].mean()
-                said.append(f"{name}: right {shares['right']:.0%}, named {shares['named']:.0%}")
-    clean = [line for line in lines if line["mistake"] == "clean"]
-    errors = sum(line["error"] for line in clean)
-    most = max((line["warning"] for line in clean), default=0)
-    said.append(f"{len(clean)} clean tables: {errors} errors, at most {most} warnings each")
+    for way in dict.fromkeys(line["way"] for line in lines):
+        own = [line for line in lines if line["way"] == way]
+        frame = pd.DataFrame([line for line in own if line["mistake"] != "clean"])
+        said.append(f"## {way}")
+        if len(frame):
+            tables = [
+                frame.pivot_table(index="mistake", columns="size", values=name, sort=False)
+                for name in ("right", "named")
+            ]
+            both = pd.concat(tables, axis=1, keys=["right", "named"]).sort_index(axis=1)
+            head = [f"{name} {size:.1%}" for name, size in both.columns]
+            body = [[str(k), *(f"{v:.2f}" for v in row)] for k, *row in both.itertuples()]
+            every = [["mistake", *head], ["---", *["---:" for _ in head]], *body]
+            said.append("\n".join(f"| {' | '.join(line)} |" for line in every))
+            is_large = frame["size"] >= 0.05
+            for name, some in (("5 % and more", frame[is_large]), ("1 %", frame[~is_large])):
+                if len(some):
+                    shares = some[["right", "named"]].mean()
+                    name = name if name != "1 %" else "1 % and less"
+                    said.append(f"{name}: right {shares['right']:.0%}, named {shares['named']:.0%}")
+        clean = [line for line in own if line["mistake"] == "clean"]
+        errors = sum(line["error"] for line in clean)
+        most = max((line["warning"] for line in clean), default=0)
+        mean = sum(line["warning"] for line in clean) / max(len(clean), 1)
+        said.append(
+            f"{len(clean)} clean tables: {errors} errors, {mean:.1f} warnings each on average, at "
+            f"most {most}"
+        )
     return "\n\n".join(said)
 
 
@@ -344,12 +380,23 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--chosen", action="store_true", help="only tables numbers were chosen on")
     parser.add_argument("--mistakes", nargs="*", default=list(MISTAKES), choices=list(MISTAKES))
     parser.add_argument("--sizes", nargs="*", type=float, default=list(SIZES))
+    ways = (OWN, *PEERS)
+    parser.add_argument("--ways", nargs="*", default=list(ways), choices=ways)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     given = parser.parse_args(arguments)
     tables = [t for t in TABLES if given.tables in t.name]
     tables = [t for t in tables if not (given.aside and t.is_chosen_on)]
     tables = [t for t in tables if not (given.chosen and not t.is_chosen_on)]
-    lines = measure(tables, given.mistakes, given.sizes)
+    lines = measure(tables, given.mistakes, given.sizes, given.ways)
     print(summarise(lines))
     if given.write:
-        RESULTS.write_text(json.dumps(lines, indent=1) + "\n")
+        write(lines, hash_sources("mistakes"))
+
+
+def write(lines: Sequence[dict[str, Any]], sources: str, remark: str = "") -> None:
+    """Write the results and their page, with the hash of what made them."""
+    each = ",\n".join(json.dumps(line) for line in lines)
+    RESULTS.write_text(f'{{"sources": "{sources}", "lines": [\n{each}\n]}}\n')
+    names = ", ".join(dict.fromkeys(line["table"] for line in lines))
+    made = describe_sources({"sources": sources})
+    PAGE.write_text(f"{HEAD}\nTables: {names}. {remark}({made}.)\n\n{summarise(lines)}\n")

@@ -671,8 +671,9 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
                  Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
                  std::optional<Flat<const double>> weights, double own, double calm, uint64_t key,
                  uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains,
-                 std::optional<Matrix<float>> wrong, std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
-                 std::optional<Flat<double>> counts, std::optional<Flat<double>> gains, int n_threads) {
+                 std::optional<Matrix<float>> wrong, std::optional<Matrix<int32_t>> likely,
+                 std::optional<Matrix<float>> probability, std::optional<Flat<double>> counts,
+                 std::optional<Flat<double>> gains, int n_threads) {
     const size_t n = seen.shape(0), d = tables.n_nodes();
     const auto fits = [&](const auto& array) { return array.shape(0) == n && array.shape(1) == d; };
     require_aligned(seen, truth, rates, groups, weights, wrong, likely, probability, counts, gains);

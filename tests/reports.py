@@ -14,10 +14,12 @@ from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, sample
 from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.result import RepeatedRow, Round
 from robustbn._show.explain import ExplainedRow
+from robustbn._show.findings import find_all
 from robustbn._show.measures import measure_moves, moved_tables
 from robustbn._show.posterior import find_posterior
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent
+from robustbn._tables.aside import Aside
 from robustbn.adversary import corrupt
 
 HOSTILE = (
@@ -49,10 +51,11 @@ def explain(network, codes, row, weight, n_cells=3):
 
 
 def facts(**given):
-    """What a page asks of the result of a fit, by hand."""
+    """What a page asks of the result of a fit, by hand; findings are made of it unless given."""
+    no_codes = np.empty((0, given["network"].n_nodes), np.uint8)
     others = {
         **dict.fromkeys(
-            ("kinds", "repeats", "rounds", "rows", "vanishing", "edges", "origins"), ()
+            ("kinds", "groups", "repeats", "rounds", "rows", "vanishing", "edges", "origins"), ()
         ),
         **{n: {} for n in ("dropped", "settings", "versions", "n_missing", "kept_names")},
         **dict.fromkeys(("diagnosis", "command", "table", "few_rows", "missing"), ""),
@@ -63,8 +66,11 @@ def facts(**given):
         "misfit": None,
         "inferred": None,
         "cells": None,
-        "judged": "by hand",
-        "findings": [],
+        "judged": SimpleNamespace(drawn=np.empty(0, int), drawn_codes=no_codes),
+        "aside": Aside(),
+        "reading": SimpleNamespace(kind="frame", where="", n_read=given["n_rows"]),
+        "learned": SimpleNamespace(repetition=None),
+        "deeper": SimpleNamespace(differences=[], swaps=[], find_places=lambda rows: []),
         "expert": None,
     }
     found = SimpleNamespace(**(others | given))
@@ -75,6 +81,8 @@ def facts(**given):
     rows = found.network.layout.sum_configurations(found.counts)
     found.posterior = find_posterior(found.network, found.counts, rows, 0.0, "")
     found.settings_in_words = found.settings
+    if "findings" not in given:
+        found.findings = find_all(found)
     found.shown = lambda **_: found
     return found
 
@@ -82,9 +90,10 @@ def facts(**given):
 def changed(found, **changes):
     """What a fit found, or a row of it, with some of it changed."""
     if isinstance(found, SimpleNamespace):
-        return facts(**(vars(found) | changes))
+        known = {name: value for name, value in vars(found).items() if name != "findings"}
+        return facts(**(known | changes))
     if isinstance(found, FitResult):
-        names = [name for name in dir(FitResult) if not name.startswith("_")]
+        names = [n for n in dir(FitResult) if not n.startswith("_") and n != "findings"]
         known = {name: getattr(found, name) for name in (*found.__dataclass_fields__, *names)}
         return facts(**(known | changes))
     return replace(found, **changes)

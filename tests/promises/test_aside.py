@@ -119,7 +119,7 @@ def test_context_needs_no_trust_in_memory(feeds, in_memory, many_files, monkeypa
     assert not hasattr(found, "row_weights_")
     pd.testing.assert_frame_equal(found.where(), expected.where(), check_exact=True)
     pd.testing.assert_frame_equal(found.ask(5), expected.ask(5))
-    assert 'id="where"' in found.report()
+    assert 'class="apart where"' in found.report()
     assert found.ask(1)["uid"][0] in found.report()
 
 
@@ -177,7 +177,8 @@ def test_the_command_line_names_rows_of_a_stream(feeds, text_file, tmp_path):
     told = CliRunner().invoke(main, [str(a) for a in arguments])
     assert told.exit_code == 0, told.output
     facts = json.loads(told.stdout)
-    assert facts["where"][0]["column"] == "feed and day"
+    (rows,) = [each for each in facts["findings"] if each["kind"] == "rows"][:1]
+    assert set(rows["where"]) == {"feed", "day"}
     assert all(line["uid"] == f"u{line['row']:05d}" for line in facts["ask"])
     rows = pq.read_table(tmp_path / "rows.parquet")
     assert rows.column_names[0] == "uid"
@@ -217,7 +218,7 @@ def test_kinds_that_are_trusted_change_where(feeds, many_files, monkeypatch):
     counted = robustbn.fit(network, many_files, place="stream", random_state=0).decide(good=[1])
     with pytest.raises(NotFittedError, match=r"decide\(bad, good, X\)"):
         counted.where()
-    assert 'id="where"' not in counted.report()
+    assert 'class="apart where"' not in counted.report()
 
 
 @pytest.mark.parametrize(("most_held", "n_passes"), [(2**28, 1), (0, 0)])

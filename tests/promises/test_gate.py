@@ -91,10 +91,49 @@ def test_a_file_of_a_release_that_kept_nothing_of_good_rows_is_read(fit, new_row
     assert not old.check(new_rows[:2_000])
     found = old.check(shuffled(new_rows[:2_000], 1.0, np.random.default_rng(0)))
     assert {each.cause for each in found} == {"moved table"}
-    document["fit"]["calibration"] = {"limits": [1.0], "mean": 0.0, "spread": 1.0, "n_rows": 9.0}
+    fit.save(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["fit"]["calibration"]["limits"] = document["fit"]["calibration"]["mean"]
     (tmp_path / "damaged.json").write_text(json.dumps(document))
     with pytest.raises(robustbn.exceptions.ModelFileError, match=r"calibration.limits is damaged"):
         RobustEstimator.load(tmp_path / "damaged.json")
+
+
+def weak_rows(n, seed, person=1):
+    """Rows of six columns that hardly depend on each other; each comes so many times in a row."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 3, (n // person, 1))
+    rest = np.where(rng.random((n // person, 5)) < 0.4, first, rng.integers(0, 3, (n // person, 5)))
+    return np.repeat(np.hstack([first, rest]), person, axis=0).astype(np.uint8)
+
+
+STAR = robustbn.BayesianNetwork(
+    {"a": [], **{name: ["a"] for name in "bcdef"}}, dict.fromkeys("abcdef", ("x", "y", "z"))
+)
+
+
+def test_a_tenth_of_mixed_columns_fails_where_columns_depend_weakly():
+    weak = robustbn.fit(STAR, weak_rows(6_000, 0), random_state=0)
+    failed = {0.0: 0, 0.1: 0}
+    for share in failed:
+        for seed in range(20):
+            rows = shuffled(weak_rows(1_500, 100 + seed), share, np.random.default_rng(seed))
+            failed[share] += any(each.severity != "note" for each in weak.check(rows))
+    assert failed[0.0] == 0
+    assert failed[0.1] >= 18
+
+
+def test_rows_that_depend_on_their_neighbours_hardly_ever_raise_a_false_alarm():
+    """Eight visits of each person: a batch of persons is a small sample, however many its rows."""
+    panel = robustbn.fit(STAR, weak_rows(8_000, 0, person=8), random_state=0, copies="count")
+    batches = [weak_rows(800, 100 + seed, person=8) for seed in range(25)]
+
+    def count_failed():
+        return sum(any(f.severity != "note" for f in panel.check(rows)) for rows in batches)
+
+    assert count_failed() <= 1
+    panel.result_.calibration.inflation[:] = 1  # as if all rows were independent
+    assert count_failed() > 12
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -352,8 +353,9 @@ def test_the_column_of_known_rows_is_context_only_if_asked_for(is_asked, tmp_pat
             writer.writerow([*states, "bad" if bad else "", "away" if bad else "here"])
     asked = ("--context", "checked,site") if is_asked else ()
     call = ("fit", tmp_path / "tree.json", tmp_path / "rows.csv", "--known", "checked", "--json")
-    where = json.loads(run(*call, *asked).stdout)["where"]
-    assert {origin["column"] for origin in where} == ({"checked"} if is_asked else set()) | {"site"}
+    findings = json.loads(run(*call, *asked).stdout)["findings"]
+    where = {column for each in findings if each["kind"] == "rows" for column in each["where"]}
+    assert where == ({"checked"} if is_asked else {"site"})
 
 
 def test_the_command_line_trusts_a_kind_and_asks(alarm, dirty, tmp_path):
@@ -372,3 +374,26 @@ def test_the_command_line_trusts_a_kind_and_asks(alarm, dirty, tmp_path):
     trusted = json.loads(run(*call, "--good-group", "1", "--json").stdout)
     assert trusted["contamination"] < 1e-6
     assert "1 to 1" in run(*call, "--bad-group", "9").stderr
+
+
+def test_the_ticks_of_a_report_are_a_file_for_known(tmp_path):
+    network = random_network("tree", 12, random_state=0)
+    rows, is_bad = corrupt(sample(network, 600, 0), network, "product", 0.1, random_state=0)
+    write_network(network, tmp_path / "tree.json")
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(network.nodes)
+        for row in rows:
+            writer.writerow(network.states[n][c] for n, c in zip(network.nodes, row, strict=True))
+    bad, good = np.flatnonzero(is_bad), np.flatnonzero(~is_bad)
+    ticks = [f"{row},bad" for row in bad] + [f"{row},good" for row in good[:50]]
+    (tmp_path / "known.csv").write_text("\ufeff" + "\r\n".join(["row,known", *ticks]) + "\r\n")
+    call = ("fit", tmp_path / "tree.json", tmp_path / "rows.csv", "--known", tmp_path / "known.csv")
+    run(*call, "--weights", tmp_path / "out.csv")
+    weights = pd.read_csv(tmp_path / "out.csv")["weight"]
+    assert (weights[bad] == 0).all()
+    assert (weights[good[:50]] == 1).all()
+    (tmp_path / "known.csv").write_text("row,known\n600,bad\n")
+    told = CliRunner().invoke(main, [str(word) for word in call])
+    assert told.exit_code == 2
+    assert "line 2: expected row,known with a row number from 0 to 599; found '600'" in told.output

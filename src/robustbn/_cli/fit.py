@@ -115,8 +115,9 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option(
     "--known",
-    metavar="COLUMN",
-    help="A column that says good (1), bad (-1) or nothing of each row, where that is known.",
+    metavar="COLUMN|FILE",
+    help="A column that says good (1), bad (-1) or nothing of each row, where that is known; or a "
+    "file with the ticks of a report: row,known.",
 )
 @click.option(
     "--bad-group",

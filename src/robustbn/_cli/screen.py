@@ -272,16 +272,11 @@ def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
     notes = [each for each in findings if each["severity"] == "note"]
     shown = [each for each in findings if each["severity"] != "note"][:MOST_FINDINGS]
     hidden = len(findings) - len(notes) - len(shown)
-    found = [(each["severity"], sum(f["severity"] == each["severity"] for f in findings))
-             for each in shown]  # fmt: skip
-    said = [f"{n} {name}{'s' if n > 1 else ''}" for name, n in dict(found).items()]
-    if said:
-        console.print(f"{' and '.join(said)}:", style="bold")
     for each in [*shown, *notes[: max(MOST_NOTES - len(shown), 0)]]:
         head = f"{each['severity']:<9}"
         console.print(Text.assemble((head, colours[each["severity"]]), plain(each["sentence"])),
                       soft_wrap=True)  # fmt: skip
-        if each["severity"] != "note" and each["advice"]["command"]:
+        if each["advice"]["command"]:
             console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
     hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
     if hidden:

@@ -17,9 +17,8 @@ from robustbn._cli.screen import (
     show_findings,
 )
 from robustbn._cli.states import say_found
-from robustbn._core.groups import Group
-from robustbn._show.advice import cell_moves, next_actions, say_moved_cells, say_origin, verdict
-from robustbn._show.frames import origin_columns, question_columns
+from robustbn._show.advice import cell_moves, verdict
+from robustbn._show.frames import question_columns
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent, shorten
 
@@ -34,7 +33,6 @@ NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group st
 def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
     """Return what there is to say of a fit."""
     reading = result.reading
-    origins = origin_columns(result.origins) | {"says": [str(each) for each in result.origins]}
     return {
         "network": {"path": network, **describe(result.network)},
         "table": {
@@ -52,11 +50,6 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         },
         "verdict": verdict(result),
         "findings": [finding.as_facts() for finding in result.findings],
-        "changed": say_moved_cells(result),
-        "next": [
-            {"say": action.say, "command": action.command, "python": action.python}
-            for action in next_actions(result)
-        ],
         "rows_distrusted": result.n_distrusted,
         "contamination": result.contamination,
         "effective_rows": result.effective_rows,
@@ -65,16 +58,9 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         "unseen_configurations": len(result.unseen_configurations),
         "unseen": result.unseen,
         "misfit": None if result.misfit is None else asdict(result.misfit),
-        "vanishing": [str(group) for group in result.vanishing],
-        "where": _lines_of(origins),
         "unsettled": result.few_rows if result.converged else result.status,
-        "missing_edges": [
-            {"parent": edge.parent, "child": edge.child, "gain": edge.gain} for edge in result.edges
-        ],
         "tables_moved": result.n_moved,
         "moved": _moved(result),
-        "kinds": [_describe_kind(kind) for kind in result.kinds],
-        "repeated_rows": len(result.repeats),
         "inferred": _inferred(result),
         "expert": _expert(result),
     }
@@ -111,18 +97,6 @@ def _lines_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _describe_kind(kind: Group) -> dict[str, Any]:
-    return {
-        "number": kind.number,
-        "share": kind.share,
-        "rows": kind.n_rows,
-        "cause": None if kind.cause is None else asdict(kind.cause),
-        "nats_a_row": kind.nats,
-        "unusual": [str(cell) for cell in kind.unusual],
-        "where": [say_origin(origin) for origin in kind.origins],
-    }
-
-
 def _inferred(result: FitResult) -> dict[str, Any] | None:
     found = result.inferred
     if found is None:
@@ -148,13 +122,11 @@ def rows_to_ask(result: FitResult, n: int | None) -> list[dict[str, Any]]:
 
 
 def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
-    """Print what a fit found, on one screen; last, whether it did not settle."""
+    """Print what a fit found, on one screen: the verdict, the findings, the tables that moved."""
     from rich.text import Text
 
     table = facts["table"]
-    console.print(Text(plain(facts["verdict"]), "bold"))
-    for line in facts["changed"]:
-        console.print(Text(plain(line)), soft_wrap=True)
+    console.print(Text(plain(facts["verdict"]), "bold"), soft_wrap=True)
     console.print()
     show_findings(console, facts["findings"])
     left_out = [f"; {n:,} left out, {why}" for why, n in table["left_out_because"].items()]
@@ -164,24 +136,16 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
             "rows": f"{table['rows']:,}{''.join(left_out)}",
             "ignored": say_ignored(table["columns_ignored"]),
             "states": say_found(facts["states"]) if facts.get("states") else None,
-            "unseen": facts["unseen"],
             "expert": facts["expert"] and facts["expert"]["says"],
         },
     )
     console.print()
-    show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["moved"]])
+    show_moved(console, [line for line in facts["moved"][:MOST_PRINTED] if line["is_significant"]])
     show_asked(console, facts["ask"])
-    ask = facts["nothing_to_ask"]
-    told = {f["advice"]["command"] for f in facts["findings"] if f["severity"] != "note"}
-    left = [action for action in facts["next"] if action["command"] not in told]
-    actions = enumerate(left, start=1)
-    said = {f"next {n}": f"{each['say']}\n  {each['command']}" for n, each in actions}
     times = ", ".join(f"{name} {value:.2f} s" for name, value in facts["seconds"].items())
-    print_facts(console, {"ask": ask, **said, "time": times})
+    print_facts(console, {"ask": facts["nothing_to_ask"], "time": times})
     for name, path in facts["files"].items():
         print_facts(console, {name.removeprefix("folder "): path})
-    if not facts["converged"]:
-        console.print(f"Not settled: {plain(facts['unsettled'])}", style="yellow", soft_wrap=True)
 
 
 def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:

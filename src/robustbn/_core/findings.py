@@ -59,6 +59,7 @@ class Finding:
     cause : the name of the mistake, where one is recognised.
     group : the number of the group of rows, from 1; 0 for none.
     advice : what to do about it.
+    rows : numbers of some of its rows, from 0, in order.
 
     Examples
     --------
@@ -79,6 +80,7 @@ class Finding:
     cause: str = ""
     group: int = 0
     advice: Remedy = NO_REMEDY
+    rows: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence}"

@@ -240,14 +240,21 @@ class Calibration:
     Parameters
     ----------
     limits : surprises that given shares of good rows stay below; shape (levels,).
-    mean, spread : of the surprise of good rows.
+    mean, spread, skew : of good rows: of their surprise, and of how much they look like rows of
+        mixed columns; shape (2,).
     n_rows : rows that this is known from.
+    mixed : mean of the second measure among rows of mixed columns.
+    inflation : times that stretches of good rows vary as much as independent rows would: both
+        measures, the tables of the nodes, all tables together; shape (d + 3,).
     """
 
     limits: Vector
-    mean: float
-    spread: float
+    mean: Vector
+    spread: Vector
+    skew: Vector
     n_rows: float
+    mixed: float
+    inflation: Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,25 +5,41 @@ How surprising a row is, is measured against what the tables expect of such a ro
     s = (sum of -log q[j] - sum of H[k]) / sqrt(sum of V[k])
 
 over its cells j and their configurations k, where H and V are the mean and the variance of -log q
-in a configuration. Rows that miss values are measured by the families that they show. How large s
-is among good rows is kept from the rows of the fit, each measured without its own count.
+in a configuration. Rows that miss values are measured by the families that they show. A second
+measure asks whether columns have been put together from different rows:
+
+    m = a Q / ((1 - a) P + a Q),  a = 0.1,
+
+with P what the tables say of the row and Q the product of the columns' own frequencies: how likely
+it is that the row is such a one, if a tenth of the rows are. Its mean over the batch is one number,
+and a test of it finds far fewer such rows than tests of whole tables do.
+
+How both are spread among good rows is known from the rows of the fit. They are cut into contiguous
+stretches, and each stretch is measured by the counts of the others, as new rows are: rows that
+follow each other, such as the visits of a person, tell of one another. How much more the stretches
+differ than independent rows would is kept, too, and divides what a batch must exceed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from robustbn._core.layout import Layout
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration
 from robustbn._learn.origins import log_tail
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of good rows below a surprise that is kept
 ADDED = 0.5  # rows that are added to each cell, so that no row is impossible
-ALARM = 0.002  # chance that a batch of good rows fails any of the tests
+ALARM = 0.003  # chance that a batch of good rows fails any of the tests
+STRETCHES, LEAST_STRETCH = 50, 50  # into which the rows of a fit are cut at most; rows of one
+MIXED = 0.1  # share of rows of mixed columns that the test for them is made for
+MOST_INFLATED = 20.0  # times the variance of independent rows: a sorted file has more, by its order
 LEAST_EXPECTED = 2.0  # rows that a cell should have in a batch to be compared by itself
 LEAST_ROWS = 5.0  # of a configuration in a batch: fewer are not compared
 
@@ -49,40 +65,83 @@ class Batch:
     effect: Vector
 
 
-def calibrate(layout: Layout, counts: Vector, rows: Rows, trust: RowVector) -> Calibration:
+def calibrate(
+    layout: Layout, counts: Vector, load: Callable[..., Rows], codes: Codes, trust: RowVector
+) -> Calibration:
     """Return how surprising good rows are.
 
     Parameters
     ----------
     counts : of the trusted rows, cell by cell; shape (M,).
-    rows, trust : some rows of the fit, and the trust in each.
+    load : makes rows of codes.
+    codes, trust : some rows of the fit, in their order, and the trust in each.
     """
-    surprise = _measure(layout, counts, rows, n_own=1.0)
-    weights = trust.astype(np.float64)
-    order = np.argsort(surprise, kind="stable")
+    weights, every = trust.astype(np.float64), load(codes)
+    scale = float(counts.sum()) / max(float(every.count(trust).sum()), 1e-9)
+    n_parts = min(STRETCHES, 1 + len(codes) // LEAST_STRETCH)
+    parts = np.array_split(np.arange(len(codes)), n_parts)
+    told = np.empty((2, len(codes)))
+    differs, free = np.zeros((2, layout.n_nodes + 1))
+    for part in parts:
+        rows = load(codes[part])
+        own = rows.count(trust[part])
+        others = np.maximum(counts - scale * own, 0.0)
+        told[:, part] = _measure(layout, others, rows)
+        total, n_free = _sum_differences(layout, others, own)
+        differs, free = differs + 2 * total, free + n_free
+    order = np.argsort(told[0], kind="stable")
     upto = np.cumsum(weights[order])
     places = np.searchsorted(upto, np.array(LEVELS) * upto[-1])
-    limits = surprise[order[np.minimum(places, len(order) - 1)]]
-    mean = float(weights @ surprise / weights.sum())
-    spread = float(np.sqrt(weights @ (surprise - mean) ** 2 / weights.sum()))
-    return Calibration(limits, mean, spread, float(weights.sum()))
+    mean = told @ weights / weights.sum()
+    spread = np.sqrt((told - mean[:, None]) ** 2 @ weights / weights.sum())
+    rng = np.random.default_rng(0)
+    mixed = load(np.column_stack([rng.permutation(column) for column in codes.T]))
+    ratios = [_compare_stretches(told[k], weights, parts, mean[k], spread[k]) for k in (0, 1)]
+    ratios += (differs / np.maximum(free, 1)).tolist()
+    known = np.concatenate([np.full(2, n_parts - 1), free])  # numbers that each is known from
+    error = np.sqrt(2 / np.maximum(known, 1))  # relative
+    is_sure = ratios > 1 + 2 * error
+    return Calibration(
+        told[0][order[np.minimum(places, len(order) - 1)]],
+        mean,
+        spread,
+        ((told - mean[:, None]) / spread[:, None].clip(1e-9)) ** 3 @ weights / weights.sum(),
+        float(weights.sum()),
+        float(_measure(layout, counts, mixed)[1].mean()),
+        np.where(is_sure, np.minimum(ratios * (1 + error), MOST_INFLATED), 1.0),
+    )
 
 
-def _measure(layout: Layout, counts: Vector, rows: Rows, n_own: float) -> Vector:
-    """Return how surprising rows are, if each has been counted `n_own` times; shape (n,)."""
+def _compare_stretches(
+    told: Vector, weights: Vector, parts: Sequence[NDArray[np.int64]], mean: float, spread: float
+) -> float:
+    """Return how much more the means of stretches vary than those of independent rows would."""
+    n = np.array([weights[part].sum() for part in parts])
+    sums = np.array([weights[part] @ (told[part] - mean) for part in parts])
+    if len(parts) < 2 or spread <= 0:
+        return 1.0
+    return float((sums**2 / np.maximum(n, 1e-9)).sum() / (len(parts) - 1)) / spread**2
+
+
+def _measure(layout: Layout, counts: Vector, rows: Rows) -> Vector:
+    """Return how surprising rows are, and how much like rows of mixed columns; shape (2, n)."""
     added = counts + ADDED
-    totals = layout.sum_configurations(added)[layout.config_of_cell]
-    q = added / totals
-    log_q = np.log(np.maximum(added - n_own, ADDED) / np.maximum(totals - n_own, ADDED))
+    q = added / layout.sum_configurations(added)[layout.config_of_cell]
     information = -np.log(q)
     mean = layout.sum_configurations(q * information)
     variance = layout.sum_configurations(q * information**2) - mean**2
+    alone = np.empty_like(q)
+    ends = zip(layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True)
+    for start, end, card in ends:
+        of_state = added[start:end].reshape(-1, card).sum(axis=0)
+        alone[start:end] = np.tile(np.log(of_state / of_state.sum()), (end - start) // card)
     of_cell = np.column_stack(
-        [-log_q, mean[layout.config_of_cell], variance[layout.config_of_cell]]
+        [information, mean[layout.config_of_cell], variance[layout.config_of_cell], alone]
     )
     told = rows.project(of_cell).astype(np.float64)
-    surprise: Vector = (told[:, 0] - told[:, 1]) / np.sqrt(np.maximum(told[:, 2], 1e-3))
-    return surprise
+    surprise = (told[:, 0] - told[:, 1]) / np.sqrt(np.maximum(told[:, 2], 1e-3))
+    odds = math.log(MIXED / (1 - MIXED)) + told[:, 0] + told[:, 3]
+    return np.stack([surprise, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))])
 
 
 def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, rows: Rows) -> Batch:
@@ -94,27 +153,44 @@ def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, row
     known : how surprising good rows are; None if the model does not say: then tables decide alone.
     rows : the new ones.
     """
-    n_tests = len(LEVELS) + 2 + layout.n_nodes
-    unlikely, nats = 0.0, 0.0
+    unlikely, nats, inflation = 0.0, 0.0, np.ones(layout.n_nodes + 1)
     if known is not None and rows.n_rows:
-        unlikely, nats = _find_unlikely(_measure(layout, counts, rows, n_own=0.0), known, n_tests)
-    moved, effect = _compare_tables(layout, counts, rows.count(), n_tests)
+        unlikely, nats = _find_unlikely(_measure(layout, counts, rows), known)
+        inflation = known.inflation[2:]
+    moved, effect = _compare_tables(layout, counts, rows.count(), inflation)
     return Batch(rows.n_rows, unlikely, nats, moved, effect)
 
 
-def _find_unlikely(surprise: Vector, known: Calibration, n_tests: int) -> tuple[float, float]:
-    """Return the share of rows that are more surprising than good ones, and the evidence."""
-    n, share, nats = len(surprise), 0.0, 0.0
+def _find_unlikely(told: Vector, known: Calibration) -> tuple[float, float]:
+    """Return the share of rows that are less likely than good ones, and the evidence for it."""
+    (surprise, _), n, found = told, told.shape[1], []
+    few = n / known.inflation[0]  # independent rows that say as much
     for level, limit in zip(LEVELS, known.limits.tolist(), strict=True):
         usual = 1 - level
-        at_most = usual + 2 * math.sqrt(usual * level / known.n_rows)  # the limit is an estimate
-        k = int(np.count_nonzero(surprise > limit))
-        share = max(share, (k / n - usual) / level)
-        nats = max(nats, -log_tail(k, n, at_most))
-    off = (float(surprise.mean()) - known.mean) / known.spread
-    z = off / math.sqrt(1 / n + 1 / known.n_rows)
-    nats = max(nats, _log_odds_of(z)) - math.log(n_tests / ALARM)
-    return (share, nats) if nats > 0 else (0.0, 0.0)
+        at_most = usual + 2 * math.sqrt(usual * level * known.inflation[0] / known.n_rows)
+        share = np.count_nonzero(surprise > limit) / n
+        found.append((-log_tail(int(share * few), round(few), at_most), (share - usual) / level))
+    off = told.mean(axis=1) - known.mean
+    independent = 1 / (known.inflation[:2] * (1 / n + 1 / known.n_rows))
+    share = min(float(off[1]) / max(known.mixed - float(known.mean[1]), 1e-9), 1.0)
+    told_by = np.stack([off, known.spread, known.skew, independent], axis=1).tolist()
+    shares = (found[0][1], share)
+    found += [(_exceed_mean(*each), s) for each, s in zip(told_by, shares, strict=True)]
+    nats, share = max(found)
+    nats -= math.log(2 * len(found) / ALARM)
+    return (max(share, 0.0), nats) if nats > 0 else (0.0, 0.0)
+
+
+def _exceed_mean(off: float, spread: float, skew: float, n: float) -> float:
+    """Return `-log P` of a mean of n values so far above its own: by a gamma of the same skewness.
+
+    A gamma of skewness `skew / sqrt(n)` is half a chi-square of `8 n / skew^2` degrees of freedom.
+    """
+    z = off / spread * math.sqrt(n)
+    if skew <= 0 or z <= 0:
+        return _log_odds_of(z)
+    free = 8 * n / skew**2
+    return _tail(free + z * math.sqrt(2 * free), free)
 
 
 def _log_odds_of(z: float) -> float:
@@ -127,12 +203,23 @@ def _log_odds_of(z: float) -> float:
 
 
 def _compare_tables(
-    layout: Layout, known: Vector, new: Vector, n_tests: int
+    layout: Layout, known: Vector, new: Vector, inflation: Vector
 ) -> tuple[Vector, Vector]:
-    """Return the evidence that each table is another, and nats a row of the difference.
+    """Return the evidence that each table is another, and nats a row of the difference."""
+    total, n_free = _sum_differences(layout, known, new)
+    scaled = 2 * total / inflation
+    evidence = np.array([_tail(g, f) for g, f in zip(scaled, n_free, strict=True)])
+    evidence = np.maximum(evidence - math.log(2 * len(total) / ALARM), 0.0)
+    n_rows = max(float(new.sum()) / layout.n_nodes, 1.0)
+    excess = np.maximum(total - inflation * n_free / 2, 0)
+    return evidence, np.where(evidence > 0, excess / n_rows, 0.0)
 
-    A likelihood-ratio test of two tables, in which states that are rare in a configuration are
-    taken together, since the test's distribution is known where cells are not nearly empty.
+
+def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector, Vector]:
+    """Return how far two tables differ, and by how many numbers; all nodes together come last.
+
+    Likelihood ratios, in which states that are rare in a configuration are taken together, since
+    their distribution is known where cells are not nearly empty.
     """
     node_of_config = np.repeat(np.arange(layout.n_nodes), np.diff(layout.config_start))
     here, there = layout.sum_configurations(new), layout.sum_configurations(known)
@@ -150,11 +237,7 @@ def _compare_tables(
     free = np.where(here * there > 0, np.maximum(free, 0), 0)
     total = np.bincount(node_of_config, of_config, layout.n_nodes)
     n_free = np.bincount(node_of_config, free, layout.n_nodes)
-    total, n_free = np.append(total, total.sum()), np.append(n_free, n_free.sum())
-    evidence = np.array([_tail(2 * g, f) for g, f in zip(total, n_free, strict=True)])
-    evidence = np.maximum(evidence - math.log(n_tests / ALARM), 0.0)
-    n_rows = max(float(new.sum()) / layout.n_nodes, 1.0)
-    return evidence, np.where(evidence > 0, np.maximum(total - n_free / 2, 0) / n_rows, 0.0)
+    return np.append(total, total.sum()), np.append(n_free, n_free.sum())
 
 
 def _sum_ratio(new: Vector, known: Vector, share: Vector, layout: Layout) -> Vector:

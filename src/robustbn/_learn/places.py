@@ -97,7 +97,7 @@ def fit_in_memory(
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:
         fit = replace(fit, cells=fit.cells.numbered(table.kept))
-    aside = look_for_copies(table, data.rows.fingerprints(), config.kernels)
+    aside = look_for_copies(table.aside, table.kept, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, fit.weights), aside)
 
 
@@ -171,7 +171,7 @@ def decide_in_memory(
     judged = data.judge(weigh, weights, gathers=complete is not None, count=count)
     fit = refit_decided(fit, model, judged)
     fit = _add_missing(fit, data, judged.holes, weights, complete, config)
-    aside = look_for_copies(table, data.rows.fingerprints(), config.kernels)
+    aside = look_for_copies(table.aside, table.kept, data.rows.fingerprints(), config.kernels)
     return Fitted(fit, table.reading, judge_table(table, judged.trust), aside)
 
 
@@ -187,29 +187,32 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
     )
 
 
-def look_for_copies(table: Table, prints: NDArray[np.uint64], kernels: str | None) -> Aside:
+def look_for_copies(
+    aside: Aside,
+    kept: NDArray[np.int64] | None,
+    prints: NDArray[np.uint64],
+    kernels: str | None,
+) -> Aside:
     """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
 
     Parameters
     ----------
-    prints : of its rows, equal where all nodes are; shape (N,).
+    kept : numbers of the rows that were kept, increasing; None if all were.
+    prints : of these rows, equal where all nodes are; shape (N,).
     kernels : that find prints which occur more than once.
     """
-    clues, ids = table.aside.clues, []
-    if clues.ids:
-        place = np.full(table.reading.n_read, -1, np.int64)
-        place[slice(None) if table.kept is None else table.kept] = np.arange(len(table))
+    clues, ids = aside.clues, []
+    kept = np.arange(len(prints)) if kept is None else kept
     for each in clues.ids:
-        first, again = place[each.first], place[each.again]
-        is_left = (first >= 0) & (again >= 0)
+        first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
+        is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
         is_same = prints[first[is_left]] == prints[again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
     blocks = [
-        replace(block, first=int(numbers[0]), again=int(numbers[1]))
+        replace(block, first=int(kept[block.first]), again=int(kept[block.again]))
         for block in find_blocks(prints, kernels)
-        for numbers in [_numbers_read(table, np.array([block.first, block.again]))]
     ]
-    return replace(table.aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
+    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -250,6 +253,9 @@ def fit_stream(
         shown = np.union1d(judged.numbers, judged.drawn)
         weigh = fit.model.weigh
         aside = _look_aside(AsidePass(data, stream.aside, fit.weights, weigh, shown, files))
+        if data.surveyed.prints:
+            kept, prints = map(np.concatenate, zip(*data.surveyed.prints, strict=True))
+            aside = look_for_copies(aside, kept, prints, config.kernels)
         if files:
             files.finish()
     found = data.reading
@@ -354,4 +360,5 @@ def fit_on_dask(
     shown = np.union1d(judged.numbers, judged.drawn)
     is_anywhere = fit.weights is None or bool((fit.weights < DOUBT).any())
     aside = read_aside(data, fit.model.weigh, shown, choose_runs, is_anywhere=is_anywhere)
+    aside = replace(aside, clues=data.found.clues.with_beside(aside.clues))
     return Fitted(fit, data.reading, judged, aside)

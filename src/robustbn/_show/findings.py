@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,18 +18,25 @@ from robustbn._core.findings import (
     REPEATED_IDS,
     REPEATED_ROWS,
     ROWS,
+    UNREADABLE,
     WARNING,
+    WRONG_CELLS,
     Finding,
     Remedy,
     rank_findings,
 )
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
-from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference
+from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference, Origin
 from robustbn._networks.edges import write_edge
+from robustbn._show.advice import is_exact, say_origin
+from robustbn._show.frames import rate_columns
 from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
 from robustbn._show.result import FitResult
 from robustbn._show.saying import (
+    LINE_OF_ROW,
+    MOST_NUMBERED,
+    Parts,
     base_command,
     has_lines,
     having,
@@ -42,12 +50,14 @@ from robustbn._show.words import as_text, percent
 WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
+MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 COPIES = 0.9  # share of rows with the same id that are the same throughout: they are copies
 MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer are not told
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
+ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
 
 
@@ -55,7 +65,24 @@ def find_all(result: FitResult) -> list[Finding]:
     """Return everything that a person should know about a table, the most serious first."""
     if result.judged is None:
         return []
-    return rank_findings(found for find in FINDERS for found in find(result))
+    return rank_findings(_without_echoes([f for find in FINDERS for f in find(result)]))
+
+
+def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
+    """Yield findings; a column that differs because of values that are told is only a note."""
+    told = [each for each in findings if each.kind in (UNREADABLE, WRONG_CELLS)]
+    for each in findings:
+        is_echo = (
+            each.kind in (COLUMN_DIFFERS, MISSING)
+            and not each.cause
+            and any(
+                each.columns == value.columns
+                and set(each.where) & set(value.where)
+                and value.n_rows >= ECHO * each.n_rows
+                for value in told
+            )
+        )
+        yield replace(each, severity=NOTE) if is_echo else each
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -70,12 +97,14 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             f"The values of {quote_names(columns)} seem to be swapped in about "
             f"{count(n, 'row')} ({percent(swap.share)})"
         )
-        if result.judged is not None and not result.rows_hidden:
+        rows: list[int] = []
+        if result.judged is not None:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
+            rows = np.sort(result.judged.drawn[surest]).tolist()
+        if rows and not result.rows_hidden:
             is_file = has_lines(result)
-            numbers = np.sort(result.judged.drawn[surest]) + (2 if is_file else 0)
-            rows = ", ".join(f"{number:,}" for number in numbers.tolist())
-            said += f", for example in {'lines' if is_file else 'rows'} {rows}"
+            numbers = ", ".join(f"{row + LINE_OF_ROW * is_file:,}" for row in rows)
+            said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         look = f"Compare {' and '.join(columns)} in these rows with their source."
         yield Finding(
             ROWS,
@@ -88,32 +117,62 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             nats=swap.gain,
             cause="swapped columns",
             advice=Remedy(look, base_command(result.command), "fit.findings_"),
+            rows=tuple(rows),
         )
 
 
 def find_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield the groups of rows that are bad, or may be."""
+    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted."""
     told = {group.number: group for group in (*result.groups, *result.kinds)}
     for group in told.values():
-        if not group.is_bad and group.probability < WORTH_A_LOOK:
-            continue
-        cause = "" if group.cause is None else group.cause.name
-        is_act = bool(cause) and cause != "another population"
-        origin = group.origins[0] if group.origins else None
-        is_sure = group.is_bad and is_act and group.probability >= SURE
+        if group.is_bad or group.probability >= WORTH_A_LOOK:
+            yield _tell_group(result, group)
+    if result.n_distrusted and not result.kinds:
+        place = result.origins[0] if result.origins else None
+        where = "" if place is None else f" {say_origin(place, 'distrusted')}"
         yield Finding(
             ROWS,
-            ERROR if is_sure else WARNING,
-            _say_group(result, group),
-            group.probability,
-            () if group.cause is None else group.cause.columns,
-            {} if origin is None else where_of(origin.parts),
-            round(group.n_rows),
-            nats=group.nats * group.n_rows,
-            cause=cause,
-            group=group.number,
-            advice=_decide(result, group),
+            WARNING,
+            f"{count(result.n_distrusted, 'row')} "
+            f"({percent(result.n_distrusted / max(result.n_rows, 1))}) "
+            f"{'does' if result.n_distrusted == 1 else 'do'} not fit the others, and no group of "
+            f"them looks alike.{where}",
+            0.5,
+            where={} if place is None else where_of(say_parts(result, place.parts)),
+            n_rows=result.n_distrusted,
+            advice=_ask(result, "Look at some of these rows."),
         )
+
+
+def _tell_group(result: FitResult, group: Group) -> Finding:
+    cause = "" if group.cause is None else group.cause.name
+    origin = next(iter(_origins_of(result, group)), None)
+    is_sure = group.is_bad and _is_act(group) and group.probability >= SURE
+    return Finding(
+        ROWS,
+        ERROR if is_sure else WARNING,
+        _say_group(result, group),
+        group.probability,
+        () if group.cause is None else group.cause.columns,
+        {} if origin is None else where_of(say_parts(result, origin.parts)),
+        round(group.n_rows),
+        nats=group.nats * group.n_rows,
+        cause=cause,
+        group=group.number,
+        advice=_decide(result, group),
+        rows=tuple(example.row for example in group.examples),
+    )
+
+
+def _origins_of(result: FitResult, group: Group) -> Sequence[Origin]:
+    """Return where the rows of a group are; of the largest kind, where all bad rows are."""
+    is_first = result.kinds[:1] == [group]
+    return group.origins or (result.origins if is_first else ())
+
+
+def _is_act(group: Group) -> bool:
+    """Whether something was done to these rows that has a name."""
+    return group.cause is not None and group.cause.name != "another population"
 
 
 def _say_group(result: FitResult, group: Group) -> str:
@@ -121,31 +180,108 @@ def _say_group(result: FitResult, group: Group) -> str:
     number = f" (group {group.number})" if group.number else ""
     verb = "do not fit the others and are left out" if group.is_bad else "stand apart"
     said = f"About {rows} {verb}{number}"
-    if group.cause is not None:
+    if group.cause is not None and _is_act(group):
         said += f": {group.cause.name}. {group.cause.text}"
+    elif group.cause is not None:
+        said += f". They have {group.cause.text[:1].lower()}{group.cause.text[1:]}"
     elif group.unusual:
         cell = group.unusual[0]
         said += f": mostly {as_text(cell.node)} = {as_text(cell.state)}."
     else:
         said += "."
-    if group.origins:
-        said += f" {percent(group.origins[0].rate)} of the rows with {group.origins[0].having}."
+    for origin in _origins_of(result, group)[:1]:
+        said += f" {say_origin(origin, 'among them' if group.origins else 'distrusted')}"
     if not group.is_bad:
         said += f" They are bad with a probability of {group.probability:.0%}, and still count."
     return said
 
 
 def _decide(result: FitResult, group: Group) -> Remedy:
-    fit = base_command(result.command)
     look = "Look at some of these rows."
     if not group.number:
-        return Remedy(look, f"{fit} --ask 20", "fit.ask(20)")
+        return _ask(result, look)
     side, word = ("good", "right") if group.is_bad else ("bad", "wrong")
     return Remedy(
         f"{look} If they are {word}, say so.",
-        f"{fit} --{side}-group {group.number}",
+        f"{base_command(result.command)} --{side}-group {group.number}",
         f"fit.decide({side}=[{group.number}], X=table)",
     )
+
+
+def _ask(result: FitResult, look: str) -> Remedy:
+    return Remedy(look, f"{base_command(result.command)} --ask 20", "fit.ask(20)")
+
+
+def find_vanishing_states(result: FitResult) -> Iterator[Finding]:
+    """Yield the states of which hardly any row is trusted: a real group may look like that."""
+    gone = result.vanishing
+    is_named = bool(result.kinds) and all(_is_act(kind) for kind in result.kinds)
+    if gone:
+        named = "; ".join(str(each) for each in gone[:MOST_VANISHING])
+        more = f"; and {len(gone) - MOST_VANISHING} more" if len(gone) > MOST_VANISHING else ""
+        yield Finding(
+            ROWS,
+            NOTE if is_named else WARNING,
+            f"Hardly any row with these states is trusted: {named}{more}. A real group that is far "
+            "from the others looks like this, too.",
+            0.5,
+            tuple(dict.fromkeys(node for each in gone for node in each.states)),
+            n_rows=round(sum(each.n_rows for each in gone)),
+            cause="hardly any is trusted",
+            advice=_ask(result, "Look at these rows before you rely on the tables."),
+        )
+
+
+def find_unsettled(result: FitResult) -> Iterator[Finding]:
+    """Yield that the trusted rows do not look like rows of the network."""
+    if result.converged:
+        return
+    share, said = "0.2", "If you know the largest share of rows that can be bad, say so."
+    if result.settings.get("contamination", "auto") != "auto":
+        share, said = "auto", "Let the share of bad rows be found: more may be bad than was said."
+    value = repr(share) if share == "auto" else share
+    yield Finding(
+        ROWS,
+        WARNING,
+        result.status,
+        0.5,
+        n_rows=result.n_rows,
+        cause="not settled",
+        advice=Remedy(
+            said,
+            f"{base_command(result.command)} --contamination {share}",
+            f"robustbn.fit(network, table, contamination={value})",
+        ),
+    )
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def find_cells(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns with cells that show another value than the true one."""
+    if result.cells is None:
+        return
+    names, rates, wrong, confusions = rate_columns(result).values()
+    for name, rate, n, confused in zip(names, rates, wrong, confusions, strict=True):
+        if n:
+            often = "" if result.rows_hidden or not confused else f", most often {confused}"
+            yield Finding(
+                WRONG_CELLS,
+                WARNING,
+                f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
+                f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.",
+                0.9,
+                (name,),
+                n_rows=n,
+                n_cells=n,
+                cause="wrong cells",
+                advice=Remedy(
+                    "Have a look at what would be changed.",
+                    base_command(result.command).replace("robustbn fit", "robustbn repair", 1),
+                    "fit.cells_",
+                ),
+            )
 
 
 # --- repeated rows and identifiers ----------------------------------------------------------------
@@ -180,7 +316,8 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             REPEATED_ROWS,
             WARNING,
-            f"{count(len(result.repeats), 'row')} come more often than chance allows, with about "
+            f"{count(len(result.repeats), 'row comes', 'rows come')} more often than chance "
+            "allows, with about "
             f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} comes {worst.seen:,} "
             f"times where {worst.expected:.2g} are expected.",
             0.9,
@@ -191,6 +328,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
                 f"{fit} --ask 20",
                 "fit.repeats_",
             ),
+            rows=tuple(each.row for each in result.repeats),
         )
 
 
@@ -258,6 +396,7 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
                 f"{base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
                 f"table.drop_duplicates({ids.column!r})",
             ),
+            rows=tuple(ids.again[:MOST_NUMBERED].tolist()),
         )
 
 
@@ -296,14 +435,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         said = as_text("; ".join(causes))
         sentence += f" {said[0].upper()}{said[1:]}."
     is_unit = "unit" in names
-    chosen = [
-        f"(table[{name!r}] == {first!r})"
-        if first == last
-        else f"table[{name!r}].between({first!r}, {last!r})"
-        for name, first, last in parts
-        if name not in (ROW_NUMBER, "line", FILE_NAME)
-    ]
-    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
+    some = _choose_rows(parts, place)
     return Finding(
         COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
@@ -320,7 +452,29 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
             f"{base_command(result.command)} --report report.html",
             f"{some}[{list(columns)!r}].describe()",
         ),
+        rows=_rows_at(result, place),
     )
+
+
+def _choose_rows(parts: Parts, place: Difference) -> str:
+    """Return Python for the rows of a place."""
+    chosen = [
+        f"(table[{name!r}] == {first!r})"
+        if first == last
+        else f"table[{name!r}].between({first!r}, {last!r})"
+        for name, first, last in parts
+        if name not in (ROW_NUMBER, "line", FILE_NAME)
+    ]
+    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
+    for name, first, last in place.parts:
+        if name == ROW_NUMBER and not chosen:
+            some = f"table.iloc[{first.replace(',', '')}:{int(last.replace(',', '')) + 1}]"
+    return some
+
+
+def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
+    drawn = () if result.judged is None else result.judged.drawn[place.rows[:MOST_NUMBERED]]
+    return tuple(int(row) for row in drawn)
 
 
 def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
@@ -354,6 +508,8 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
 
 def find_missing(result: FitResult) -> Iterator[Finding]:
     """Yield the columns from which many values are missing, wherever they are."""
+    if result.settings.get("missing_is_evidence"):
+        return
     for node, n in result.n_missing.items():
         if n >= MANY_MISSING * max(result.n_rows, 1):
             yield Finding(
@@ -380,7 +536,7 @@ def _look_at_holes(result: FitResult, node: str) -> Remedy:
 
 
 def find_edges(result: FitResult) -> Iterator[Finding]:
-    """Yield the edges that the network lacks."""
+    """Yield the edges that the network lacks, or that it lacks something."""
     for edge in result.edges[:MOST_EDGES]:
         line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
         yield Finding(
@@ -392,10 +548,24 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
             (edge.parent, edge.child),
             nats=edge.gain * result.n_rows,
             advice=Remedy(
-                "If they may depend on each other, draw the edge and fit again.",
+                "If they may depend on each other, draw the edge and fit again: one missing edge "
+                "makes other pairs depend on each other, too.",
                 f"{base_command(result.command)} --edge {line}",
                 f"robustbn.fit(fit.network_.with_edges([({edge.parent!r}, {edge.child!r})]), "
                 "table)",
+            ),
+        )
+    if not result.edges and not is_exact(result):
+        yield Finding(
+            MISSING_EDGE,
+            NOTE,
+            "The network does not describe the trusted rows, and no single edge would: there may "
+            "be a hidden group, such as a source or a period with tables of its own.",
+            0.0,
+            advice=Remedy(
+                "Look for a column that tells the groups apart, and make it a node.",
+                f"robustbn inspect {shlex.quote(result.table or 'TABLE')}",
+                "fit.misfit_",
             ),
         )
 
@@ -403,6 +573,9 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
 FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_swaps,
     find_rows,
+    find_vanishing_states,
+    find_unsettled,
+    find_cells,
     find_repeated_rows,
     find_repeated_ids,
     find_differing,

@@ -20,7 +20,15 @@ from robustbn._core.findings import (
 )
 from robustbn._core.numbers import count
 from robustbn._show.result import FitResult
-from robustbn._show.saying import Parts, base_command, having, say_parts, say_span, where_of
+from robustbn._show.saying import (
+    MOST_NUMBERED,
+    Parts,
+    base_command,
+    having,
+    say_parts,
+    say_span,
+    where_of,
+)
 from robustbn._show.words import as_text, percent
 
 MOST_EXAMPLES = 3  # values that are quoted
@@ -59,6 +67,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
                 if odd.column
                 else f"table.iloc[{odd.rows[:3].tolist()}]",
             ),
+            rows=tuple(odd.rows[:MOST_NUMBERED].tolist()),
         )
 
 
@@ -121,6 +130,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
                 f"{base_command(result.command)} --missing {shlex.quote(f'{node}={shown[0]:g}')}",
                 f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
             ),
+            rows=tuple(rows[:MOST_NUMBERED].tolist()),
         )
 
 
@@ -164,6 +174,7 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
                     f"robustbn.fit(network, table, labels={{{node!r}: {{{label!r}: "
                     f"{taken_for!r}}}}})",
                 ),
+                rows=tuple(np.sort(rows)[:MOST_NUMBERED].tolist()),
             )
 
 

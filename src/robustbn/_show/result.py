@@ -364,13 +364,10 @@ class FitResult:
         """Whether the trusted rows look clean."""
         return self.learned.converged
 
-    @cached_property
+    @property
     def status(self) -> str:
-        """Why it stopped, in a sentence, and what to look at before that is believed."""
+        """Why it stopped, in a sentence."""
         said = self.learned.status
-        if self.vanishing:
-            named = "; ".join(str(group) for group in self.vanishing[:3])
-            said += f" Look at them before you believe that: {named}."
         return said if self.inferred is None else f"{said} {self.inferred}"
 
     @property

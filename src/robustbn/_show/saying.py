@@ -16,6 +16,8 @@ OUTPUTS = frozenset(
 )
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
+LINE_OF_ROW = 2  # line of row 0 of a text file: the header is the first
+MOST_NUMBERED = 200  # rows that a finding knows by their numbers
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 
 Parts = tuple[tuple[str, str, str], ...]
@@ -23,30 +25,23 @@ Parts = tuple[tuple[str, str, str], ...]
 
 def base_command(command: str | None) -> str:
     """Return the command of a fit without what it writes, for others to build on."""
-    return read_command(command)[0]
-
-
-def read_command(command: str | None) -> tuple[str, dict[str, str]]:
-    """Return the command of a fit without what it writes, and what that is, by option."""
     try:
         words = shlex.split(command or "")
     except ValueError:
         words = []
     if words[:2] != ["robustbn", "fit"]:
-        return ANY_FIT, {}
+        return ANY_FIT
     kept: list[str] = []
-    written: dict[str, str] = {}
-    asked = ""  # the option whose value comes next
+    is_value = False  # of an option that is left out
     for word in words:
-        name, has_value, value = word.partition("=")
-        if asked:
-            written[asked], asked = word, ""
+        name, has_value, _ = word.partition("=")
+        if is_value:
+            is_value = False
         elif name in OUTPUTS:
-            written[name] = value
-            asked = "" if has_value else name
+            is_value = not has_value
         elif word not in SWITCHES:
             kept.append(word)
-    return shlex.join(kept), written
+    return shlex.join(kept)
 
 
 def has_lines(result: FitResult) -> bool:
@@ -58,7 +53,7 @@ def has_lines(result: FitResult) -> bool:
 
 def say_span(result: FitResult, first: int, last: int) -> str:
     """Return some neighbouring rows by their lines in a text file, or else by their numbers."""
-    word, add = ("line", 2) if has_lines(result) else ("row", 0)
+    word, add = ("line", LINE_OF_ROW) if has_lines(result) else ("row", 0)
     first, last = first + add, last + add
     return f"{word} {first:,}" if first == last else f"{word}s {first:,} to {last:,}"
 
@@ -68,7 +63,7 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
     said = []
     for name, first, last in parts:
         if name == ROW_NUMBER and has_lines(result):
-            lines = [f"{int(text.replace(',', '')) + 2:,}" for text in (first, last)]
+            lines = [f"{int(text.replace(',', '')) + LINE_OF_ROW:,}" for text in (first, last)]
             said.append(("line", lines[0], lines[1]))
         elif result.rows_hidden and name not in (ROW_NUMBER, FILE_NAME):
             said.append((name, HIDDEN, HIDDEN))

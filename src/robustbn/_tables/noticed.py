@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +72,7 @@ class Noticed:
         values = {node: numbers_at(column, some, how) for node, (column, how) in columns.items()}
         self._keep(rows, values)
 
-    def _keep(self, rows: Rows, values: dict[str, NDArray[np.float64]]) -> None:
+    def _keep(self, rows: Rows, values: Mapping[str, NDArray[np.float64]]) -> None:
         self._rows = np.concatenate([self._rows, rows])
         for node, new in values.items():
             self._values[node] = np.concatenate([self._values.get(node, np.empty(0)), new])
@@ -79,13 +80,13 @@ class Noticed:
             self._rows, self._step = self._rows[::2], 2 * self._step
             self._values = {node: kept[::2] for node, kept in self._values.items()}
 
-    def merge(self, other: Noticed, offset: int) -> None:
+    def merge(self, other: Clues, offset: int) -> None:
         """Take in what another reader noticed, whose row 0 is our row `offset`."""
-        for key, odd in other._odd.items():
-            rows = np.concatenate([*odd.rows, np.empty(0, np.int64)])
-            self._odd.setdefault(key, _Odd()).add(odd.n, odd.examples, offset + rows)
-        if other._values:
-            self._keep(offset + other._rows, other._values)
+        for odd in other.odd:
+            own = self._odd.setdefault((odd.column, odd.kind), _Odd())
+            own.add(odd.n, Counter(odd.examples), offset + odd.rows)
+        if other.numbers.values:
+            self._keep(offset + other.numbers.rows, other.numbers.values)
 
     def clues(self) -> Clues:
         """Return what was noticed."""

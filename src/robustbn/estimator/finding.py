@@ -199,9 +199,9 @@ def _calibrate(
     """Return how surprising the good rows are; None if there are none."""
     if not judged.drawn_trust.any():
         return None
-    rows = load(judged.drawn_codes)
-    found = calibrate(network.layout, learned.shown_counts, rows, judged.drawn_trust)
-    return found if found.spread > 0 else None
+    codes, trust = judged.drawn_codes, judged.drawn_trust
+    found = calibrate(network.layout, learned.shown_counts, load, codes, trust)
+    return found if (found.spread > 0).all() else None
 
 
 def _find_doubt(

@@ -213,10 +213,20 @@ def build_fit(
             configurations=(fit.recorded.configurations, (layout.n_configurations, 2)),
         )
     if beside.calibration is not None:
-        limits, spread = beside.calibration.limits, beside.calibration.spread
-        require_shapes("fit.calibration", limits=(limits, (len(LEVELS),)))
-        if not (spread > 0 and beside.calibration.n_rows > 0):
-            raise ModelFileError("fit.calibration is damaged: spread and n_rows are above 0.")
+        known = beside.calibration
+        require_shapes(
+            "fit.calibration",
+            limits=(known.limits, (len(LEVELS),)),
+            mean=(known.mean, (2,)),
+            spread=(known.spread, (2,)),
+            skew=(known.skew, (2,)),
+            inflation=(known.inflation, (layout.n_nodes + 3,)),
+        )
+        if not ((known.spread > 0).all() and known.n_rows > 0 and (known.inflation >= 1).all()):
+            raise ModelFileError(
+                "fit.calibration is damaged: spread and n_rows are above 0, inflation is at least "
+                "1."
+            )
     if beside.doubt is not None:
         require_shapes("fit", doubt=(beside.doubt, (layout.n_configurations,)))
     for _, cause in beside.causes:

@@ -549,8 +549,7 @@ class RobustEstimator(TableEstimator):
     def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
         """Return what was found as Markdown, for a ticket; no single row is shown.
 
-        The verdict, the kinds of bad rows, where they come from, the edges that are missing, the
-        cells that moved most, and what to do next.
+        The verdict, the findings with what to do about each, and the cells that moved most.
 
         Parameters
         ----------

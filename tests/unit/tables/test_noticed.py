@@ -88,8 +88,8 @@ def test_row_numbers_of_parts_become_those_of_the_whole_table():
     column = Column(as_objects(["a", "?", "b"]))
     whole, part = Noticed(), Noticed()
     part.note("x", NO_STATE, column, np.array([1]), 0)
-    whole.merge(part, 100)
-    whole.merge(part, 200)
+    whole.merge(part.clues(), 100)
+    whole.merge(part.clues(), 200)
     (odd,) = whole.clues().odd
     assert (odd.n, odd.rows.tolist(), odd.examples) == (2, [101, 201], {"?": 2})
 

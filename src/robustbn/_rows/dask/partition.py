@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import Clues
 from robustbn._core.config import TableConfig
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout
@@ -20,6 +21,7 @@ from robustbn._rows.memory import gather
 from robustbn._rows.stream.parts import Part
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Table
+from robustbn._tables.noticed import Noticed
 from robustbn._tables.sources import Source, open_table
 from robustbn._tables.table import encode_source, encode_table
 from robustbn.exceptions import DataError
@@ -46,6 +48,7 @@ class FoundInRows:
     context, given_up, damaged : columns of context, those that turned out to be none, and those
         that cannot be read.
     name_bytes : that the columns take which rows keep.
+    clues : odd values, and numbers of some rows.
     """
 
     n_read: int
@@ -58,6 +61,7 @@ class FoundInRows:
     given_up: tuple[str, ...]
     damaged: Mapping[str, str]
     name_bytes: int
+    clues: Clues
 
     @cached_property
     def kept(self) -> NDArray[np.int64] | None:
@@ -72,14 +76,17 @@ class FoundInRows:
         return cls(
             found.n_read, found.n_missing, found.n_unknown, found.ignored, dropped,
             found.n_incomplete, tuple(raw.name for raw in aside.raw), aside.given_up,
-            aside.damaged, sum(column.nbytes for column in aside.names.values()),
+            aside.damaged, sum(column.nbytes for column in aside.names.values()), aside.clues,
         )  # fmt: skip
 
     @classmethod
     def join(cls, founds: Sequence[FoundInRows]) -> FoundInRows:
         """Return what was found in rows that stand one below another."""
         firsts = first_rows(founds)
-        dropped = [each.dropped + first for each, first in zip(founds, firsts, strict=False)]
+        dropped, noticed = [], Noticed()
+        for each, first in zip(founds, firsts.tolist(), strict=False):
+            dropped.append(each.dropped + first)
+            noticed.merge(each.clues, first)
 
         def names(of: str) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for each in founds for name in getattr(each, of)))
@@ -92,7 +99,7 @@ class FoundInRows:
             np.concatenate([np.empty(0, np.int64), *dropped]),
             sum(each.n_incomplete for each in founds), names("context"), names("given_up"),
             {name: why for each in founds for name, why in each.damaged.items()},
-            sum(each.name_bytes for each in founds),
+            sum(each.name_bytes for each in founds), noticed.clues(),
         )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from robustbn._tables.sources import UnreadableError
 from robustbn.exceptions import DataError, InsufficientMemoryError
 
 MEMORY_FOR_HOLES = 0.25  # share of all memory that rows with missing values may take
+MOST_PRINTS = 2**22  # rows whose prints are compared, to find blocks that come again: 64 MB
 MOST_WEIGHTS_HELD = 50_000_000  # a number a row is kept in memory up to this many rows
 BLOCKS_AHEAD = 8  # are coded while one is counted: the next file is opened in the meantime
 LARGEST_KEY = np.uint64(2**64 - 1)
@@ -126,6 +127,8 @@ class Surveyed:
     missing, unknown : values of each node.
     incomplete : rows from which a value is missing.
     noticed : odd values, and numbers of some rows.
+    prints : numbers of the rows that were kept, and a print of each, stretch by stretch; None if
+        they are too many.
     """
 
     counts: Vector
@@ -136,6 +139,7 @@ class Surveyed:
     unknown: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
     noticed: Noticed = field(default_factory=Noticed)
+    prints: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] | None = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -277,9 +281,14 @@ class RowsInStream:
                     draw.offer(first + block.span.numbers, block.codes)
                     found.sizes[k] += rows.n_rows
                     found.reads[k] += block.span.n_read
+                    if found.n_rows > MOST_PRINTS:
+                        found.prints = None
+                    if found.prints is not None:
+                        numbers = first + block.span.numbers
+                        found.prints.append((numbers, rows.fingerprints()))
                     continue
                 self.progress("counting rows", k + 1, n_parts)
-                found.noticed.merge(tally.noticed, first - stream.parts[k].first_row)
+                found.noticed.merge(tally.noticed.clues(), first - stream.parts[k].first_row)
                 first += found.reads[k]
                 if error is not None and self.on_error == "raise":
                     raise error

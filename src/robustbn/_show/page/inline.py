@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from robustbn._core.findings import NOTE, Finding
 from robustbn._core.numbers import count
 from robustbn._show.advice import (
     cell_moves,
-    next_actions,
     say_from_file,
-    say_moved_cells,
     say_state,
     verdict,
 )
@@ -35,7 +34,7 @@ color:#22262b;background:#fff;border:1px solid #e3ded4;border-radius:10px;paddin
 .rbn-inline table{border-collapse:collapse;font-size:13px;margin:6px 0}
 .rbn-inline th,.rbn-inline td{padding:2px 14px 2px 0;text-align:left;border-bottom:1px solid #eee;
 background:#fff;color:#22262b}
-.rbn-inline ol{margin:0 0 6px;padding-left:1.4em}
+.rbn-inline ul{margin:0 0 6px;padding-left:1.4em}
 .rbn-inline code{background:#f4f1ea;color:#22262b;overflow-wrap:anywhere}
 .rbn-inline .rbn-figure{max-height:420px;overflow:auto}
 .rbn-inline svg{max-width:100%;height:auto}
@@ -60,28 +59,23 @@ def settings_html(text: str, network: BayesianNetwork | None) -> str:
 
 
 def fit_html(result: FitResult) -> str:
-    """Return a fit as a fragment: the verdict, the cells that moved, the drawing."""
+    """Return a fit as a fragment: the verdict, the findings, the tables that moved, the drawing."""
     if result.judged is None:
         return settings_html(f"{say_from_file(result)} {result.status}", result.network)
-    facts = (
-        f"{result.n_distrusted:,} of {count(result.n_rows, 'row')} distrusted; effective sample "
-        f"size {result.effective_rows:,.0f}"
-    )
-    changed = "".join(f"<p>{_shown(line)}</p>" for line in say_moved_cells(result))
-    actions = "".join(
-        f"<li>{_shown(action.say)} <code>{_shown(action.python)}</code></li>"
-        for action in next_actions(result)
-    )
     findings = "".join(
-        f"<li><strong>{finding.severity}</strong> {_shown(finding.sentence)}</li>"
+        f"<li><strong>{finding.severity}</strong> {_shown(finding.sentence)}"
+        f"{_advice(finding) if finding.severity != NOTE else ''}</li>"
         for finding in result.findings[:MAX_LISTED]
     )
-    body = (
-        f"<p><strong>{_shown(verdict(result))}</strong></p><ul>{findings}</ul>{changed}"
-        f'<p class="rbn-quiet">{facts}. {_shown(result.status)}</p>'
-        f"<ol>{actions}</ol>{_moved_tables(result)}"
-    )
+    more = len(result.findings) - MAX_LISTED
+    rest = f'<p class="rbn-quiet">and {count(more, "more finding")}</p>' if more > 0 else ""
+    head = f"<p><strong>{_shown(verdict(result))}</strong></p>"
+    body = f"{head}<ul>{findings}</ul>{rest}{_moved_tables(result)}"
     return _fragment(body + _picture(result.network, result))
+
+
+def _advice(finding: Finding) -> str:
+    return f"<br>{_shown(finding.advice.say)} <code>{_shown(finding.advice.python)}</code>"
 
 
 def comparison_html(facts: Mapping[str, Any]) -> str:

@@ -18,6 +18,12 @@ from robustbn._core.result import RepeatedRow
 from robustbn._show.explain import ExplainedRow
 from robustbn._show.measures import FEW_ROWS, UNMOVED, MissingEdge
 from robustbn._show.page.drawing import colour_steps
+from robustbn._show.page.evidence import (
+    line_of,
+    most_frequent,
+    profile_columns,
+    raw_numbers,
+)
 from robustbn._show.result import FitResult
 from robustbn._show.words import LEAST_GROUP, MOST_KEPT, as_text
 from robustbn.network import BayesianNetwork
@@ -28,6 +34,7 @@ CELLS_SHOWN = 30_000  # of all tables together
 WHOLE_STATES = 200  # of a node whose configurations are shown as a whole; of others, single cells
 MAX_LABELS = 1_000  # of a node; of others, those alone that are on the page
 MAX_ROWS = 2_000
+MAX_RAW = 20_000  # numbers before cutting, of all rows together
 MAX_ROW_BYTES = 450_000  # of all rows together
 
 Numbers = dict[str, int]  # of nodes
@@ -70,6 +77,8 @@ def page_data(result: FitResult) -> dict[str, Any]:
         "names": [] if result.rows_hidden else [as_text(name) for name in result.row_names],
         "kinds": [kind.number for kind in result.kinds],
         "holes": int(is_holed),
+        "line": line_of(result),
+        "raw": _raw(result, [row.row for row in rows[:n_rows]]),
         "rows": [
             _row(row, number, states, parts)
             for row, states in zip(rows[:n_rows], packed, strict=False)
@@ -90,6 +99,7 @@ def _nodes(
     steps = colour_steps(moves.moved)
     n_configurations = np.diff(network.layout.config_start)
     nodes: list[dict[str, Any]] = []
+    profiles = profile_columns(result)
     for i, node in enumerate(network.nodes):
         states = network.states[node]
         shown: dict[str, Any] = {
@@ -105,6 +115,7 @@ def _nodes(
             "size": int(n_configurations[i]),
             "missing": 0.0 if result.inferred is None else _short(result.inferred.missing[i]),
             "table": tables[i],
+            "profile": profiles[i],
         }
         nodes.append(shown | ({"codes": used[i]} if i in used else {}))
     return nodes
@@ -121,6 +132,7 @@ def _used_states(
     for i, table in enumerate(tables):
         if i in used:
             used[i].update(table["state"])
+            used[i].update(most_frequent(result, i))
         *parents, _ = layout.families[i]
         if not used.keys().isdisjoint(parents):
             which = table.get("which", range(layout.config_start[i + 1] - layout.config_start[i]))
@@ -206,6 +218,16 @@ def _cells(
         "all": [_round_rows(c) for c in plain_counts[which].tolist()],
         "rest": q.size - len(order),
         "restMoved": _short(rest.max(initial=0.0)),
+    }
+
+
+def _raw(result: FitResult, rows: list[int]) -> dict[str, list[float | None]]:
+    """Return the numbers of rows before they were cut into intervals, by node; none if too many."""
+    raw = raw_numbers(result, rows) if rows else {}
+    most = MAX_RAW // max(len(raw), 1)
+    return {
+        node: [_short(v) if np.isfinite(v) else None for v in values[:most].tolist()]
+        for node, values in raw.items()
     }
 
 
