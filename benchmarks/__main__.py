@@ -1,7 +1,7 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
 Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
-gate, cells. They have options of their own: see `python -m benchmarks proof --help`.
+gate, cells, draft. They have options of their own: see `python -m benchmarks proof --help`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     context,
     counting,
     dask_scale,
+    draft,
     first_look,
     gate,
     golden,
@@ -99,6 +100,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "mistakes": mistakes.main,
     "gate": gate.main,
     "cells": wrong_cells.main,
+    "draft": draft.main,
     "stale": stale.main,
 }
 

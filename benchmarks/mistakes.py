@@ -38,6 +38,7 @@ are those of `fit`; `checks`, `forest` and `labels` are simple checks with panda
 forest and confident learning (`benchmarks/mistake_peers.py`).
 """
 OWN = "findings"  # of `fit`
+DRAFT = "draft"  # the same, with edges that were drafted from the table with its mistake
 
 
 @dataclass(frozen=True)
@@ -259,8 +260,13 @@ MISTAKES: dict[str, Plant] = {
 }
 
 
-def look_at(table: RawTable, frame: pd.DataFrame) -> tuple[list[Any], float]:
-    """Return the findings of a table, and the seconds they took with the fit."""
+def look_at(
+    table: RawTable, frame: pd.DataFrame, *, is_drafted: bool = False
+) -> tuple[list[Any], float]:
+    """Return the findings of a table, and the seconds they took with the fit.
+
+    With its own edges, or with those that `robustbn.draft` finds in the table with its mistake.
+    """
     import robustbn
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -268,7 +274,8 @@ def look_at(table: RawTable, frame: pd.DataFrame) -> tuple[list[Any], float]:
         path = Path(folder) / "rows.csv"
         frame.to_csv(path, index=False)
         start = time.perf_counter()
-        found = robustbn.fit(table.pairs, path, random_state=0).findings_
+        network = robustbn.draft(path).network if is_drafted else table.pairs
+        found = robustbn.fit(network, path, random_state=0).findings_
         return list(found), time.perf_counter() - start
 
 
@@ -304,7 +311,11 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Return a line for each way, table, mistake and size, and one for each clean table."""
     lines: list[dict[str, Any]] = []
-    looks = {way: PEERS.get(way, lambda table, frame: look_at(table, frame)[0]) for way in ways}
+    own = {
+        OWN: lambda table, frame: look_at(table, frame)[0],
+        DRAFT: lambda table, frame: look_at(table, frame, is_drafted=True)[0],
+    }
+    looks = {way: (own | PEERS)[way] for way in ways}
     for table in tables:
         clean: dict[str, list[Any]] = {}
         for way, look in looks.items():
@@ -381,7 +392,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--mistakes", nargs="*", default=list(MISTAKES), choices=list(MISTAKES))
     parser.add_argument("--sizes", nargs="*", type=float, default=list(SIZES))
     ways = (OWN, *PEERS)
-    parser.add_argument("--ways", nargs="*", default=list(ways), choices=ways)
+    parser.add_argument("--ways", nargs="*", default=list(ways), choices=(*ways, DRAFT))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     given = parser.parse_args(arguments)
     tables = [t for t in TABLES if given.tables in t.name]

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from robustbn._tables.table import read_table
     from robustbn._tables.unroll import unroll
     from robustbn.distance import total_variation
-    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, compare, fit
+    from robustbn.estimator import (
+        Draft,
+        MaximumLikelihoodEstimator,
+        RobustEstimator,
+        compare,
+        draft,
+        fit,
+    )
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianNetwork",
+    "Draft",
     "FitResult",
     "MaximumLikelihoodEstimator",
     "RobustEstimator",
@@ -37,6 +45,7 @@ __all__ = [
     "Table",
     "__version__",
     "compare",
+    "draft",
     "example_network",
     "fit",
     "random_network",
@@ -52,12 +61,14 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
+    "Draft": "estimator",
     "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
     "Table": "_tables.coded",
     "compare": "estimator",
+    "draft": "estimator",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",

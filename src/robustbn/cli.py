@@ -20,6 +20,8 @@ from robustbn._core import __version__
 
 COMMANDS = {
     "fit": "Learn the tables of a network from rows that cannot all be trusted.",
+    "draft": "Draft the edges of a network from a table alone.",
+    "check": "Look at a table without a network: draft, fit, findings and a page.",
     "states": "Find the states of the nodes of an edge list in a table.",
     "update": "Add the rows that came since to a model, without those of before.",
     "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
@@ -32,7 +34,11 @@ COMMANDS = {
     "demo": "Poison rows of the ALARM network, learn its tables anyway, and report.",
     "completion": "Print what makes your shell complete these commands.",
 }
-MODULES = {"convert": "states", **dict.fromkeys(("sample", "corrupt", "demo"), "simulate")}
+MODULES = {
+    "convert": "states",
+    "check": "draft",
+    **dict.fromkeys(("sample", "corrupt", "demo"), "simulate"),
+}
 
 
 class Commands(click.Group):
@@ -156,6 +162,10 @@ def main() -> None:
     A list of edges instead of a network:
       robustbn states edges.csv rows.csv -o network.json
       robustbn fit network.json rows.csv --report report.html
+    \b
+    A table, and no network yet:
+      robustbn check rows.csv
+      robustbn draft rows.csv -o edges.csv
     \b
     New rows, judged by what was learned:
       robustbn fit net.bif rows.csv --model model.json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,17 @@ from robustbn._networks.edges import read_parents, read_states
 from robustbn._tables.coded import Table
 from robustbn._tables.columns import place_nodes
 from robustbn._tables.here import localize
+from robustbn._tables.identifiers import is_identifier, says_where
 from robustbn._tables.sources import Source, open_table
-from robustbn._tables.states import GIVEN, IDENTIFIER, ColumnStates, StateRules, decide_states
-from robustbn._tables.survey import NUMBER, survey_columns
+from robustbn._tables.states import (
+    GIVEN,
+    IDENTIFIER,
+    ColumnStates,
+    StateRules,
+    decide_states,
+    propose_states,
+)
+from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey, survey_columns
 from robustbn._tables.values import declare_missing
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -41,6 +49,7 @@ class FoundStates:
     n_rows : of the table.
     where : what the table is called.
     ignored : columns of the table that are no nodes.
+    left_out : why columns are no nodes, where every column was to be one.
 
     Examples
     --------
@@ -58,6 +67,7 @@ class FoundStates:
     n_rows: int
     where: str
     ignored: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def states(self) -> Mapping[str, tuple[Hashable, ...]]:
@@ -88,7 +98,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
 
 def states_from(
     table: Any,
-    edges: Edges,
+    edges: Edges | None,
     *,
     states: str | Path | Mapping[str, Sequence[Hashable]] | None = None,
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = None,
@@ -119,7 +129,9 @@ def states_from(
     table : any table with named columns that `read_table` takes, or a function that makes one, as
         for a table in stretches.
     edges : the path of an edge list, (parent, child) pairs, parents of each node, or a network,
-        whose own states are then forgotten.
+        whose own states are then forgotten. None for a node of each column that can be one: not
+        of identifiers, dates, columns that say where rows come from, and columns with one
+        value.
     states : of single nodes, where they are known: a mapping, or a file of them.
     bins : how to cut numbers, as in `read_table`; by default "q4", four intervals of equally many
         rows. A node that is named here is cut however few different values it has.
@@ -144,7 +156,7 @@ def states_from(
     given = {} if states is None else read_states(states)
     rename, dates = rename or {}, dates or {}
     names = tuple(rename.get(name, name) for name in source.names or ())
-    parents = parents_of(edges, names)
+    parents = {name: [] for name in names} if edges is None else parents_of(edges, names)
     _refuse_unknown("states", given, [*parents, *names])
     parents |= {node: [] for node in given if node not in parents}
     labels = declare_missing(labels, missing, parents)
@@ -154,8 +166,13 @@ def states_from(
     rules = StateRules(most_states, most_numbers, cuts, labels, ignore_case, dates)
     open_ones = [node for node in parents if node not in given]
     positions = place_nodes(source, open_ones, rename)
-    decided, n_rows = _find(source, dict(zip(open_ones, positions, strict=True)), rules, watch)
+    places = dict(zip(open_ones, positions, strict=True))
+    decided, n_rows, left_out = _find(source, places, rules, watch, is_strict=edges is not None)
     decided |= {node: ColumnStates(node, GIVEN, tuple(said)) for node, said in given.items()}
+    parents = {node: of for node, of in parents.items() if node in decided}
+    if not parents:
+        why = "; ".join(f"{node} {reason}" for node, reason in left_out.items())
+        raise DataError(f"{source.where} has no column that can be a node: {why or 'none at all'}.")
     columns = tuple(decided[node] for node in parents)
     network = BayesianNetwork(
         parents,
@@ -163,7 +180,7 @@ def states_from(
         reading={c.name: c.reading for c in columns if c.reading is not None},
     )
     ignored = tuple(name for name in names if name not in parents)
-    return FoundStates(network, columns, n_rows, source.where, ignored)
+    return FoundStates(network, columns, n_rows, source.where, ignored, left_out)
 
 
 def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source:
@@ -210,22 +227,64 @@ def _find(
     places: Mapping[str, int],
     rules: StateRules,
     watch: Callable[[int], None] | None,
-) -> tuple[dict[str, ColumnStates], int]:
-    """Return what was decided for some nodes, whose columns are given, and the number of rows."""
+    *,
+    is_strict: bool,
+) -> tuple[dict[str, ColumnStates], int, dict[str, str]]:
+    """Return what was decided for some nodes, whose columns are given, and the number of rows.
+
+    And why columns were left out, which are errors if `is_strict`.
+    """
+    n_rows, decided, left_out = 0, dict[str, ColumnStates](), dict[str, str]()
     if not places:
-        return {}, 0
-    n_rows, decided = 0, {}
+        return decided, n_rows, left_out
+    if not is_strict:
+        if source.is_once:
+            raise DataError(
+                f"{source.where} can be read once only, and finding the columns that can be nodes "
+                "takes two: give a table that can be read again, or edges."
+            )
+        left_out = _find_names(source, places)
+        places = {node: k for node, k in places.items() if node not in left_out}
     gone = {k: rules.split_labels(node)[1] for node, k in places.items()}
+    surveys: list[ColumnSurvey] = []
     for surveys in survey_columns(source, list(places.values()), gone):
-        if watch is not None:
+        if watch is not None and surveys:
             watch(surveys[0].n_rows - n_rows)
-        n_rows = surveys[0].n_rows
+        n_rows = surveys[0].n_rows if surveys else 0
     for survey, node in zip(surveys, places, strict=True):
         survey.name = node
-        decided[node] = found = decide_states(survey, rules)
+        found = decide_states(survey, rules) if is_strict else propose_states(survey, rules)
         if rules.is_cut(node) and found.kind not in (NUMBER, IDENTIFIER):
             raise DataError(
                 f"bins['{node}']: column {node!r} holds {found.kind}s, such as "
                 f"{found.states[0]!r}, and no numbers that could be cut."
             )
-    return decided, n_rows
+        why = "" if is_strict else _why_left_out(found)
+        if why:
+            left_out[node] = why
+        else:
+            decided[node] = found
+    return decided, n_rows, left_out
+
+
+def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
+    """Return the columns that name rows, by their first ones, or places, and why they are out."""
+    found = {node: "cannot be read" for node in places if node in source.damaged}
+    found |= {node: "says where, so it is context" for node in places if says_where(node)}
+    left = [node for node in places if node not in found]
+    for columns in source.read([places[node] for node in left]):
+        for node, column in zip(left, columns, strict=True):
+            if is_identifier(node, column, source.is_text):
+                found[node] = "names its rows"
+        break
+    return found
+
+
+def _why_left_out(found: ColumnStates) -> str:
+    """Return why a column becomes no node where nobody asked for it; empty if it does."""
+    if found.kind == DATE:
+        return "says when, so it is context"
+    if found.kind == IDENTIFIER:
+        return "names its rows"
+    n = len(found.states)
+    return "" if n > 1 else "has no values" if n == 0 else "has one value only"

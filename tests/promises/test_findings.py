@@ -285,3 +285,16 @@ def test_a_model_from_a_file_holds_no_findings(folder, tmp_path):
     fit = robustbn.fit(folder / "edges.csv", folder / "rows.csv", random_state=0)
     fit.save(tmp_path / "model.json")
     assert RobustEstimator.load(tmp_path / "model.json").findings_ == []
+
+
+def test_a_sensor_that_drifts_in_the_last_rows_is_told():
+    rng = np.random.default_rng(0)
+    load = rng.gamma(4.0, 10.0, 4_000)
+    frame = pd.DataFrame({"load": load, "heat": load + rng.normal(0, 8, 4_000)})
+    assert not [
+        f for f in robustbn.fit([("load", "heat")], frame).findings_ if f.severity != "note"
+    ]
+    frame.loc[3_800:, "heat"] *= np.linspace(1, 2, 200)
+    found = robustbn.fit([("load", "heat")], frame, random_state=0).findings_
+    differing = [f for f in found if f.kind == "column differs" and "heat" in f.columns]
+    assert any("row number" in f.where for f in differing)

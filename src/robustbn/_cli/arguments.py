@@ -279,8 +279,8 @@ def build_config(
         "rename": lambda texts: _parse_rename(texts, network),
         "labels": lambda texts: _parse_labels(texts, network),
         "sep": lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text),
-        "context": lambda text: () if text == "none" else _split_names(text),
-        "keep": _split_names,
+        "context": lambda text: () if text == "none" else split_names(text),
+        "keep": split_names,
     }
     given = {
         name: parsed[name](value) if name in parsed else value
@@ -326,7 +326,12 @@ def _parse_missing(
     return policies, values
 
 
-def _split_names(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
+    """Return names with commas between them.
+
+    >>> split_names("site, batch")
+    ('site', 'batch')
+    """
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,9 @@ from robustbn._cli.arguments import (
     aside_options,
     bring_both,
     bring_network,
+    bring_table,
     build_config,
+    is_table,
     load_network,
     read_known,
     read_rows,
@@ -27,6 +30,7 @@ from robustbn._cli.arguments import (
     table_options,
     with_edges,
 )
+from robustbn._cli.draft import EDGE_LISTS, draft_facts, make_draft
 from robustbn._cli.files import (
     TABLES,
     Outputs,
@@ -64,16 +68,17 @@ if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
     from robustbn._core.result import Round
     from robustbn._show.result import FitResult
-    from robustbn.estimator import RobustEstimator
+    from robustbn.estimator import Draft, RobustEstimator
     from robustbn.network import BayesianNetwork
     from robustbn.states import FoundStates
 
+DRAFTED = "the draft"  # where a network has no file
 METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 
 
 @click.command("fit", context_settings={"show_default": False})
 @click.argument("network", type=click.Path())
-@click.argument("table", type=click.Path())
+@click.argument("table", type=click.Path(), required=False)
 @file_option("-o", "--output", metavar="FITTED", help="The network with its new tables.")
 @file_option("--report", metavar="PAGE.html", help="The report, one page.")
 @file_option(
@@ -164,7 +169,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @screen_options
 @click.pass_context
 def fit_command(
-    ctx: click.Context, /, network: str, table: str, screen: Screen, **options: Any
+    ctx: click.Context, /, network: str, table: str | None, screen: Screen, **options: Any
 ) -> None:
     """Learn the tables of NETWORK from the rows of TABLE, not all of which can be trusted.
 
@@ -190,13 +195,27 @@ def fit_command(
 
     Files are written even when --fail-over or --strict fails: they say why.
     """  # noqa: D301
+    if table is None:
+        raise _lacking_one(network, options["states"])
     job = plan_job(network, table, options, screen, ctx.find_root().meta.get(COMMAND_LINE, ""))
     with screen.working() as steps:
         facts = run_job(job, steps)
     from robustbn._cli.summary import show_fit  # slow to import
 
     screen.show(facts, show_fit)
-    ctx.exit(_exit_code(facts, options))
+    ctx.exit(exit_code(facts, options))
+
+
+def _lacking_one(given: str, states: str | None) -> click.UsageError:
+    """Return what to do with a network or a table alone."""
+    if not is_table(given, states):
+        return click.UsageError(f"Missing argument 'TABLE': fit needs rows beside {given}.")
+    name = shlex.quote(given)
+    return click.UsageError(
+        f"fit needs a network beside the table {given}, or a list of its edges. To draft one: "
+        f"robustbn draft {name} -o edges.csv, then robustbn fit edges.csv {name}. "
+        f"To do it all at once: robustbn check {name}."
+    )
 
 
 @dataclass
@@ -211,14 +230,18 @@ class Job:
     outputs: Outputs
     command_line: str
     found: FoundStates | None = None
+    draft: Draft | None = None
     prior: dict[str, Any] = field(default_factory=dict)
 
 
 def plan_job(
-    network_path: str, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
+    network: str | None, table_path: str, options: dict[str, Any], screen: Screen, command_line: str
 ) -> Job:
-    """Read the network and check all outputs, before anything that takes long."""
-    network_path, table_path = bring_both(network_path, table_path, options)
+    """Read the network, or draft one, and check all outputs, before anything that takes long."""
+    if network is None:
+        network_path, table_path = DRAFTED, bring_table(table_path, options)
+    else:
+        network_path, table_path = bring_both(network, table_path, options)
     outputs = Outputs(options["force"], [network_path, table_path, options["states"]])
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -228,15 +251,23 @@ def plan_job(
     if options["output_dir"] is not None:
         is_asking = options["ask"] is not None and not options["no_rows"]
         _plan_folder(outputs, network_path, options["output_dir"], is_asking=is_asking)
-    network, found = _load(network_path, table_path, options, screen)
-    network = with_edges(network, options["edges"])
+    draft: Draft | None = None
+    found: FoundStates | None
+    if network is None:
+        outputs.plan("edges", options["draft_edges"], EDGE_LISTS)
+        with screen.working() as steps:
+            draft = make_draft(table_path, options, steps)
+        structure, found = draft.network, draft.found_of_nodes
+    else:
+        structure, found = _load(network_path, table_path, options, screen)
+    structure = with_edges(structure, options["edges"])
     for path in outputs.paths("network"):
-        try_to_write(network, path)
+        try_to_write(structure, path)
     if found is not None:
         options = {**options, "bins": ()}  # the network holds them now
-    config = build_config(options, network)
+    config = build_config(options, structure)
     return Job(
-        network_path, table_path, network, config, options, outputs, command_line, found,
+        network_path, table_path, structure, config, options, outputs, command_line, found, draft,
         _load_prior(options),
     )  # fmt: skip
 
@@ -282,6 +313,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
         "cpts": "cpts.csv",
         "folder rows": "rows.parquet",
         **({"ask": "ask.csv"} if is_asking else {}),
+        **({"folder edges": "edges.csv"} if network_path == DRAFTED else {}),
         "folder report": "report.html",
         "run": "run.json",
     }.items():
@@ -310,6 +342,8 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
         is_idle = options["ask"] is not None and not facts["ask"]
         facts["nothing_to_ask"] = NOTHING_TO_ASK if is_idle else ""
         facts["files"] = outputs.names
+        if job.draft is not None:
+            facts["draft"] = draft_facts(job.draft)
         with outputs.writing():
             _write(job, fit, result, facts, steps)
     facts["seconds"] = dict(steps.seconds)
@@ -373,8 +407,10 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
 
     outputs = job.outputs
     outputs.write("network", lambda path: write_network(fit.network_, path))
+    if job.draft is not None:
+        outputs.write("edges", job.draft.write)
     if outputs.paths("report"):
-        page = render_page(result).encode("utf-8")
+        page = render_page(result, job.draft).encode("utf-8")
         outputs.write("report", lambda path: path.write_bytes(page))
     if outputs.paths("rows"):
         columns = row_columns(result)
@@ -392,7 +428,8 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
     )
 
 
-def _exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:
+def exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:
+    """Return how `fit` ends: whether too many rows are distrusted, or no conclusion is drawn."""
     share = facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
     if code := fails_over(share, options["fail_over"]):
         return code

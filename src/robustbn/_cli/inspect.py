@@ -31,12 +31,13 @@ from robustbn._cli.arguments import (
 from robustbn._cli.options import say, share_of_rows
 from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
 from robustbn._cli.states import (
+    config_of_table,
     describe_column,
     draft_network,
     find_states,
     lacks_states,
 )
-from robustbn._core.file_names import name_of, nearest_name
+from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count, count_are
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _look(
     if table_path is None:
         return facts
     if network_path is None:
-        config = _config_of_table(table_path, options)
+        config = config_of_table(table_path, {**options, "rename": ()})
     else:
         config = build_config(options, network or draft_network(network_path))
     source, surveys, n_rows = _survey(table_path, config, steps)
@@ -230,18 +231,6 @@ def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | No
     read = [survey.number_of(v) if is_number else day_of(v, order) for v in survey.counts]
     found = [value for value in read if value is not None]
     return [min(found), max(found)] if found else None
-
-
-def _config_of_table(path: str, options: dict[str, Any]) -> TableConfig:
-    """Return how the columns of a table without a network are read, were they nodes."""
-    plain = {**options, "rename": (), "labels": (), "bins": ()}
-    names = open_source(path, build_config(plain, draft_network(["x"]))).names or ()
-    config = build_config({**options, "rename": ()}, draft_network(dict.fromkeys(names)))
-    for node in config.bins if isinstance(config.bins, Mapping) else ():
-        if node not in names:
-            near = nearest_name(node, names)
-            raise click.UsageError(f"--bins names {node!r}, which {name_of(path)} lacks.{near}")
-    return config
 
 
 def _match(

@@ -13,6 +13,7 @@ from robustbn._cli.arguments import (
     describe,
     kind_of,
     load_network,
+    open_source,
     rules_of,
     say_ignored,
     size_option,
@@ -23,12 +24,13 @@ from robustbn._cli.arguments import (
 from robustbn._cli.files import Outputs, network_suffixes
 from robustbn._cli.options import force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
-from robustbn._core.file_names import name_of
+from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from robustbn._core.config import TableConfig
     from robustbn._tables.states import ColumnStates
     from robustbn.network import BayesianNetwork
     from robustbn.states import FoundStates
@@ -123,6 +125,21 @@ def draft_network(nodes: str | Iterable[str]) -> BayesianNetwork:
 
     names = list(read_parents(nodes) if isinstance(nodes, str) else nodes)
     return BayesianNetwork(dict.fromkeys(names, ()), dict.fromkeys(names, ("?",)))
+
+
+def config_of_table(path: str, options: Mapping[str, Any]) -> TableConfig:
+    """Return how the columns of a table without a network are read, were they nodes."""
+    plain = {**options, "rename": (), "labels": (), "bins": ()}
+    columns = open_source(path, build_config(plain, draft_network(["x"]))).names or ()
+    given = {"rename": options["rename"]}
+    renamed = build_config(given, draft_network(["x"])).rename if given["rename"] else {}
+    names = [renamed.get(name, name) for name in columns]
+    config = build_config(options, draft_network(dict.fromkeys(names)))
+    for node in config.bins if isinstance(config.bins, Mapping) else ():
+        if node not in names:
+            near = nearest_name(node, names)
+            raise click.UsageError(f"--bins names {node!r}, which {name_of(path)} lacks.{near}")
+    return config
 
 
 def describe_columns(found: FoundStates) -> list[dict[str, Any]]:

@@ -20,6 +20,10 @@ MOST_IDS = 2**25  # rows whose identifiers are compared: 8 bytes each
 MOST_QUOTED = 2**18  # rows of a table whose repeated identifiers can be quoted
 MOST_EXAMPLES = 5
 _NAMED = re.compile(r"(^|[_\W])(id|uuid|guid|key|nr|no|number|rownames|index|idx|record)s?$")
+_WHERE = re.compile(
+    r"(^|[_\W])(site|cent(er|re)|clinic|hospital|lab|laboratory|station|branch|batch|lot|run|source|file|"
+    r"device|machine|sensor|instrument|operator|interviewer|rater)([_\W]?(name|code|id|no|nr))?$"
+)
 _NAMED_INSIDE = re.compile(r"[a-z]I[dD]$")
 
 
@@ -41,6 +45,15 @@ def is_identifier(name: str, column: Column, is_text: bool) -> bool:
         return len(plain) < 0.5 * len(shown) and all(isinstance(v, str) for v in shown)
     is_whole = all(number == int(number) for number in plain)
     return is_whole and (is_named or max(plain) - min(plain) < DENSE * len(plain))
+
+
+def says_where(name: str) -> bool:
+    """Whether a column is called like one that says where rows come from, not what they say.
+
+    >>> says_where("site"), says_where("Lab_ID"), says_where("website visits")
+    (True, True, False)
+    """
+    return _WHERE.search(name.strip().lower()) is not None
 
 
 class IdentifierReader:

@@ -26,7 +26,7 @@ from robustbn._core.origins import (
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import JudgedRows
-from robustbn._learn.differences import find_differences, make_tables
+from robustbn._learn.differences import find_differences, make_fine_table, make_tables
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
@@ -242,7 +242,10 @@ def _find_differences(
     numbers = RowNumbers.of(n_read)
     context = [*aside.context, ContextColumn(numbers.groups, numbers.place(0, n_read))]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-    found = find_differences(make_tables(network.layout, judged.drawn_codes), looked_at)
+    columns = _find_numbers(network, judged, aside.clues.numbers)
+    tables = make_tables(network.layout, judged.drawn_codes)
+    tables += [make_fine_table(node, each.values) for node, each in columns.items()]
+    found = find_differences(tables, looked_at)
     scale = n_read / max(len(drawn), 1)
     return [
         replace(
@@ -259,7 +262,15 @@ def _find_differences(
 
 def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
     """Return the columns whose values were exchanged in some rows, among rows drawn evenly."""
-    columns, drawn = {}, judged.drawn
+    columns = _find_numbers(network, judged, numbers)
+    return find_swaps(network.layout, judged.drawn_codes, columns)
+
+
+def _find_numbers(
+    network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows
+) -> dict[int, Numbers]:
+    """Return the numbers of the nodes that are cut into intervals, of rows drawn evenly."""
+    found, drawn = {}, judged.drawn
     at = np.searchsorted(numbers.rows, drawn)
     at[at == len(numbers.rows)] = 0
     is_kept = numbers.rows[at] == drawn if len(numbers.rows) else np.zeros(len(drawn), bool)
@@ -267,8 +278,8 @@ def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRow
         how, values = network.reading.get(node), numbers.values.get(node)
         if how is not None and how.edges is not None and values is not None:
             values = np.where(is_kept, values[at], np.nan)
-            columns[i] = Numbers(values, np.array(how.edges, np.float64))
-    return find_swaps(network.layout, judged.drawn_codes, columns)
+            found[i] = Numbers(values, np.array(how.edges, np.float64))
+    return found
 
 
 def _name_causes(

@@ -46,8 +46,8 @@ MOST_COMPARED = 60  # tables of two fits
 MOST_LISTED, MOST_FINDINGS = 5, 20  # tables and findings, in Markdown
 
 
-def render_page(result: FitResult) -> str:
-    """Return the report as the text of one HTML file.
+def render_page(result: FitResult, draft: Any = None) -> str:
+    """Return the report as the text of one HTML file; with the draft of its network, if it is one.
 
     Time and size grow with the tables and the rows that are shown, not with the rows that were
     read: at most 30,000 cells and 2,000 rows are shown, and the page says what it leaves out.
@@ -62,6 +62,7 @@ def render_page(result: FitResult) -> str:
         "page.html.j2",
         SCRIPTS,
         result=result,
+        draft=draft,
         verdict=as_text(verdict(result)),
         changed=say_moved_cells(result),
         evidence=gather_evidence(result),

@@ -1,0 +1,219 @@
+"""`robustbn draft` and `check`: a structure from a table alone, and all that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustbn._cli import COMMAND_LINE
+from robustbn._cli.arguments import (
+    bring_table,
+    rules_of,
+    some,
+    source_options,
+    split_names,
+    state_options,
+    states_option,
+)
+from robustbn._cli.files import Outputs
+from robustbn._cli.options import (
+    at_least,
+    edge,
+    fail_over_option,
+    file_option,
+    force_option,
+    no_rows_option,
+    seed_option,
+    with_options,
+)
+from robustbn._cli.screen import Screen, Steps, plain, print_facts, screen_options
+from robustbn._cli.states import config_of_table
+from robustbn._core.file_names import name_of, plain_path
+from robustbn._core.numbers import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustbn.estimator import Draft
+
+EDGE_LISTS = (".csv", ".tsv", ".txt")
+MOST_SHOWN = 40  # edges
+
+limit_options = with_options(
+    click.option(
+        "--most-parents", type=at_least(1), default=3, show_default=True, metavar="N",
+        help="Parents that a node may have.",
+    ),
+    click.option(
+        "--forbid", type=edge, multiple=True, metavar="PARENT,CHILD",
+        help="An edge that must not be there. Repeat it for more.",
+    ),
+    click.option(
+        "--require", type=edge, multiple=True, metavar="PARENT,CHILD",
+        help="An edge that must be there. Repeat it for more.",
+    ),
+    click.option(
+        "--order", metavar="NAMES",
+        help="Columns, the earliest first: no edge points from a later to an earlier one.",
+    ),
+    click.option(
+        "--leave-out", metavar="NAMES",
+        help="Columns that become no nodes, such as region,ward; a fit takes them for context.",
+    ),
+    seed_option, states_option, state_options, source_options,
+)  # fmt: skip
+
+
+@click.command("draft")
+@click.argument("table", type=click.Path())
+@file_option("-o", "--output", metavar="EDGES.csv", help="The edges, as fit reads them.")
+@force_option
+@limit_options
+@screen_options
+def draft_command(
+    table: str, screen: Screen, output: str | None, force: bool, **options: Any
+) -> None:
+    """Draft the edges of a network from TABLE alone: which columns depend on each other.
+
+    Rows that edges do not explain are left out of the draft. Identifiers, dates, columns that say
+    where rows come from (site, batch, ...), columns with one value and copies of other columns
+    become no nodes. Arrows are not causes: look at the draft,
+    correct EDGES.csv, then fit it.
+
+    \b
+      robustbn draft rows.csv
+      robustbn draft rows.csv -o edges.csv --forbid wage,age --order age,education,wage
+      robustbn fit edges.csv rows.csv --report report.html
+    """  # noqa: D301
+    table = bring_table(table, options)
+    outputs = Outputs(force, [table, options["states"]])
+    outputs.plan("edges", output, EDGE_LISTS)
+    with screen.working() as steps:
+        drafted = make_draft(table, options, steps)
+        with outputs.writing():
+            outputs.write("edges", drafted.write)
+    facts = {"table": name_of(table), "draft": draft_facts(drafted), "files": outputs.names}
+    screen.show(facts, _show)
+
+
+@click.command("check")
+@click.argument("table", type=click.Path())
+@file_option("--report", metavar="PAGE.html", help="The page.  [default: TABLE.check.html, here]")
+@file_option("--edges", "draft_edges", metavar="EDGES.csv", help="The edges that were drafted.")
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="All of it: edges.csv, and what fit --output-dir writes.",
+)
+@force_option
+@no_rows_option
+@fail_over_option
+@limit_options
+@screen_options
+@click.pass_context
+def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: Any) -> None:
+    """Look at TABLE without a network: draft one, fit it, say what was found, write a page.
+
+    The same as `draft`, then `fit` with the edges that were drafted, with the usual settings.
+
+    \b
+      robustbn check rows.csv
+      robustbn check rows.csv --output-dir result --leave-out region
+    """  # noqa: D301
+    from robustbn._cli.fit import exit_code, fit_command, plan_job, run_job
+    from robustbn._cli.summary import show_fit
+
+    if options["report"] is None and options["output_dir"] is None:
+        options["report"] = f"{plain_path(table).stem.strip('-') or 'table'}.check.html"
+    usual = fit_command.make_context("fit", [table, table]).params  # the options as they are
+    command_line = ctx.find_root().meta.get(COMMAND_LINE, "")
+    job = plan_job(None, table, {**usual, **options}, screen, command_line)
+    with screen.working() as steps:
+        facts = run_job(job, steps)
+
+    def show(console: Console, facts: Any) -> None:
+        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
+        console.print()
+        show_fit(console, facts)
+
+    screen.show(facts, show)
+    ctx.exit(exit_code(facts, job.options))
+
+
+def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
+    """Draft the structure of a table as the options say, and show how far that is."""
+    from robustbn.estimator import draft
+
+    config = config_of_table(table, options)
+    with steps.step("draft", f"drafting the edges of {name_of(table)}"):
+        return draft(
+            table,
+            most_parents=options["most_parents"],
+            forbid=options["forbid"],
+            require=options["require"],
+            order=split_names(options["order"] or ""),
+            leave_out=split_names(options["leave_out"] or ""),
+            random_state=options["seed"],
+            states=options["states"],
+            bins=config.bins,
+            rename=config.rename,
+            labels=config.labels,
+            ignore_case=config.ignore_case,
+            sep=config.sep,
+            encoding=config.encoding,
+            **rules_of(options),
+        )
+
+
+def draft_facts(drafted: Draft) -> dict[str, Any]:
+    """Return what there is to say of a draft."""
+    from robustbn.estimator.drafting import CAUTION, FIRST_LOOKED_AT
+
+    return {
+        "rows": drafted.n_rows,
+        "rows_left_out": drafted.n_rows_left_out,
+        "nodes": list(drafted.network.nodes),
+        "edges": [asdict(each) for each in drafted.edges],
+        "look_first": [str(each) for each in drafted.look_first()[:FIRST_LOOKED_AT]],
+        "columns_left_out": dict(drafted.left_out),
+        "columns_alone": list(drafted.alone),
+        "caution": CAUTION,
+    }
+
+
+def _show(console: Console, facts: Any) -> None:
+    drafted = facts["draft"]
+    left_out = drafted["columns_left_out"]
+    n_out = drafted["rows_left_out"]
+    print_facts(
+        console,
+        {
+            "table": f"{facts['table']}: {count(drafted['rows'], 'row')}",
+            "draft": f"{count(len(drafted['nodes']), 'node')}, "
+            f"{count(len(drafted['edges']), 'edge')}. {drafted['caution']}",
+            "rows left out": f"{n_out:,}: edges do not explain how they differ" if n_out else None,
+            "columns left out": "\n".join(f"{n} {why}" for n, why in left_out.items()) or None,
+            "without an edge": some(drafted["columns_alone"]) or None,
+        },
+    )
+    console.print()
+    for each in drafted["edges"][:MOST_SHOWN]:
+        console.print(plain(_say_edge(each)))
+    if len(drafted["edges"]) > MOST_SHOWN:
+        console.print(f"and {count(len(drafted['edges']) - MOST_SHOWN, 'more edge')}")
+    if drafted["look_first"]:
+        console.print()
+        print_facts(console, {"look first at": "\n".join(drafted["look_first"])})
+    if facts["files"]:
+        console.print()
+        print_facts(console, facts["files"])
+
+
+def _say_edge(each: Mapping[str, Any]) -> str:
+    said = f"{each['parent']} -> {each['child']}"
+    return f"{said:<40}  {each['gain']:>10,.0f} nats  returns in {each['returns']:.0%}"
