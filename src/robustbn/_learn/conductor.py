@@ -23,7 +23,7 @@ from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, sea
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
-from robustbn._learn.wrong_cells import counting_true, explain_cells, mend_survey
+from robustbn._learn.wrong_cells import counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -55,13 +55,12 @@ def fit_robustly(
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
-    verdict = learn(network, survey, sample_weight, config, tell, known)
-    # Rows of a class that a person vouches for would look like rows with wrong cells.
-    cells = explain_cells(survey, verdict.model, config) if known is None else None
-    if cells is not None and (verdict.model.n_others or not verdict.model.trusts_all):
-        # Rows with a wrong cell may have looked like a group: groups are sought without them.
-        mended = mend_survey(network, survey, cells, verdict.model, config)
-        verdict = learn(network, mended, sample_weight, config, tell, known)
+    # Rows with a wrong cell would look like a group: groups are sought without them. But rows of a
+    # class that a person vouches for would look like rows with wrong cells.
+    cells, given = explain_cells(network, survey, None, config) if not known else (None, survey)
+    verdict = learn(network, given, sample_weight, config, tell, known)
+    if cells is None and not known and (verdict.model.n_others or not verdict.model.trusts_all):
+        cells, _ = explain_cells(network, survey, verdict.model, config)
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
