@@ -115,20 +115,22 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows, among a few until the rest looks like the network's.
+    """Search for what explains the rows.
 
-    What is found there is fitted to more of them, and the search goes on. Where nothing is found,
-    all rows are looked at.
+    Of many rows a few are searched at first, until the rest looks like rows of the network; what is
+    found is fitted to more of them, and the search goes on there. Where nothing is found, all rows
+    are looked at.
     """
     layout, config = study.survey.rows.layout, study.config
     explanations = EXPLANATIONS if config.polish else ()
     n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
-    state = begin(study, min(n_few, n_enough, study.n_rows))
+    if study.n_rows <= n_enough:  # no row is left out: their order does not matter
+        return search(begin(study, study.n_rows), explanations)
+    state = search(begin(study, min(n_few, n_enough)), explanations, is_first=True)
     for n in (n_enough, study.n_rows):
-        if n > state.n_rows and state.n_rows < study.n_rows:
-            state = search(state, explanations, is_first=True)
-            if state.n_rows < n_enough or not state.is_explained:
-                state = look_at_more(state, min(n, study.n_rows))
+        if state.n_rows < n_enough or not state.is_explained:
+            state = look_at_more(state, n)
+            state = search(state, explanations, is_first=n < study.n_rows)
     return search(state, explanations)
 
 
