@@ -93,11 +93,11 @@ class RobustConfig:
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(
-        "trust",
+        "find",
         "--cells",
-        "find: look for single wrong cells, and count their most likely true values.  [default: "
-        "trust]",
-        choices=("trust", "find"),
+        "find: look for single wrong cells, and count their most likely true values.  "
+        "[default: find]",
+        choices=("find", "trust"),
     )
     sample_rows: int | None = None
     seed: int = _given(
