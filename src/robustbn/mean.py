@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
@@ -29,6 +30,7 @@ __all__ = ["MeanResult", "robust_mean"]
 GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 
+@naming_the_nearest
 def robust_mean(
     X: Any,
     contamination: float | str = "auto",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.file_names import nearest_name
 from robustbn._core.numbers import count
 from robustbn._core.structure import as_names, check_edges
@@ -96,6 +97,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
     return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 
+@naming_the_nearest
 def states_from(
     table: Any,
     edges: Edges | None,

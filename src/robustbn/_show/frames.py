@@ -15,7 +15,7 @@ from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._show.result import FitResult
 from robustbn._tables.aside import Aside, beside
 from robustbn._tables.coded import Table
-from robustbn.exceptions import NotFittedError
+from robustbn.exceptions import NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
 OF_A_CLASS = "trusted: one of a group of good rows that the network does not describe"
@@ -93,6 +93,8 @@ def origin_columns(origins: list[Origin]) -> dict[str, Any]:
 
 def question_columns(result: FitResult, n: int) -> dict[str, Any]:
     """Return a line a row that a person should look at, the most telling first."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise SettingError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     judged = require_judged(result, "fit again, and ask")
     deeper, network = result.deeper, result.network
     numbers, codes, trust = judged.candidates()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
+from robustbn._core.calls import naming_the_nearest, require_network
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._tables.aside import Aside, AsidePlan, AsideReader, plan_aside
@@ -32,6 +33,7 @@ MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a cont
 
 
 @telling_memory("Reading the table")
+@naming_the_nearest
 def read_table(
     table: Any,
     network: BayesianNetwork,
@@ -106,6 +108,7 @@ def read_table(
     >>> print(table.reading)
     The mapping: 4 rows read. 1 value is missing; 3 of 4 rows are complete (75.0%), and age ...
     """
+    require_network(network, "read_table(table, network)", table)
     config = TableConfig(
         on_unknown,
         on_missing,

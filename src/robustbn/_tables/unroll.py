@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn.exceptions import DataError, SettingError
 
 MOST_LAGS = 100  # visits that are looked back on: more columns than any network has use for
 
 
+@naming_the_nearest
 def unroll(
     table: Any,
     *,

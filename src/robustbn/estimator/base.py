@@ -7,23 +7,22 @@ import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields, replace
-from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, warn
+from robustbn._core.calls import say_unknown
 from robustbn._core.config import TableConfig, check_setting, is_same
 from robustbn._core.dirichlet import Expert
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
-from robustbn._core.file_names import nearest_name
 from robustbn._core.holes import Holes
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
@@ -58,31 +57,6 @@ from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
 PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
-
-
-def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
-    """Return that there is no setting of a name, those that there are, and the nearest."""
-    near = nearest_name(name, known)
-    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
-
-
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-def naming_the_nearest(call: Call) -> Call:
-    """Let a call answer a misspelt setting with the nearest that there is."""
-    known = [name for name in inspect.signature(call).parameters if name != "self"]
-    owner = call.__qualname__
-    owner = owner.removesuffix(".__init__") if owner.endswith(".__init__") else f"{owner}()"
-
-    @wraps(call)
-    def calling(*values: Any, **settings: Any) -> Any:
-        for name in settings:
-            if name not in known:
-                raise UnknownSettingError(say_unknown(owner, name, known))
-        return call(*values, **settings)
-
-    return cast("Call", calling)
 
 
 class Settings:
@@ -382,7 +356,7 @@ class TableEstimator(Settings, ABC):
             return self.network
         raise UnknownSettingError(
             f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
-            "use read_network(path); robustbn.fit takes its path, or a list of edges, as it is."
+            "use read_network(path); robustbn.fit also accepts a path or a list of edges."
         )
 
     def _note_columns(self, X: Any, network: BayesianNetwork) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from robustbn._core.calls import is_network, naming_the_nearest
 from robustbn._core.config import Streaming, TableConfig, is_same
 from robustbn._core.file_names import inner_suffix, plain_path
 from robustbn._networks import FORMATS, choose_format, read_network
@@ -20,7 +21,6 @@ from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
 from robustbn._tables.values import declare_missing
-from robustbn.estimator.base import naming_the_nearest
 from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError, NetworkError, UnknownSettingError
@@ -237,6 +237,7 @@ def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork
     ).network
 
 
+@naming_the_nearest
 def compare(
     first: RobustEstimator | str | Path,
     second: RobustEstimator | str | Path,
@@ -269,6 +270,12 @@ def compare(
     """
     from robustbn._show.comparison import Comparison, common_nodes, refuse_differences
 
+    for each in (first, second):
+        if is_network(each):
+            raise UnknownSettingError(
+                "compare(first, second) needs fitted estimators or model files; found a "
+                "BayesianNetwork. For two networks, use total_variation(P, Q)."
+            )
     fits = [
         each if isinstance(each, RobustEstimator) else RobustEstimator.load(each)
         for each in (first, second)
