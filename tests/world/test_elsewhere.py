@@ -254,8 +254,8 @@ def test_a_model_elsewhere_judges_rows(memory, desk):
 
 def test_nothing_is_written_elsewhere(memory):
     ran = call("fit", "net.bif", "rows.csv", "-o", "s3://bucket/fitted.bif", code=2)
-    assert "s3://bucket/fitted.bif is elsewhere" in ran.stderr
-    with pytest.raises(NetworkError, match=r"s3://bucket/net\.bif is elsewhere"):
+    assert "s3://bucket/fitted.bif is remote" in ran.stderr
+    with pytest.raises(NetworkError, match=r"s3://bucket/net\.bif is remote"):
         write_network(NETWORK, "s3://bucket/net.bif")
 
 
