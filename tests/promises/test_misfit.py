@@ -147,7 +147,7 @@ def test_the_page_names_groups_that_vanish_and_edges_that_are_missing(drawn):
         f"{first['parent']} and {first['child']} depend on each other, but the network has no edge"
         in page
     )
-    assert "not to be relied on" in page  # what its script puts at such a configuration
+    assert "do not rely on it" in page  # what its script puts at such a configuration
 
 
 def test_a_missing_edge_moves_both_ends_of_the_spectrum(fitted):

@@ -170,7 +170,7 @@ def test_the_command_line_names_rows(on_disk):
     assert rows.column_names[:3] == ["uid", "site", "row"]
     told = run(*arguments, "--ask", 3)
     assert asked[0]["uid"] in told.output
-    assert re.search(r"look at row.* uid +site +because", told.output)
+    assert re.search(r"check row.* uid +site +because", told.output)
     private = json.loads(run(*arguments, "--ask", 3, "--no-rows", "--json").stdout)["ask"]
     assert list(private[0]) == ["row", "weight", "group", "change"]
 

@@ -141,7 +141,7 @@ def test_ticks_beside_rows_and_groups_are_exported_for_known(clean, report, tmp_
     ticks = "return document.querySelectorAll('#row-scroll .tick')[arguments[0]]"
     clean.run(f"{ticks}.click()", 0)  # the first row is good
     clean.run(f"{ticks}.click()", 3)  # the second is bad
-    assert clean.text("#marks-count") == f"{len(numbers[0] | numbers[1])} rows ticked"
+    assert clean.text("#marks-count") == f"{len(numbers[0] | numbers[1])} rows marked"
     clean.click("#marks-export")
     file, end = clean.downloads / "known.csv", time.perf_counter() + 10
     while not file.exists() and time.perf_counter() < end:

@@ -322,13 +322,14 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
     if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
         worst = result.repeats[0]
+        expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
         yield Finding(
             REPEATED_ROWS,
             WARNING,
             f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
             "by chance, with about "
             f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} appears "
-            f"{worst.seen:,} times ({worst.expected:.2g} expected).",
+            f"{worst.seen:,} times ({expected} expected).",
             0.9,
             n_rows=round(n_copies),
             cause="copies",
