@@ -32,7 +32,9 @@ using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-constexpr double SETTLED = 1e-3;    // probability: a row with no cell above it stays as it is
+constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong stays as it is
+constexpr double VOTED = 0.02;        // probability: a cell that is less likely wrong has no other state
+constexpr double MOST_CALM = 0.05;    // probability: no cell that is likelier wrong is left undrawn
 constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
 
@@ -77,7 +79,8 @@ struct Node {
     const double *cells, *configurations, *states;
     Index cell_index, configuration_index;
     double n_rows, concentration, novelty, shaped;
-    Ints all;  // its states in order, if all are tried
+    Ints all;      // its states in order, if all are tried
+    Ints blanket;  // other nodes whose probabilities depend on its state
     size_t first_cell;
 };
 
@@ -147,8 +150,18 @@ class CellTables {
         for (size_t e = 0; e < near_nodes_.size(); ++e)
             require_states(near_start, near_states, near_first_[e], near_first_[e + 1],
                            cards_[size_t(near_nodes_[e])]);
-        for (size_t i = 0; i < d; ++i)
+        for (size_t i = 0; i < d; ++i) {
             require_states(shape_start, shape_states, state_start_[i], state_start_[i + 1], cards_[i]);
+            Ints& blanket = nodes_[i].blanket = nodes_[i].parents;
+            for (const auto& [child, step] : nodes_[i].children) {
+                blanket.push_back(child);
+                const Ints& others = nodes_[size_t(child)].parents;
+                blanket.insert(blanket.end(), others.begin(), others.end());
+            }
+            std::sort(blanket.begin(), blanket.end());
+            blanket.erase(std::unique(blanket.begin(), blanket.end()), blanket.end());
+            blanket.erase(std::remove(blanket.begin(), blanket.end(), int32_t(i)), blanket.end());
+        }
     }
 
     size_t n_nodes() const { return nodes_.size(); }
@@ -272,163 +285,339 @@ class CellTables {
     std::vector<Node> nodes_;
 };
 
-// What is asked of a pass, and where the answers go; pointers may be null.
+// What is asked of a pass, and where the answers go; pointers may be null. Gains of all columns are
+// followed by their expected numbers of wrong cells.
 struct Task {
     const CellTables* tables;
     const int32_t *seen, *groups;
     int32_t* truth;
     const double *rates, *weights;
-    double own;  // weight of a row's own count in the tables, which is taken out
+    double own;   // weight of a row's own count in the tables, which is taken out
+    double calm;  // times its rate: a right cell that is less likely wrong is not drawn
     uint64_t key, first_row;
     int n_sweeps, n_burn;
+    bool asks_gains;  // else only wrong cells are counted
     float *wrong, *probability;
     int32_t* likely;
 };
 
-// The true values of one row after the other.
+// The true values of rows. The probabilities of a cell's states are computed again only when a value
+// that they depend on has changed; what was computed counts for all sweeps since. Where every table
+// holds all its cells, they are computed first for a block of rows, node by node, in loops that branch
+// on the same for all rows.
 class Sweeper {
   public:
     Sweeper(const Task& task, double* counts, double* gains)
-        : t_(task), tables_(*task.tables), d_(task.tables->n_nodes()), counts_(counts), gains_(gains),
-          own_configuration_(d_), configuration_(d_), own_state_(d_), per_row_(d_), wrong_(d_),
-          row_gain_(d_), drawn_(d_), votes_(d_) {
+        : t_(task), tables_(*task.tables), d_(task.tables->n_nodes()),
+          n_block_(std::max(size_t(1), std::min(MOST_IN_BLOCK, BLOCK_CELLS / d_))), counts_(counts),
+          gains_(gains), configuration_(d_), own_configuration_(d_), own_state_(d_), base_(d_),
+          wrong_(d_), nodes_(d_), all_cells_(d_ * n_block_), tried_(d_), held_(d_), votes_(d_), awake_(d_) {
+        size_t n_states = 0;
         for (size_t i = 0; i < d_; ++i) {
             const Node& n = tables_.node(i);
-            per_row_[i] = n.concentration / (std::max(n.n_rows - t_.own, 0.0) + n.novelty);
+            is_dense_ &= !n.is_hashed && !n.all.empty() && n.shaped <= 0;
+            nodes_[i].first = n_states;
+            n_states += size_t(n.card);
+            build(n, nodes_[i]);
+        }
+        if (is_dense_) p_.resize(n_states * n_block_);
+        for (size_t c = 0; is_dense_ && c < d_ * n_block_; ++c) {
+            all_cells_[c].p = p_.data() + (c / d_) * n_states + nodes_[c % d_].first;
+            all_cells_[c].states = &tables_.node(c % d_).all;
         }
     }
 
-    void sweep(size_t row) {
-        seen_ = t_.seen + row * d_;
-        truth_ = t_.truth + row * d_;
-        rates_ = t_.rates + (t_.groups ? size_t(t_.groups[row]) * d_ : 0);
-        const double weight = t_.weights ? t_.weights[row] : 1.0;
-        for (size_t i = 0; i < d_; ++i) {
-            own_configuration_[i] = configuration_[i] = tables_.configuration(i, truth_);
-            own_state_[i] = truth_[i];
-            wrong_[i] = 0;
-            votes_[i].clear();
+    void sweep_all(size_t first, size_t end) {
+        for (; first < end; first += n_block_) {
+            const size_t n = std::min(n_block_, end - first);
+            for (size_t i = 0; is_dense_ && i < d_; ++i) load(first, n, i);
+            for (size_t j = 0; is_dense_ && j < d_; ++j) weigh_block(first, n, j);
+            for (size_t r = 0; r < n; ++r) sweep(first + r, all_cells_.data() + r * d_);
         }
-        const double n_kept = t_.n_sweeps - t_.n_burn;
-        for (int s = 0; s < t_.n_sweeps; ++s) {
-            bool is_quiet = true;
-            for (size_t j = 0; j < d_; ++j) is_quiet &= draw(j, row, s);
-            const double n_left = t_.n_sweeps - std::max(s, t_.n_burn);
-            const double times = is_quiet ? n_left : s >= t_.n_burn ? 1.0 : 0.0;
-            if (times > 0) keep(times, weight / n_kept);
-            if (is_quiet) break;
-        }
-        conclude(row, n_kept);
     }
 
   private:
+    static constexpr size_t MOST_IN_BLOCK = 8, BLOCK_CELLS = 8192;  // rows, and cells of all of them
+
     struct Vote {
         int32_t state;
         double sum;
     };
-    struct Drawn {  // what the last sweep found of a cell
+    struct Cell {  // what is known of a cell's states
+        bool is_stale, is_sure;
+        int since;  // kept sweeps before it was computed
         uint64_t configuration;
-        double at_seen;
-        Ints states;
-        std::vector<double> p;
+        double at_seen, gain, from, to;  // the last two: what draws its present state
+        const Ints* states;
+        double* p;
+    };
+    struct Loaded {  // a node's table, and what it gives for each row of a block
+        size_t first;                                    // of its states among all
+        double per_row;                                  // what one row smooths by
+        std::vector<double> base, own_base;              // by state; and with the row's own count out
+        std::vector<double> inverse, own_inverse;        // by configuration: what counts are divided by
+        size_t configuration[MOST_IN_BLOCK], state[MOST_IN_BLOCK];
+        double more[MOST_IN_BLOCK], own[MOST_IN_BLOCK];  // base and probability of the present state
     };
 
-    // Return whether the cell stays as it is, surely enough.
-    bool draw(size_t j, size_t row, int s) {
-        const int32_t seen = seen_[j], before = truth_[j];
-        const bool is_shown = seen < tables_.node(j).card;
-        Drawn& now = drawn_[j];
-        const Ints& states = tables_.list_states(j, seen, truth_, tried_);
-        weigh(j, states, now.p);
-        double sum = 0, at_seen = 0, alone = 0;
-        const bool is_even = tables_.node(j).shaped <= 0;
-        const double rate = rates_[j], any = is_even ? rate / tables_.node(j).card : 0.0;
-        for (size_t k = 0; k < states.size(); ++k) {
-            double& p = now.p[k];
-            const bool is_seen = states[k] == seen;
-            if (is_seen) alone = p;
-            const double error = is_even ? any : is_shown ? rate * tables_.error(j, seen, states[k]) : 0.0;
-            if (is_shown) p *= error + (is_seen ? 1 - rate : 0.0);
-            if (is_seen) at_seen = p;
-            sum += p;
+    void build(const Node& n, Loaded& at) const {
+        at.per_row = n.concentration / (std::max(n.n_rows - t_.own, 0.0) + n.novelty);
+        for (int32_t v = 0; v < n.card; ++v) {
+            const double out = std::max(n.states[v] - t_.own, 0.0);
+            at.base.push_back(at.per_row * (n.states[v] + n.novelty / n.card));
+            at.own_base.push_back(at.per_row * (out + n.novelty / n.card));
         }
-        row_gain_[j] = gains_ && is_shown ? std::log(sum / alone) : 0.0;
-        now.configuration = configuration_[j];
-        now.at_seen = at_seen / sum;
-        now.states.assign(states.begin(), states.end());
-        const uint64_t number = ((t_.first_row + row) * d_ + j) * 1024 + uint64_t(s) + 1;
-        const double u = double(mix(t_.key + number * GOLDEN) >> 11) * 0x1p-53;
-        double reached = 0;
-        int32_t picked = before;
-        bool is_found = false;
-        for (size_t k = 0; k < states.size(); ++k) {
-            now.p[k] /= sum;
-            reached += now.p[k];
-            if (!is_found && u < reached) {
-                picked = states[k];
-                is_found = true;
+        for (size_t k = 0; !n.is_hashed && k < n.n_configurations; ++k) {
+            const double out = std::max(n.configurations[k] - t_.own, 0.0);
+            at.inverse.push_back(1 / (n.configurations[k] + n.concentration));
+            at.own_inverse.push_back(1 / (out + n.concentration));
+        }
+    }
+
+    const double* rates_of(size_t row) const {
+        return t_.rates + (t_.groups ? size_t(t_.groups[row]) * d_ : 0);
+    }
+
+    // --- a block of rows ---
+
+    void load(size_t first, size_t n_rows, size_t i) {
+        const Node& n = tables_.node(i);
+        Loaded& at = nodes_[i];
+        const int32_t* truth = t_.truth + first * d_;
+        for (size_t r = 0; r < n_rows; ++r) {
+            at.state[r] = size_t(truth[r * d_ + i]);
+            at.configuration[r] = 0;
+        }
+        for (size_t k = 0; k < n.parents.size(); ++k) {
+            const int32_t* parent = truth + n.parents[k];
+            for (size_t r = 0; r < n_rows; ++r) at.configuration[r] += n.steps[k] * size_t(parent[r * d_]);
+        }
+        for (size_t r = 0; r < n_rows; ++r) {
+            const double count = n.cells[at.configuration[r] * size_t(n.card) + at.state[r]];
+            at.more[r] = at.own_base[at.state[r]];
+            at.own[r] = (std::max(count - t_.own, 0.0) + at.more[r]) * at.own_inverse[at.configuration[r]];
+        }
+    }
+
+    // Compute the probabilities of one cell's states in all rows of a block.
+    void weigh_block(size_t first, size_t n_rows, size_t j) {
+        const Node& n = tables_.node(j);
+        const Loaded& at = nodes_[j];
+        const size_t card = size_t(n.card);
+        const auto p_of = [&](size_t r) { return all_cells_[r * d_ + j].p; };
+        for (size_t r = 0; r < n_rows; ++r) {
+            const double* line = n.cells + at.configuration[r] * card;
+            double* p = p_of(r);
+            for (size_t k = 0; k < card; ++k) p[k] = line[k] + at.base[k];
+            p[at.state[r]] = std::max(line[at.state[r]] - t_.own, 0.0) + at.more[r];
+        }
+        size_t n_done = 0;
+        for (const auto& [i, step] : n.children) {
+            const Loaded& child = nodes_[size_t(i)];
+            const size_t width = size_t(tables_.node(size_t(i)).card);
+            for (size_t r = 0; r < n_rows; ++r) {
+                const size_t rest = child.configuration[r] - step * at.state[r];
+                const double* count = tables_.node(size_t(i)).cells + rest * width + child.state[r];
+                const double *inverse = child.inverse.data() + rest, more = child.more[r];
+                double* p = p_of(r);
+                const double kept = p[at.state[r]] * child.own[r];
+                for (size_t k = 0; k < card; ++k) p[k] *= (count[k * step * width] + more) * inverse[k * step];
+                p[at.state[r]] = kept;
+            }
+            if (++n_done % 8) continue;
+            for (size_t r = 0; r < n_rows; ++r) rescale(p_of(r), card);
+        }
+        for (size_t r = 0; r < n_rows; ++r) {
+            Cell& cell = all_cells_[r * d_ + j];
+            cell.configuration = at.configuration[r];
+            conclude_cell(j, cell, card, t_.seen[(first + r) * d_ + j], rates_of(first + r)[j]);
+        }
+    }
+
+    static void rescale(double* p, size_t n) {
+        const double largest = *std::max_element(p, p + n);
+        for (size_t k = 0; largest < TOO_SMALL && k < n; ++k) p[k] /= std::max(largest, 1e-300);
+    }
+
+    // --- a row ---
+
+    void sweep(size_t row, Cell* cells) {
+        cells_ = cells;
+        seen_ = t_.seen + row * d_;
+        truth_ = t_.truth + row * d_;
+        rates_ = rates_of(row);
+        n_kept_ = 0;
+        weight_ = (t_.weights ? t_.weights[row] : 1.0) / (t_.n_sweeps - t_.n_burn);
+        bool is_quiet = is_dense_;
+        for (size_t i = 0; i < d_; ++i) {
+            Cell& cell = cells_[i];
+            cell.is_stale = !is_dense_;
+            cell.since = 0;
+            wrong_[i] = 0;
+            awake_[i] = !is_dense_ || !cell.is_sure || truth_[i] != seen_[i];
+            is_quiet &= !awake_[i];
+        }
+        if (is_quiet) {
+            n_kept_ = t_.n_sweeps - t_.n_burn;
+        } else {
+            begin();
+            for (int s = 0; s < t_.n_sweeps && !is_quiet; ++s) {
+                is_quiet = true;
+                for (size_t j = 0; j < d_; ++j) {
+                    if (!awake_[j]) continue;
+                    awake_[j] = !visit(j, row, s);
+                    is_quiet &= !awake_[j];
+                }
+                n_kept_ += is_quiet ? t_.n_sweeps - std::max(s, t_.n_burn) : int(s >= t_.n_burn);
             }
         }
-        if (picked != before) {
-            truth_[j] = picked;
-            for (const auto& [i, step] : tables_.node(j).children)
-                configuration_[size_t(i)] += step * uint64_t(int64_t(picked) - int64_t(before));
+        for (size_t j = 0; j < d_; ++j) keep(j);
+        if (t_.likely || t_.wrong) conclude(row);
+    }
+
+    void begin() {
+        for (size_t i = 0; i < d_; ++i) {
+            own_configuration_[i] = configuration_[i] = tables_.configuration(i, truth_);
+            own_state_[i] = truth_[i];
+            base_[i] = base(i, truth_[i]);
         }
-        return picked == seen && before == seen && 1 - now.at_seen < SETTLED;
+    }
+
+    // Draw a cell; return whether it stays as it is recorded, surely enough.
+    bool visit(size_t j, size_t row, int s) {
+        Cell& cell = cells_[j];
+        if (cell.is_stale) {
+            keep(j);
+            compute(j);
+        }
+        if (cell.is_sure && truth_[j] == seen_[j]) return true;
+        const uint64_t number = ((t_.first_row + row) * d_ + j) * 1024 + uint64_t(s) + 1;
+        const double u = double(mix(t_.key + number * GOLDEN) >> 11) * 0x1p-53;
+        if (u >= cell.from && u < cell.to) return false;
+        double reached = 0;
+        for (size_t k = 0; k < cell.states->size(); ++k) {
+            const double from = reached;
+            reached += cell.p[k];
+            if (u < reached) {
+                change(j, (*cell.states)[k]);
+                cell.from = from;
+                cell.to = reached;
+                break;
+            }
+        }
+        return false;
+    }
+
+    void change(size_t j, int32_t state) {
+        const int64_t by = int64_t(state) - int64_t(truth_[j]);
+        if (!by) return;
+        truth_[j] = state;
+        base_[j] = base(j, state);
+        for (const auto& [i, step] : tables_.node(j).children) configuration_[size_t(i)] += step * uint64_t(by);
+        for (const int32_t i : tables_.node(j).blanket) {
+            cells_[size_t(i)].is_stale = true;
+            awake_[size_t(i)] = 1;
+        }
+        cells_[j].is_stale = !tables_.tries_all(j);  // its true state is among those that are tried
+    }
+
+    // Compute the probabilities of a cell's states given all others.
+    void compute(size_t j) {
+        Cell& cell = cells_[j];
+        cell.states = &tables_.list_states(j, seen_[j], truth_, tried_[j]);
+        if (!is_dense_) {
+            held_[j].resize(cell.states->size());
+            cell.p = held_[j].data();
+        }
+        weigh(j, *cell.states, cell.p);
+        cell.configuration = configuration_[j];
+        cell.since = n_kept_;
+        conclude_cell(j, cell, cell.states->size(), seen_[j], rates_[j]);
+    }
+
+    // Turn what the tables say of the states into probabilities, by what is recorded.
+    void conclude_cell(size_t j, Cell& cell, size_t n_tried, int32_t seen, double rate) const {
+        const Node& n = tables_.node(j);
+        const Ints& states = *cell.states;
+        double sum = 0, at_seen = 0, alone = 1;
+        for (size_t k = 0; seen < n.card && k < n_tried; ++k) {
+            double& p = cell.p[k];
+            const double error = n.shaped <= 0 ? rate / n.card : rate * tables_.error(j, seen, states[k]);
+            if (states[k] == seen) {
+                alone = p;
+                at_seen = p *= error + 1 - rate;
+            } else {
+                p *= error;
+            }
+        }
+        for (size_t k = 0; k < n_tried; ++k) sum += cell.p[k];
+        const double scale = 1 / sum;
+        for (size_t k = 0; k < n_tried; ++k) cell.p[k] *= scale;
+        cell.gain = t_.asks_gains && seen < n.card ? std::log(sum / alone) : 0.0;
+        cell.at_seen = at_seen / sum;  // exactly 1 where nothing else can be
+        cell.is_stale = false;
+        cell.is_sure = 1 - cell.at_seen < std::min(t_.calm * rate, MOST_CALM) + SETTLED;
+        cell.from = cell.to = 0;
     }
 
     // Fill p with the probability of each state given the blanket, up to a factor.
-    void weigh(size_t j, const Ints& states, std::vector<double>& p) const {
+    void weigh(size_t j, const Ints& states, double* p) const {
         const Node& n = tables_.node(j);
         const uint64_t configuration = configuration_[j];
+        const size_t n_tried = states.size();
         const bool is_own = configuration == own_configuration_[j];
-        p.resize(states.size());
-        for (size_t k = 0; k < states.size(); ++k) {
+        for (size_t k = 0; k < n_tried; ++k) {
             const int32_t v = states[k];
             const double count = tables_.cell(n, configuration, v);
             p[k] = (is_own && v == own_state_[j] ? std::max(count - t_.own, 0.0) : count) + base(j, v);
         }
+        size_t n_done = 0;
         for (const auto& [i, step] : n.children) {
             const Node& child = tables_.node(size_t(i));
-            const int32_t state = truth_[i];
-            const double more = base(size_t(i), state), smooth = child.concentration;
             const uint64_t rest = configuration_[size_t(i)] - step * uint64_t(truth_[j]);
-            double largest = 0;
-            for (size_t k = 0; k < states.size(); ++k) {
+            const double more = base_[size_t(i)], *inverse = nodes_[size_t(i)].inverse.data();
+            for (size_t k = 0; k < n_tried; ++k) {
                 const uint64_t at = rest + step * uint64_t(states[k]);
-                double count = tables_.cell(child, at, state), total = tables_.total(child, at);
-                if (at == own_configuration_[size_t(i)]) {
-                    total = std::max(total - t_.own, 0.0);
-                    if (state == own_state_[size_t(i)]) count = std::max(count - t_.own, 0.0);
-                }
-                p[k] *= (count + more) / (total + smooth);
-                largest = std::max(largest, p[k]);
+                if (child.is_hashed || at == own_configuration_[size_t(i)])
+                    p[k] *= in_child(size_t(i), at);
+                else
+                    p[k] *= (tables_.cell(child, at, truth_[i]) + more) * inverse[at];
             }
-            if (largest < TOO_SMALL)
-                for (double& each : p) each /= std::max(largest, 1e-300);
+            if (++n_done % 8 == 0) rescale(p, n_tried);
         }
+    }
+
+    // The probability of a child's present state in one of its configurations.
+    double in_child(size_t i, uint64_t at) const {
+        const Node& child = tables_.node(i);
+        const double own = at == own_configuration_[i] ? t_.own : 0.0;
+        double count = tables_.cell(child, at, truth_[i]);
+        if (truth_[i] == own_state_[i]) count = std::max(count - own, 0.0);
+        return (count + base_[i]) / (std::max(tables_.total(child, at) - own, 0.0) + child.concentration);
     }
 
     // How often a state would be seen where nothing was: by its share of all rows, smoothed.
     double base(size_t i, int32_t v) const {
-        const Node& n = tables_.node(i);
-        const double count = v == own_state_[i] ? std::max(n.states[v] - t_.own, 0.0) : n.states[v];
-        return per_row_[i] * (count + n.novelty / n.card);
+        return v == own_state_[i] ? nodes_[i].own_base[size_t(v)] : nodes_[i].base[size_t(v)];
     }
 
-    void keep(double times, double weight) {
-        for (size_t j = 0; j < d_; ++j) {
-            const Drawn& now = drawn_[j];
-            wrong_[j] += times * (1 - now.at_seen);
-            const Node& n = tables_.node(j);
-            if (counts_ && !n.is_hashed) {
-                double* line = counts_ + n.first_cell + now.configuration * uint64_t(n.card);
-                for (size_t k = 0; k < now.p.size(); ++k) line[now.states[k]] += times * weight * now.p[k];
-            }
-            if (t_.likely && 1 - now.at_seen >= SETTLED)
-                for (size_t k = 0; k < now.p.size(); ++k) vote(j, now.states[k], times * now.p[k]);
-            if (gains_) gains_[j] += times * weight * row_gain_[j];
+    // Count what was computed of a cell, for the sweeps since.
+    void keep(size_t j) {
+        const Cell& cell = cells_[j];
+        const double times = n_kept_ - cell.since;
+        if (times <= 0) return;
+        wrong_[j] += times * (1 - cell.at_seen);
+        const Node& n = tables_.node(j);
+        const size_t n_tried = cell.states->size();
+        if (counts_ && !n.is_hashed) {
+            double* line = counts_ + n.first_cell + cell.configuration * uint64_t(n.card);
+            for (size_t k = 0; k < n_tried; ++k) line[(*cell.states)[k]] += times * weight_ * cell.p[k];
         }
+        if (t_.likely && 1 - cell.at_seen >= VOTED)
+            for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k]);
+        if (!gains_) return;
+        gains_[j] += times * weight_ * cell.gain;
+        if (seen_[j] < n.card) gains_[d_ + j] += times * weight_ * (1 - cell.at_seen);
     }
 
     void vote(size_t j, int32_t state, double p) {
@@ -440,9 +629,9 @@ class Sweeper {
         votes_[j].push_back({state, p});
     }
 
-    void conclude(size_t row, double n_kept) {
+    void conclude(size_t row) {
         for (size_t j = 0; j < d_; ++j) {
-            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept);
+            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept_);
             if (!t_.likely) continue;
             Vote best{seen_[j], 0.0};
             for (const Vote& each : votes_[j]) {
@@ -450,30 +639,41 @@ class Sweeper {
                 if (each.state != seen_[j] && (each.sum > best.sum || is_first)) best = each;
             }
             t_.likely[row * d_ + j] = best.state;
-            t_.probability[row * d_ + j] = float(best.sum / n_kept);
+            t_.probability[row * d_ + j] = float(best.sum / n_kept_);
+            votes_[j].clear();
         }
     }
 
     const Task& t_;
     const CellTables& tables_;
-    size_t d_;
+    size_t d_, n_block_;
     double *counts_, *gains_;
+    bool is_dense_ = true;
+    int n_kept_ = 0;
+    double weight_ = 1.0;  // of the row, for each kept sweep
     const int32_t* seen_ = nullptr;
     int32_t* truth_ = nullptr;
     const double* rates_ = nullptr;
-    std::vector<uint64_t> own_configuration_, configuration_;
-    Ints own_state_, tried_;
-    std::vector<double> per_row_, wrong_, row_gain_;
-    std::vector<Drawn> drawn_;
+    Cell* cells_ = nullptr;  // of the row
+    std::vector<uint64_t> configuration_, own_configuration_;
+    Ints own_state_;
+    std::vector<double> base_, wrong_;  // base_: of each node's present state
+    std::vector<Loaded> nodes_;
+    std::vector<Cell> all_cells_;  // of a block of rows
+    std::vector<double> p_;
+    std::vector<Ints> tried_;                // where not all states are tried: those of a row's cells,
+    std::vector<std::vector<double>> held_;  // and their probabilities
     std::vector<std::vector<Vote>> votes_;
+    std::vector<char> awake_;  // cells that are not known to stay as they are
 };
 
 void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<int32_t> truth,
                  Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
-                 std::optional<Flat<const double>> weights, double own, uint64_t key,
-                 uint64_t first_row, int n_sweeps, int n_burn, std::optional<Matrix<float>> wrong,
-                 std::optional<Matrix<int32_t>> likely, std::optional<Matrix<float>> probability,
-                 std::optional<Flat<double>> counts, std::optional<Flat<double>> gains, int n_threads) {
+                 std::optional<Flat<const double>> weights, double own, double calm, uint64_t key,
+                 uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains,
+                 std::optional<Matrix<float>> wrong, std::optional<Matrix<int32_t>> likely,
+                 std::optional<Matrix<float>> probability, std::optional<Flat<double>> counts,
+                 std::optional<Flat<double>> gains, int n_threads) {
     const size_t n = seen.shape(0), d = tables.n_nodes();
     const auto fits = [&](const auto& array) { return array.shape(0) == n && array.shape(1) == d; };
     require_aligned(seen, truth, rates, groups, weights, wrong, likely, probability, counts, gains);
@@ -481,7 +681,7 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
                 (!probability || fits(*probability)) && bool(likely) == bool(probability),
             "one line a row, one column a node");
     require(rates.shape(1) == d && rates.shape(0) >= 1 && (!groups || groups->shape(0) == n) &&
-                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == d),
+                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == 2 * d),
             "shapes differ");
     require(0 <= n_burn && n_burn < n_sweeps && n_sweeps <= 1024, "1 to 1024 sweeps, of which some count");
     size_t n_cells = 0;
@@ -489,17 +689,23 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
         if (const Node& node = tables.node(i); !node.is_hashed)
             n_cells = std::max(n_cells, node.first_cell + node.n_configurations * size_t(node.card));
     require(!counts || counts->shape(0) >= n_cells, "one count a cell");
-    for (size_t k = 0; k < n * d; ++k) {
-        const int32_t card = tables.node(k % d).card, shown = seen.data()[k], true_state = truth.data()[k];
-        require(shown >= 0 && shown <= card && true_state >= 0 && true_state < card, "no such state");
+    Ints cards;
+    for (size_t j = 0; j < d; ++j) cards.push_back(tables.node(j).card);
+    for (size_t row = 0; row < n; ++row) {
+        const int32_t *shown = seen.data() + row * d, *true_state = truth.data() + row * d;
+        bool is_known = true;
+        for (size_t j = 0; j < d; ++j)
+            is_known &= shown[j] >= 0 && shown[j] <= cards[j] && true_state[j] >= 0 && true_state[j] < cards[j];
+        require(is_known, "no such state");
     }
     for (size_t k = 0; groups && k < n; ++k)
         require(groups->data()[k] >= 0 && size_t(groups->data()[k]) < rates.shape(0), "no such group");
     const Task task{&tables, seen.data(), groups ? groups->data() : nullptr, truth.data(), rates.data(),
-                    weights ? weights->data() : nullptr, own, key, first_row, n_sweeps, n_burn,
+                    weights ? weights->data() : nullptr, own, calm, key, first_row, n_sweeps, n_burn,
+                    asks_gains,
                     wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
                     likely ? likely->data() : nullptr};
-    const size_t size = counts ? n_cells : 0, n_gains = gains ? d : 0;
+    const size_t size = counts ? n_cells : 0, n_gains = gains ? 2 * d : 0;
     const size_t most = std::min(MOST_LANES, LANE_ENTRIES / (size + n_gains + 1));
     const size_t n_lanes = std::max(size_t(1), std::min(most, n));
     double* into = counts ? counts->data() : nullptr;
@@ -511,7 +717,7 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
         std::vector<double>& sums = lanes[lane];
         sums.assign(size + n_gains, 0.0);
         Sweeper sweeper(task, size ? sums.data() : nullptr, n_gains ? sums.data() + size : nullptr);
-        for (size_t row = n * lane / n_lanes; row < n * (lane + 1) / n_lanes; ++row) sweeper.sweep(row);
+        sweeper.sweep_all(n * lane / n_lanes, n * (lane + 1) / n_lanes);
     });
     for (const auto& sums : lanes) {
         for (size_t k = 0; k < size; ++k) into[k] += sums[k];
@@ -531,8 +737,8 @@ void bind_cells(nb::module_& m) {
     const auto as_is = nb::arg().noconvert();
     const auto as_is_or_none = nb::arg().noconvert().none();
     m.def("sweep_cells", &sweep_cells, nb::arg(), as_is, as_is, as_is, as_is_or_none, as_is_or_none,
-          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none, as_is_or_none,
-          as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none,
+          as_is_or_none, as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
 }
 
 }  // namespace robustbn

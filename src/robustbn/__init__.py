@@ -22,14 +22,8 @@ if TYPE_CHECKING:
     from robustbn._tables.table import read_table
     from robustbn._tables.unroll import unroll
     from robustbn.distance import total_variation
-    from robustbn.estimator import (
-        Draft,
-        MaximumLikelihoodEstimator,
-        RobustEstimator,
-        compare,
-        draft,
-        fit,
-    )
+    from robustbn.estimator import MaximumLikelihoodEstimator, RobustEstimator, compare, fit
+    from robustbn.estimator.drafting import Draft, draft
     from robustbn.mean import robust_mean
     from robustbn.network import BayesianNetwork
     from robustbn.simulate import random_network, sample
@@ -61,14 +55,14 @@ __all__ = [
 
 _ROOM_OF = {
     "BayesianNetwork": "network",
-    "Draft": "estimator",
+    "Draft": "estimator.drafting",
     "FitResult": "_show.result",
     "MaximumLikelihoodEstimator": "estimator",
     "RobustEstimator": "estimator",
     "Streaming": "_core.config",
     "Table": "_tables.coded",
     "compare": "estimator",
-    "draft": "estimator",
+    "draft": "estimator.drafting",
     "example_network": "_networks",
     "fit": "estimator",
     "random_network": "simulate",

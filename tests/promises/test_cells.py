@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import robustbn
+import robustbn.exceptions
 from robustbn.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -126,15 +127,57 @@ def test_rows_in_a_stream_are_counted_as_those_in_memory(dirty, tmp_path):
     np.testing.assert_allclose(here.counts_, there.counts_, rtol=1e-9, atol=1e-9)
 
 
-def test_the_page_shows_columns_confusions_and_the_surest_cells(fit):
+def test_a_model_file_keeps_what_mends_cells(dirty, fit, tmp_path):
+    fit.save(tmp_path / "model.json")
+    again = robustbn.RobustEstimator.load(tmp_path / "model.json")
+    assert len(again.cells_) == 0  # the rows are not in the file
+    one, other = (each.repair(dirty[:2000]) for each in (fit, again))
+    assert len(one.changes) > 100
+    np.testing.assert_array_equal(one.table, other.table)
+    np.testing.assert_allclose(again.cell_rates_["rate"].sum(), fit.cell_rates_["rate"].sum())
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("model", "rates"), [[2.0] * 37]),
+        (("model", "cards"), [2] * 37),
+        (("model", "concentration"), [0.0] * 37),
+        (("model", "counts", "cells"), [1.0]),
+        (("n_parents",), [0] * 37),
+        (("model", "parents"), [[99]] * 37),
+    ],
+)
+def test_a_damaged_model_of_cells_is_refused(fit, tmp_path, place, value):
+    fit.save(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    part = document["fit"]["cells"]
+    for name in place[:-1]:
+        part = part[name]
+    part[place[-1]] = value
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(robustbn.exceptions.ModelFileError, match=r"fit\.cells"):
+        robustbn.RobustEstimator.load(tmp_path / "model.json")
+
+
+def test_where_names_the_site_of_wrong_cells(rows):
+    pandas = pytest.importorskip("pandas")
+    is_careless = np.arange(len(rows)) % 5 == 0
+    dirty = np.where(is_careless[:, None], spoil(rows, 0.1), rows)
+    frame = pandas.DataFrame(
+        {node: np.array(ALARM.states[node])[dirty[:, j]] for j, node in enumerate(ALARM.nodes)}
+    ).assign(site=np.where(is_careless, "north", "south"))
+    fit = robustbn.fit(ALARM, frame, context=["site"], random_state=0)
+    first = fit.where(cells=True).iloc[0]
+    assert (first["column"], first["value"]) == ("site", "north")
+
+
+def test_the_page_shows_the_surest_cells_of_a_column_with_the_likely_value(fit):
     page = fit.report()
     first = fit.cells_.iloc[0]
-    assert '<section id="cells"' in page
+    assert '<table class="cells">' in page
     assert f"<mark>{first['seen']}</mark></td><td>{first['likely']}</td>" in page
-    assert (
-        "<mark>"
-        not in fit.report(rows=False).split('<section id="cells"')[1].split("</section>")[0]
-    )
+    assert '<table class="cells">' not in fit.report(rows=False)
 
 
 def test_the_result_does_not_depend_on_threads(dirty, fit):

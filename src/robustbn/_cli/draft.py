@@ -38,7 +38,7 @@ from robustbn._core.numbers import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from robustbn.estimator import Draft
+    from robustbn.estimator.drafting import Draft
 
 EDGE_LISTS = (".csv", ".tsv", ".txt")
 MOST_SHOWN = 40  # edges
@@ -147,7 +147,7 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
 
 def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
     """Draft the structure of a table as the options say, and show how far that is."""
-    from robustbn.estimator import draft
+    from robustbn.estimator.drafting import draft
 
     config = config_of_table(table, options)
     with steps.step("draft", f"drafting the edges of {name_of(table)}"):

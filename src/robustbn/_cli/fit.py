@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from robustbn._core.config import TableConfig
     from robustbn._core.result import Round
     from robustbn._show.result import FitResult
-    from robustbn.estimator import Draft, RobustEstimator
+    from robustbn.estimator import RobustEstimator
+    from robustbn.estimator.drafting import Draft
     from robustbn.network import BayesianNetwork
     from robustbn.states import FoundStates
 

@@ -50,6 +50,11 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 @click.option(
     "--by", metavar="COLUMN", help="Errors have rates of their own for each of its values: sources."
 )
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Its rows describe one thing: they vote on the columns it leads to.",
+)
 @click.option("--sep", metavar="CHAR", help="What parts the values.  [default: by the name]")
 @click.option("--encoding", default="utf-8", metavar="NAME", help="Of the text.  [default: utf-8]")
 @raw_option
@@ -181,16 +186,23 @@ def _mend(
     records: Sequence[Record],
     options: Mapping[str, Any],
 ) -> Mended:
-    from robustbn._learn.mending import mend_labels
+    from robustbn._learn.mending import mend_by_votes, mend_labels
 
-    for name in (options["id_column"], options["by"]):
+    for name in (options["id_column"], options["by"], options["key"]):
         if name is not None and name not in columns:
             raise click.UsageError(f"There is no column {name!r}.")
-    nodes = [*parents]
-    by = options["by"]
+    nodes, by, key = [*parents], options["by"], options["key"]
+    labels = [_column(records, columns[node]) for node in nodes]
+    above = tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes)
+    if key is not None:
+        if by is not None or not any(key in of for of in parents.values()):
+            raise click.UsageError(
+                f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
+            )
+        return mend_by_votes(labels, above, nodes.index(key))
     return mend_labels(
-        [_column(records, columns[node]) for node in nodes],
-        tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes),
+        labels,
+        above,
         by=None if by is None else _column(records, columns[by]),
         seed=options["seed"] % 2**20,
         n_threads=options["n_threads"],

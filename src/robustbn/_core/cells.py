@@ -111,18 +111,29 @@ class CellModel:
         """Which tables are held by the cells that were seen."""
         return find_hashed(self.cards, self.parents)
 
-    def errors(self, j: int) -> Vector:
-        """Return P(recorded o | true v, error) of a column of few states; shape (r, r), o first."""
-        card, first = self.cards[j], self.state_start[j]
-        table = np.full((card, card), (1 - self.shaped[j]) / card)
-        for o in range(card):
-            part = slice(self.shapes.start[first + o], self.shapes.start[first + o + 1])
-            table[o, self.shapes.states[part]] += self.shaped[j] * self.shapes.values[part]
-        return table
-
     def with_rates(self, rates: Vector) -> CellModel:
         """Return the model with other rates."""
         return replace(self, rates=np.ascontiguousarray(rates))
+
+
+def sum_counts(
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], cells: Vector
+) -> CellCounts:
+    """Return counts of tables that hold every cell, from those of the cells; shape (M,)."""
+    sizes = [prod(cards[p] for p in of) for of in parents]
+    cell_start, config_start = (
+        np.concatenate([[0], np.cumsum(each, dtype=np.int64)])
+        for each in ([n * card for n, card in zip(sizes, cards, strict=True)], sizes)
+    )
+    if cells.shape != (cell_start[-1],):
+        raise ValueError(f"there are {cell_start[-1]} cells; found {cells.shape}")
+    tables = [
+        cells[first : first + n * card].reshape(n, card)
+        for first, n, card in zip(cell_start, sizes, cards, strict=False)
+    ]
+    configs, states = (np.concatenate([t.sum(axis=a) for t in tables]) for a in (1, 0))
+    none = np.empty(0, np.uint64)
+    return CellCounts(cell_start, none, cells, config_start, none, configs, states)
 
 
 def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
@@ -138,18 +149,20 @@ class Swept:
     Parameters
     ----------
     truth : states drawn last; shape (n, d).
-    wrong : probability that the recorded state is not the true one; shape (n, d).
-    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
     counts : expected counts of the cells of tables that are not hashed; shape (M,).
     gains : nats that errors bring to each column, given all other true values; shape (d,).
+    n_wrong : expected number of wrong cells in each column; shape (d,).
+    wrong : probability that the recorded state is not the true one; shape (n, d).
+    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
     """
 
     truth: States
+    counts: Vector
+    gains: Vector
+    n_wrong: Vector
     wrong: NDArray[np.float32] | None = None
     likely: States | None = None
     probability: NDArray[np.float32] | None = None
-    counts: Vector | None = None
-    gains: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +233,8 @@ class FoundCells:
     n_rows : those rows.
     seed : of the draws.
     wrong : the cells of the surveyed rows that are likely to be wrong.
+    n_surveyed, counts : the surveyed rows, and the cells of the network that they touch if no cell
+        is wrong; shape (M,); None in a model from a file.
     """
 
     model: CellModel
@@ -228,6 +243,8 @@ class FoundCells:
     n_rows: int
     seed: int
     wrong: WrongCells
+    n_surveyed: int = 0
+    counts: Vector | None = None
 
     def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
         """Return the same with the numbers that rows have in the whole table."""
@@ -242,6 +259,32 @@ class FoundCells:
         """
         is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
         return replace(self, wrong=self.wrong.picked(is_good))
+
+    def without_rows(self) -> FoundCells | None:
+        """Return what a model file holds; None if tables are too large for one."""
+        if any(self.model.is_hashed):
+            return None
+        return replace(self, wrong=NO_CELLS, n_surveyed=0, counts=None)
+
+    def checked(self, families: tuple[tuple[int, ...], ...], cards: tuple[int, ...]) -> FoundCells:
+        """Return what a model file holds, if it belongs to a network; else raise a ValueError."""
+        model, d = self.model, len(cards)
+        own = tuple(of[:n] for of, n in zip(model.parents, self.n_parents, strict=True))
+        if model.cards != cards or own != tuple(family[:-1] for family in families):
+            raise ValueError("its nodes, states or parents are not those of the network")
+        if any(not 0 <= p < d for of in model.parents for p in of) or any(model.is_hashed):
+            raise ValueError("parents are other nodes, and tables are not that large")
+        plain = CellModel(
+            cards, model.parents, sum_counts(cards, model.parents, model.counts.cells),
+            model.concentration, model.novelty, model.rates, np.zeros(d), Lists.none(sum(cards)),
+        )  # fmt: skip
+        numbers = (model.counts.cells, plain.concentration, plain.novelty, plain.rates)
+        shapes = [each.shape for each in numbers[1:]]
+        if shapes != [(d,), (d,), (1, d)] or any(each.min() < 0 for each in numbers):
+            raise ValueError("counts, smoothing and rates are a number a node each, from 0 on")
+        if plain.rates.max() > 1 or min(plain.concentration.min(), plain.novelty.min()) <= 0:
+            raise ValueError("rates are at most 1, and smoothing is above 0")
+        return replace(self, model=plain, wrong=NO_CELLS, n_surveyed=0, counts=None)
 
     @property
     def rates(self) -> Vector:

@@ -92,10 +92,10 @@ class RobustConfig:
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(
-        "trust",
+        "find",
         "--cells",
-        "find: look for single wrong cells, and count what they should be.  [default: trust]",
-        choices=("trust", "find"),
+        "Whether single wrong cells are found and counted as what they should be.  [default: find]",
+        choices=("find", "trust"),
     )
     sample_rows: int | None = None
     seed: int = _given(0, "--seed", "Same seed, same result.  [default: 0]", kind="whole")

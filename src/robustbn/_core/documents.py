@@ -144,7 +144,11 @@ def build(document: Any, layout: Layout, fingerprint: Fingerprint) -> RobustFit:
     _check_model(fit.model, layout)
     with _refusing("fit.model.repeats"):
         repeats = _with_fingerprints(fit.model.repeats, layout, fingerprint)
-    return replace(fit, model=replace(fit.model, repeats=repeats))
+    cells = fit.cells
+    if cells is not None:
+        with _refusing("fit.cells"):
+            cells = cells.checked(layout.families, layout.cards)
+    return replace(fit, model=replace(fit.model, repeats=repeats), cells=cells)
 
 
 def _check_model(model: RowModel, layout: Layout) -> None:

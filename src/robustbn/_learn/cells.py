@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, Lists, States
+from robustbn._core.cells import CellModel, Lists, States, Swept, sum_counts
 from robustbn._core.protocols import Vector
 from robustbn._learn.gain import find_gain
 from robustbn._rows.cells import (
+    CALM,
     count_cells,
     fill_holes,
     find_nearby,
@@ -32,12 +33,18 @@ from robustbn._rows.cells import (
 )
 
 SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that may smooth a table
+AT_ONCE = 2**14  # cells of a table whose smoothing is tried at once: bounds memory
 SMOOTHED_AT = (0, 3, 8)  # sweeps after which the smoothing is chosen again, and at the last burnt
 Sweep = Callable[[CellModel], Any]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
-FIRST_FREE = 4.0  # free numbers to pay for: 2 % of clean real tables pass, 41 % at 3 % errors
-TIMES = (1 / 16, 1 / 4, 4.0, 16.0)  # the rate of all: tried for each column by itself
+FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
+RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of errors: one must explain rows as they are
+SMALLEST = 1e-6  # probability of a cell to be right
+TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
+INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
+LONG = 10  # sweeps: in fewer, columns have one rate
+DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much higher or lower
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
 
@@ -51,12 +58,15 @@ class Chain:
     start, n_held : rate at first, and the sweeps that it is held for. A high one tries every
         explanation first: for tables whose columns determine each other, in which many errors
         together look like truth.
+    is_drawn : whether tables count the true values that were drawn, and not what is expected of
+        them: where a configuration has few rows, only what was drawn can be taken out again.
     """
 
     n_sweeps: int = 60
     n_burn: int = 30
     start: float = 0.02
     n_held: int = 0
+    is_drawn: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +75,17 @@ class Learned:
 
     Parameters
     ----------
-    model : with the counts of the true values drawn last, and mean rates.
-    truth : those values; shape (n, d).
+    model : with the counts of the last sweep, and mean rates.
+    seen, truth : recorded values, and true ones drawn last; shape (n, d).
     gains : nats that errors bring to each column; shape (d,).
+    is_own : the columns with rates of their own; shape (d,).
     """
 
     model: CellModel
+    seen: States
     truth: States
     gains: Vector
+    is_own: NDArray[np.bool_]
 
 
 def learn_cells(
@@ -81,13 +94,12 @@ def learn_cells(
     seen: States,
     chain: Chain,
     *,
+    begin: Learned | None = None,
     groups: NDArray[np.int32] | None = None,
     is_open: NDArray[np.bool_] | None = None,
-    shapes: tuple[Vector, Lists] | None = None,
     seed: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
-    tell: Callable[[int], None] | None = None,
 ) -> Learned:
     """Return what true values look like and how often cells are wrong.
 
@@ -95,67 +107,110 @@ def learn_cells(
 
     Parameters
     ----------
+    begin : what was learned from other rows with the same parents: the first sweep is by it.
     groups : of the rows; each has a rate of its own.
     is_open : which columns may be wrong; all by default; shape (d,).
-    shapes : share of each column's errors that have a shape, and shapes (see `CellModel`).
     """
     d = len(cards)
     is_open = np.ones(d, bool) if is_open is None else is_open
     is_open = is_open & (np.array(cards) > 1)
     n_groups = 1 if groups is None else int(groups.max()) + 1
-    rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
-    shaped, lists = (np.zeros(d), Lists.none(sum(cards))) if shapes is None else shapes
-    holeless = _fill(cards, seen)
-    near = find_nearby(cards, parents, holeless)
-    counts = count_cells(cards, parents, holeless)
-    model = CellModel(cards, parents, counts, np.ones(d), np.ones(d), rates, shaped, lists, *near)
+    first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
+    model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
     kernel, truth = load_sweep(kernels), fill_holes(model, seen)
-    gains, mean_rates, n_kept = np.zeros(d), np.zeros_like(rates), chain.n_sweeps - chain.n_burn
-    is_own, tested_at = np.zeros(d, bool), max(chain.n_burn // 2, chain.n_held)
+    gains, mean_rates, n_kept = np.zeros(d), np.zeros((n_groups, d)), chain.n_sweeps - chain.n_burn
+    is_own = np.zeros(d, bool) if begin is None else begin.is_own
+    tested_at = max(chain.n_burn // 2, chain.n_held) if begin is None else -1
+    is_drawn = chain.is_drawn or any(model.is_hashed)
     for s in range(chain.n_sweeps):
         once = partial(
-            kernel, seen=seen, truth=truth, groups=groups, key=seed * 2**20 + s, n_threads=n_threads
+            kernel,
+            seen=seen,
+            truth=truth,
+            groups=groups,
+            own=0.0 if begin is not None and s == 0 else 1.0,
+            calm=0.0 if is_drawn else CALM,
+            key=seed * 2**20 + s,
+            names=False,
+            n_sweeps=1 if is_drawn else INNER[0],
+            n_burn=0 if is_drawn else INNER[1],
+            n_threads=n_threads,
         )
-        if s in (*SMOOTHED_AT, chain.n_burn):
+        if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
-        if s == tested_at and groups is None:
-            is_own = is_open & _find_own(once, model, len(seen))
+        if s == tested_at and groups is None and chain.n_sweeps >= LONG:
+            is_own, model = _find_own(once, model, is_open, len(seen))
         swept = once(model)
-        truth = swept.truth
-        counts = count_cells(cards, parents, truth)
+        truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
-            rates = _find_rates(model, seen, truth, groups, is_open, is_own)
+            rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
+        counts = (
+            count_cells(cards, parents, truth)
+            if is_drawn
+            else sum_counts(cards, parents, swept.counts)
+        )
         model = replace(model, counts=counts, rates=rates)
-        if s >= chain.n_burn and swept.gains is not None:
+        if s >= chain.n_burn:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
-        if tell:
-            tell(s)
-    return Learned(_smooth(model, True).with_rates(mean_rates), truth, gains)
+    model = _smooth(model, True).with_rates(mean_rates)
+    return Learned(model, seen, truth, gains, is_own)
 
 
-def find_first_gains(
+def _begin(
+    cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], seen: States, rates: Vector
+) -> CellModel:
+    """Return a model that takes rows as they are."""
+    d, filled = len(cards), _fill(cards, seen)
+    counts, near = count_cells(cards, parents, filled), find_nearby(cards, parents, filled)
+    same, shapes = np.ones(d), Lists.none(sum(cards))
+    return CellModel(cards, parents, counts, same, same, rates, np.zeros(d), shapes, *near)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What errors bring to rows as they are, in nats.
+
+    Parameters
+    ----------
+    gains : of errors of `FIRST_RATE`, to each column; shape (d,).
+    best : of errors of the best of all `RATES`, to all columns.
+    contrast : of errors that show any state alike, more than errors that show the states by their
+        shares of all rows. The latter describe rows whose columns depend on each other less than
+        the tables say, which is a population's own variety.
+    """
+
+    gains: Vector
+    best: float
+    contrast: float
+
+
+def look_first(
     cards: tuple[int, ...],
     parents: tuple[tuple[int, ...], ...],
     seen: States,
     kernels: str | None = None,
     n_threads: int | None = None,
-) -> Vector:
-    """Return the nats that errors of `FIRST_RATE` bring to columns as they are; one sweep; (d,)."""
+) -> FirstLook:
+    """Return what errors bring to rows as they are; one sweep."""
     d, filled = len(cards), _fill(cards, seen)
-    model = CellModel(
-        cards,
-        parents,
-        count_cells(cards, parents, filled),
-        np.ones(d),
-        np.ones(d),
-        np.full((1, d), FIRST_RATE),
-        np.zeros(d),
-        Lists.none(sum(cards)),
-        *find_nearby(cards, parents, filled),
-    )
-    gains = load_sweep(kernels)(_smooth(model), seen, filled, n_threads=n_threads).gains
-    return np.zeros(d) if gains is None else gains
+    model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
+    swept = load_sweep(kernels)(model, seen, filled, n_threads=n_threads)
+    wrong, contrast, by_rate = np.asarray(swept.wrong, np.float64), 0.0, np.zeros(len(RATES))
+    for j, card in enumerate(cards):
+        is_shown = (seen[:, j] < card) & (card > 1)
+        p, any_state = wrong[is_shown, j], FIRST_RATE / card
+        # All states together over the one that is shown, by the tables alone.
+        odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
+        usual = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
+        contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
+        by_rate += [_bring(rate, odds / card) for rate in RATES]
+    return FirstLook(swept.gains, float(by_rate.max()), contrast)
+
+
+def _bring(rate: float, odds: Vector) -> float:
+    """Return the nats that errors bring; odds: of what is shown as an error over as the truth."""
+    return float(np.log(1 - rate + rate * odds).sum())
 
 
 def pays_at_first(gains: Vector, n_rows: int) -> bool:
@@ -175,7 +230,8 @@ def _fill(cards: tuple[int, ...], seen: States) -> States:
 def _find_rates(
     model: CellModel,
     seen: States,
-    truth: States,
+    swept: Swept,
+    is_drawn: bool,
     groups: NDArray[np.int32] | None,
     is_open: NDArray[np.bool_],
     is_own: NDArray[np.bool_],
@@ -193,9 +249,11 @@ def _find_rates(
     wrong, chances = np.zeros((n_groups, d)), np.zeros((n_groups, d))
     for j in np.flatnonzero(is_open):
         is_shown = seen[:, j] < model.cards[j]
-        is_wrong = (truth[:, j] != seen[:, j]) & is_shown
-        wrong[:, j] = np.bincount(of, is_wrong, n_groups)
-        chances[:, j] = np.bincount(of, is_shown, n_groups) * (1 - 1 / model.cards[j])
+        chances[:, j] = np.bincount(of[is_shown], minlength=n_groups) * (1 - 1 / model.cards[j])
+        if is_drawn:
+            wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
+        else:
+            wrong[0, j] = swept.n_wrong[j]
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
     if groups is not None:
@@ -209,18 +267,24 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
     return np.where(is_own, wrong / np.maximum(chances, 1), pooled)
 
 
-def _find_own(sweep: Sweep, model: CellModel, n_rows: int) -> NDArray[np.bool_]:
-    """Return the columns for which another rate than that of all pays.
+def _find_own(
+    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], n_rows: int
+) -> tuple[NDArray[np.bool_], CellModel]:
+    """Return the columns for which another rate than that of all pays, and the model with it.
 
     Judged by what errors of each rate bring to the column, given all other true values: that so
     many true values were drawn says nothing, since they were drawn by the rate.
     """
-    now, best = sweep(model).gains, np.full(model.n_nodes, -np.inf)
-    for times in TIMES:
-        rates = np.clip(model.rates * times, LEAST_RATE, LARGEST_RATE)
-        best = np.maximum(best, sweep(model.with_rates(rates)).gains)
-    is_own: NDArray[np.bool_] = find_gain(best - now, 1, n_rows, model.n_nodes) > 0
-    return is_own
+    rates = [model.rates, *(np.where(is_open, rate, model.rates) for rate in TRIED)]
+    gains = np.array([sweep(model.with_rates(each)).gains for each in rates])
+    common = gains.sum(axis=1).argmax()
+    times = np.exp(np.abs(np.log(np.stack(rates)[:, 0] / rates[common][0])))
+    gains = np.where(times < DIFFERENT, gains[common], gains)
+    best = gains.argmax(axis=0)
+    gained = find_gain(gains.max(axis=0) - gains[common], 1, n_rows, model.n_nodes)
+    is_own: NDArray[np.bool_] = is_open & (gained > 0)
+    chosen = np.where(is_own, best, common)
+    return is_own, model.with_rates(np.stack(rates)[chosen, :, np.arange(model.n_nodes)].T)
 
 
 # --- smoothing ----------------------------------------------------------------------------------
@@ -246,10 +310,10 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
 
 def _choose(counts: Vector, totals: Vector, shares: Vector) -> float:
     """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest."""
-    best, found = -np.inf, 1.0
-    for c in SMOOTHING:
-        left = np.maximum(counts - 1, 0) + c * shares
-        brings = float(counts @ np.log(left / (np.maximum(totals - 1, 0) + c)))
-        if brings > best:
-            best, found = brings, float(c)
-    return found
+    brought = np.full(len(SMOOTHING), 0.0)
+    for first in range(0, len(counts), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        left = np.maximum(counts[some] - 1, 0) + SMOOTHING[:, None] * shares[some]
+        of = np.maximum(totals[some] - 1, 0) + SMOOTHING[:, None]
+        brought += np.log(left / of) @ counts[some]
+    return float(SMOOTHING[brought.argmax()])

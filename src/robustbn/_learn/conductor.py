@@ -23,7 +23,7 @@ from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, sea
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
-from robustbn._learn.wrong_cells import counting_true, explain_cells, mend_survey
+from robustbn._learn.wrong_cells import counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -55,13 +55,12 @@ def fit_robustly(
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
-    verdict = learn(network, survey, sample_weight, config, tell, known)
-    # Rows of a class that a person vouches for would look like rows with wrong cells.
-    cells = explain_cells(survey, verdict.model, config) if known is None else None
-    if cells is not None and (verdict.model.n_others or not verdict.model.trusts_all):
-        # Rows with a wrong cell may have looked like a group: groups are sought without them.
-        mended = mend_survey(network, survey, cells, verdict.model, config)
-        verdict = learn(network, mended, sample_weight, config, tell, known)
+    # Rows with a wrong cell would look like a group: groups are sought without them. But rows of a
+    # class that a person vouches for would look like rows with wrong cells.
+    cells, given = explain_cells(network, survey, None, config) if not known else (None, survey)
+    verdict = learn(network, given, sample_weight, config, tell, known)
+    if cells is None and not known and (verdict.model.n_others or not verdict.model.trusts_all):
+        cells, _ = explain_cells(network, survey, verdict.model, config)
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
@@ -116,20 +115,22 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows, among a few until the rest looks like the network's.
+    """Search for what explains the rows.
 
-    What is found there is fitted to more of them, and the search goes on. Where nothing is found,
-    all rows are looked at.
+    Of many rows a few are searched at first, until the rest looks like rows of the network; what is
+    found is fitted to more of them, and the search goes on there. Where nothing is found, all rows
+    are looked at.
     """
     layout, config = study.survey.rows.layout, study.config
     explanations = EXPLANATIONS if config.polish else ()
     n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
-    state = begin(study, min(n_few, n_enough, study.n_rows))
+    if study.n_rows <= n_enough:  # no row is left out: their order does not matter
+        return search(begin(study, study.n_rows), explanations)
+    state = search(begin(study, min(n_few, n_enough)), explanations, is_first=True)
     for n in (n_enough, study.n_rows):
-        if n > state.n_rows and state.n_rows < study.n_rows:
-            state = search(state, explanations, is_first=True)
-            if state.n_rows < n_enough or not state.is_explained:
-                state = look_at_more(state, min(n, study.n_rows))
+        if state.n_rows < n_enough or not state.is_explained:
+            state = look_at_more(state, n)
+            state = search(state, explanations, is_first=n < study.n_rows)
     return search(state, explanations)
 
 

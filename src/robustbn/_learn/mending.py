@@ -7,17 +7,18 @@ truth, so the sweeps begin with a high rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, States, WrongCells
-from robustbn._learn.cells import FIRST_RATE, Chain, find_first_gains, learn_cells, pays_at_first
+from robustbn._core.cells import NO_CELLS, CellModel, States, WrongCells
+from robustbn._learn.cells import FIRST_RATE, Chain, learn_cells, look_first, pays_at_first
 from robustbn._rows.cells import judge_cells, list_wrong
 
-CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6)
+CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
+FIRST_VOTE, VOTE_STEPS = 0.3, 10  # rate of wrong labels at first, and how often it is found again
 CLOSED = 0.5  # of what a column without an error would lose by errors: one that loses more has none
 
 
@@ -45,7 +46,6 @@ def mend_labels(
     seed: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
-    tell: Callable[[int], None] | None = None,
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
@@ -60,7 +60,7 @@ def mend_labels(
     seen: States = np.stack([codes for codes, _ in coded], axis=1)
     cards = tuple(map(len, labels))
     groups = None if by is None else _code(by)[0]
-    gains = find_first_gains(cards, parents, seen, kernels, n_threads)
+    gains = look_first(cards, parents, seen, kernels, n_threads).gains
     if not pays_at_first(gains, len(seen)):
         return Mended(labels, list_wrong(iter(()), seen), None)
     lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))
@@ -74,7 +74,6 @@ def mend_labels(
         seed=seed,
         kernels=kernels,
         n_threads=n_threads,
-        tell=tell,
     )
     judged = judge_cells(
         learned.model,
@@ -86,6 +85,42 @@ def mend_labels(
         n_threads=n_threads,
     )
     return Mended(labels, list_wrong(judged, seen), learned.model)
+
+
+def mend_by_votes(
+    columns: Sequence[Sequence[str]], parents: tuple[tuple[int, ...], ...], key: int
+) -> Mended:
+    """Return the labels that rows of the same key outvote: each key has one value in a column.
+
+    Looked at are the columns with the key among their parents. A row shows the key's value or, with
+    the rate of its column, any label, so a label is the true one in proportion to
+    `((1 - rate) r / rate) ** rows` that show it, of r labels. An empty cell has no vote, and is
+    filled. Sources that copy each other count as if they did not: the probabilities are too high.
+    """
+    coded = [_code(column) for column in columns]
+    labels = tuple(names for _, names in coded)
+    of, n_keys = coded[key][0].astype(np.int64), len(labels[key])
+    parts = [NO_CELLS]
+    for j in (j for j, above in enumerate(parents) if key in above and len(labels[j]) > 1):
+        seen, card = coded[j][0], len(labels[j])
+        shows = np.array([bool(label.strip()) for label in labels[j]])[seen]
+        pairs, votes = np.unique(of[shows] * card + seen[shows], return_counts=True)
+        owner, rate, n_shown = pairs // card, FIRST_VOTE, max(int(shows.sum()), 1)
+        for _ in range(VOTE_STEPS):
+            told = votes * np.log((1 - rate) * card / rate)
+            most = np.full(n_keys, -np.inf)
+            np.maximum.at(most, owner, told)
+            p = np.exp(told - most[owner])
+            p /= np.bincount(owner, p, n_keys)[owner]
+            rate = float(np.clip(votes @ (1 - p) / n_shown, 1 / n_shown, 0.5))
+        order = np.argsort(p, kind="stable")
+        likely, sure = np.full(n_keys, -1, np.int32), np.zeros(n_keys, np.float32)
+        likely[owner[order]] = (pairs % card)[order]  # the last one stays: the likeliest
+        sure[owner[order]] = p[order]
+        rows = np.flatnonzero((likely[of] >= 0) & (likely[of] != seen) & (sure[of] >= 0.5))
+        at = of[rows]
+        parts.append(WrongCells(rows, np.full(len(rows), j), seen[rows], likely[at], sure[at]))
+    return Mended(labels, WrongCells.join(parts), None)
 
 
 def _code(column: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:

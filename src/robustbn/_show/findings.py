@@ -56,6 +56,7 @@ SURE_SWAP = 9.0
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 COPIES = 0.9  # share of rows with the same id that are the same throughout: they are copies
 MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer are not told
+SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
@@ -263,12 +264,14 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
     if result.cells is None:
         return
     names, rates, wrong, confusions = rate_columns(result).values()
+    sure = np.bincount(result.cells.wrong.above(0.9).columns, minlength=len(names))
     for name, rate, n, confused in zip(names, rates, wrong, confusions, strict=True):
         if n:
+            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
                 WRONG_CELLS,
-                WARNING,
+                WARNING if is_sure else NOTE,
                 f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
                 f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.",
                 0.9,

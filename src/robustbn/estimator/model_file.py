@@ -181,8 +181,9 @@ def describe_fit(
     calibration, doubt : as in `BesideFit`, if they are known.
     """
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
+    cells = None if fit.cells is None else fit.cells.without_rows()
     return {
-        **describe(replace(fit, weights=None, cells=None)),  # cells are of single rows
+        **describe(replace(fit, weights=None, cells=cells)),
         **to_plain(BesideFit(plain, found.counts, causes, calibration, doubt)),
     }
 

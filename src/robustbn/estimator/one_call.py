@@ -48,7 +48,7 @@ def fit(
     polish: bool = True,
     misfit: str = "allow",
     copies: str = "auto",
-    cells: str = "trust",
+    cells: str = "find",
     prior: BayesianNetwork | str | float | None = None,
     pseudo_count: float = 1.0,
     equivalent_sample_size: float = 10.0,

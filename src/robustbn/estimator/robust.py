@@ -92,8 +92,8 @@ class RobustEstimator(TableEstimator):
         copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
         are counted, as so many rows and not as so much information), "count" (no row is distrusted
         for its copies) or "distrust" (whoever is repeated).
-    cells : "trust" (the default: every cell of a trusted row counts as it is) or "find" (single
-        wrong cells of good rows are looked for, and counted by what they should be; slow).
+    cells : "find" (the default: single wrong cells of good rows are looked for, and counted by what
+        they should be) or "trust" (every cell of a trusted row counts as it is).
     prior, pseudo_count, equivalent_sample_size, equivalent_rows : as in
         `MaximumLikelihoodEstimator`.
     on_unknown, on_missing, bins : as there.
@@ -185,7 +185,7 @@ class RobustEstimator(TableEstimator):
         polish: bool = True,
         misfit: str = "allow",
         copies: str = "auto",
-        cells: str = "trust",
+        cells: str = "find",
         prior: BayesianNetwork | str | float | None = None,
         pseudo_count: float = 1.0,
         equivalent_sample_size: float = 10.0,
@@ -424,28 +424,24 @@ class RobustEstimator(TableEstimator):
         one) and nats (its log-odds); before them come those of `id` and `keep`. Of a table of more
         than a million rows, those of the rows that the fit was learned from.
         """
-        result = self.result_
-        if result.learned.cells is None:
-            return build_frame(frames.cell_columns(result.network, NO_CELLS, Aside()), "")
-        wrong = result.learned.cells.wrong
-        columns = frames.cell_columns(result.network, wrong, result.aside)
-        return build_frame(columns, self.reading_.kind)
+        result, found = self.result_, self.result_.learned.cells
+        wrong, aside = (NO_CELLS, Aside()) if found is None else (found.wrong, result.aside)
+        columns = frames.cell_columns(result.network, wrong, aside)
+        return build_frame(columns, "" if found is None else self.reading_.kind)
 
     @property
     def cell_rates_(self) -> Any:
         """A frame with a line a column: column, rate, cells and confusions, largest rate first.
 
-        `rate` is the share of the column's cells that show another value than the true one,
-        `cells` the number of those that are likely to, `confusions` what was most often seen for
-        what.
+        `rate` is the share of its cells that are wrong, `cells` the number of those that are likely
+        to be, `confusions` what was most often seen for what.
         """
         return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
 
     def repair(self, X: Any, probability: float = 0.9) -> Repaired:
         """Return a table with its wrong cells mended, and a frame of the changes.
 
-        Cells are judged by what the fit has learned of wrong cells; if it found none, nothing is
-        changed. Everything else stays as it was, and X itself is not touched.
+        If the fit found no wrong cells, nothing is changed. X itself is not touched.
 
         Parameters
         ----------
@@ -457,7 +453,7 @@ class RobustEstimator(TableEstimator):
         self._fitted()
         return repair_table(self, X, probability)
 
-    def where(self, p_value: float = ORIGIN_P_VALUE) -> Any:
+    def where(self, p_value: float = ORIGIN_P_VALUE, *, cells: bool = False) -> Any:
         """Return a frame with a line a group of rows that holds more distrusted ones than chance.
 
         The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
@@ -474,6 +470,7 @@ class RobustEstimator(TableEstimator):
         Parameters
         ----------
         p_value : largest to be named.
+        cells : rows with a wrong cell are looked for instead, at the usual p_value.
         """
         self._fitted()
         aside, deeper = self.result_.aside, self.result_.deeper
@@ -484,8 +481,11 @@ class RobustEstimator(TableEstimator):
             )
         if not 0 < p_value < 1:
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
-        is_usual = p_value == ORIGIN_P_VALUE
-        found = deeper.origins if is_usual else deeper.find_origins(p_value)
+        of, is_usual = self.result_.learned.cells, p_value == ORIGIN_P_VALUE
+        if cells:
+            found = [] if of is None else deeper.find_places(np.unique(of.wrong.rows))
+        else:
+            found = deeper.origins if is_usual else deeper.find_origins(p_value)
         return build_frame(frames.origin_columns(found), self.reading_.kind)
 
     def ask(self, n: int = 20) -> Any:

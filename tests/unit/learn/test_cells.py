@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from robustbn import example_network, sample
-from robustbn._learn.cells import Chain, find_first_gains, learn_cells, pays_at_first
-from robustbn._learn.mending import mend_labels
+from robustbn._learn.cells import Chain, learn_cells, look_first, pays_at_first
+from robustbn._learn.mending import mend_by_votes, mend_labels
 from robustbn._learn.unseen_edges import add_edges
+from robustbn._learn.wrong_cells import LEAST_CONTRAST, PAIRS, _are_independent
 
 NETWORK = example_network("alarm")
 CARDS = NETWORK.layout.cards
@@ -42,8 +43,28 @@ def test_a_column_has_a_rate_of_its_own_where_that_pays(rows):
 
 
 def test_errors_do_not_pay_in_clean_rows_and_do_in_dirty_ones(rows):
-    assert not pays_at_first(find_first_gains(CARDS, PARENTS, rows), len(rows))
-    assert pays_at_first(find_first_gains(CARDS, PARENTS, spoil(rows, 0.01)), len(rows))
+    clean, dirty = (look_first(CARDS, PARENTS, x) for x in (rows, spoil(rows, 0.01)))
+    assert not pays_at_first(clean.gains, len(rows))
+    assert pays_at_first(dirty.gains, len(rows))
+    assert clean.best < 0 < dirty.best
+    assert clean.contrast < LEAST_CONTRAST < 0 < dirty.contrast
+
+
+def test_cells_that_show_usual_states_are_taken_for_variety(rows):
+    rng = np.random.default_rng(2)
+    usual = np.stack([rng.permutation(column) for column in rows.T], axis=1)
+    shown = np.where(rng.random(rows.shape) < 0.02, usual, rows)
+    assert look_first(CARDS, PARENTS, shown).contrast < LEAST_CONTRAST
+
+
+def test_errors_are_independent_but_for_rows_that_are_wrong_all_over(rows):
+    cells = spoil(rows, 0.02)
+    bad = np.where(np.arange(len(rows))[:, None] % 10, rows, spoil(rows, 1.0))
+    assert [_is_independent(x) for x in (cells, bad)] == [True, False]
+
+
+def _is_independent(rows):
+    return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), PAIRS)
 
 
 def test_an_edge_that_the_network_lacks_is_added_and_no_other(rows):
@@ -93,6 +114,18 @@ def test_errors_have_rates_of_their_own_by_source():
     rates = dict(zip(dict.fromkeys(source), found.model.rates[:, 1:].mean(axis=1), strict=True))
     assert rates["careless"] == pytest.approx(0.2, abs=0.05)
     assert rates["careful"] < 0.02
+
+
+def test_rows_of_one_key_vote_and_an_empty_cell_is_filled():
+    flight = [f"f{k % 50}" for k in range(600)]
+    right = [f"{k % 50}:00" for k in range(600)]
+    shown = [["", "1:23", time][min(k % 7, 2)] for k, time in enumerate(right)]
+    found = mend_by_votes([flight, shown], ((), (0,)), 0)
+    sure = found.wrong.above(0.9)
+    assert set(sure.rows.tolist()) == {k for k in range(600) if shown[k] != right[k]}
+    assert [found.labels[1][v] for v in sure.likely] == [right[k] for k in sure.rows]
+    assert not len(mend_by_votes([flight, right], ((), (0,)), 0).wrong)
+    assert not len(mend_by_votes([flight, [""] * 600], ((), (0,)), 0).wrong)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def make_model(seed, d=5, n=120, largest=5, n_groups=1, shaped=False, nearby=Fal
 def assert_same(one, other):
     for name in ("truth", "likely"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("wrong", "probability", "counts", "gains"):
+    for name in ("wrong", "probability", "counts", "gains", "n_wrong"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=1e-6)
 
 
@@ -73,7 +73,7 @@ def test_native_sweeps_are_those_of_the_specification(seed, flags, own):
         )
         how = {"groups": groups, "own": own, "key": seed, "n_sweeps": 5, "n_burn": 2}
         weights = np.random.default_rng(seed).random(len(seen))
-        how["weights"] = weights
+        how |= {"weights": weights, "calm": seed % 3}
         found = [load_sweep(k)(model, seen, truth, **how) for k in ("native", "numpy")]
     assert_same(*found)
 

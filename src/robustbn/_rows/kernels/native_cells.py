@@ -19,10 +19,13 @@ def sweep_cells(
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     own: float = 1.0,
+    calm: float = 0.0,
     key: int = 0,
     first_row: int = 0,
     n_sweeps: int = 1,
     n_burn: int = 0,
+    names: bool = True,
+    asks_gains: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`."""
@@ -40,13 +43,15 @@ def sweep_cells(
         nearby.start,
         nearby.states,
     )
+    gains = np.zeros((2, model.n_nodes))
     found = Swept(
         np.array(truth, np.int32, order="C"),
-        allocate(seen.shape, np.float32, "Judging cells"),
-        allocate(seen.shape, np.int32, "Judging cells"),
-        allocate(seen.shape, np.float32, "Judging cells"),
         np.zeros(len(counts.cells)),
-        np.zeros(model.n_nodes),
+        *gains,
+        *(
+            allocate(seen.shape, kind, "Judging cells") if names else None
+            for kind in (np.float32, np.int32, np.float32)
+        ),
     )
     _native.sweep_cells(
         tables,
@@ -56,15 +61,17 @@ def sweep_cells(
         groups,
         None if weights is None else np.ascontiguousarray(weights, np.float64),
         own,
+        calm,
         key,
         first_row,
         n_sweeps,
         n_burn,
+        asks_gains,
         found.wrong,
         found.likely,
         found.probability,
         found.counts,
-        found.gains,
+        gains.reshape(-1),
         available_cpus() if n_threads is None else n_threads,
     )
     return found

@@ -11,7 +11,9 @@ from robustbn._core.cells import CellModel, States, Swept
 from robustbn._core.protocols import Vector
 from robustbn._rows.kernels import GOLDEN, scramble
 
-SETTLED = 1e-3  # probability: a row with no cell above it stays as it is
+SETTLED = 1e-3  # probability: a cell that is less likely to be wrong stays as it is
+VOTED = 0.02  # probability: a cell that is less likely to be wrong has no likely other state
+MOST_CALM = 0.05  # probability: no cell that is likelier to be wrong is left undrawn
 NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
 
@@ -39,15 +41,21 @@ def sweep_cells(
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     own: float = 1.0,
+    calm: float = 0.0,
     key: int = 0,
     first_row: int = 0,
     n_sweeps: int = 1,
     n_burn: int = 0,
+    names: bool = True,
+    asks_gains: bool = True,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`.
 
-    O(n d r) time for each sweep, r the states that are tried. Rows that settle are swept no more.
+    O(n d r) time for each sweep, r the states that are tried. A cell that shows its true value and
+    is wrong with a probability of less than `calm` times its rate is not drawn; rows of such cells
+    are swept no more. Without `names`, the cells that may be wrong are not listed; gains are
+    needed only if `asks_gains`.
     """
     truth, d = truth.copy(), model.n_nodes
     n, n_kept = len(seen), n_sweeps - n_burn
@@ -55,9 +63,9 @@ def sweep_cells(
     configs = np.stack([_configs(model, i, truth) for i in range(d)], axis=1)
     known = _Own(own, configs, truth.copy())
     votes: dict[tuple[int, int, int], float] = {}
-    wrong, counts, gains = np.zeros((n, d)), np.zeros(len(model.counts.cells)), np.zeros(d)
-    active = np.arange(n)
-    for s in range(n_sweeps):
+    wrong, counts = np.zeros((n, d)), np.zeros(len(model.counts.cells))
+    gains, n_wrong, active = np.zeros(d), np.zeros(d), np.arange(n)
+    for s in (s for s in range(n_sweeps) if len(active)):
         quiet, drawn = np.ones(len(active), bool), []
         for j in range(d):
             rates = model.rates[0 if groups is None else groups[active], j]
@@ -69,23 +77,26 @@ def sweep_cells(
             number = active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL) + first
             drawn_at = scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)
             u = drawn_at.astype(np.float64) * 2.0**-53
-            picked = _pick(states, p, u, truth[active, j])
             at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
-            was_right = (truth[active, j] == seen[active, j]) & (picked == seen[active, j])
-            quiet &= was_right & (1 - at_seen < SETTLED)
+            stays = truth[active, j] == seen[active, j]
+            stays &= 1 - at_seen < np.minimum(calm * rates, MOST_CALM) + SETTLED
+            quiet &= stays
+            picked = np.where(stays, seen[active, j], _pick(states, p, u, truth[active, j]))
             truth[active, j] = picked
             drawn.append((states, p, at_seen, config, gain))
         n_left = n_sweeps - max(s, n_burn)
         times = np.where(quiet, n_left, float(s >= n_burn))
         for j, (states, p, at_seen, config, gain) in enumerate(drawn):
             wrong[active, j] += times * (1 - at_seen)
-            gains[j] += float((times * weights[active] / n_kept) @ gain)
-            by_weight = p * (times * weights[active] / n_kept)[:, None]
+            kept = times * weights[active] / n_kept
+            gains[j] += float(kept @ gain)
+            n_wrong[j] += float(kept @ ((1 - at_seen) * (seen[active, j] < model.cards[j])))
+            by_weight = p * kept[:, None]
             if not model.is_hashed[j]:
                 first = model.counts.cell_start[j]
                 cells = config[:, None].astype(np.int64) * model.cards[j] + np.maximum(states, 0)
                 np.add.at(counts, first + cells, np.where(states >= 0, by_weight, 0))
-            for r in np.flatnonzero((times > 0) & (1 - at_seen >= SETTLED)):
+            for r in np.flatnonzero((times > 0) & (1 - at_seen >= VOTED)):
                 for v, q in zip(states[r].tolist(), p[r].tolist(), strict=True):
                     place = (int(active[r]), j, v)
                     votes[place] = votes.get(place, 0.0) + float(times[r]) * q
@@ -94,7 +105,8 @@ def sweep_cells(
     for (row, j, v), total in sorted(votes.items()):
         if v >= 0 and v != seen[row, j] and np.float32(total / n_kept) > probability[row, j]:
             likely[row, j], probability[row, j] = v, total / n_kept
-    return Swept(truth, (wrong / n_kept).astype(np.float32), likely, probability, counts, gains)
+    named = ((wrong / n_kept).astype(np.float32), likely, probability) if names else (None,) * 3
+    return Swept(truth, counts, gains, n_wrong, *named)
 
 
 def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
