@@ -41,13 +41,13 @@ def test_both_applicants_get_what_the_truth_would_give():
         assert found["counting"][who] == "usual rate"
 
 
-def test_four_of_five_waves_are_seen_and_one_is_decided_by_a_person():
+def test_three_of_five_waves_are_caught_and_people_decide_the_others():
     found = follow("fraud")
     ours = {wave: line["robustbn"] for wave, line in found.items()}
     assert {line["counting"] for line in found.values()} == {"let pass"}
     assert ours == {
         "one order": "check", "noise": "check", "real, four cells": "check",
-        "real, two cells": "let pass", "two cells, few": "check",
+        "real, two cells": "let pass", "two cells, few": "let pass",
         "real, two cells, decided": "check", "two cells, few, 100 known": "check",
     }  # fmt: skip
 
