@@ -1,4 +1,7 @@
-"""The blocks of every page run, from top to bottom, in a folder with the files that they name."""
+"""The blocks of every page run, from top to bottom, in a folder with the files that they name.
+
+A `text` block right below a block shows lines that this block prints, in their order.
+"""
 
 from __future__ import annotations
 
