@@ -1,4 +1,7 @@
-"""The blocks of every page run, from top to bottom, in a folder with the files that they name."""
+"""The blocks of every page run, from top to bottom, in a folder with the files that they name.
+
+A `text` block right below a block shows lines that this block prints, in their order.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,25 @@ from robustbn.simulate import corrupt
 
 DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = {"extend.md", "recipes.md"}  # run by tests of their own
-BLOCK = re.compile(r"^( *)```(python|sh|bash)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^( *)```(python|sh|bash)\n(.*?)^\1```(?:\n+\1```text\n(.*?)^\1```)?", re.DOTALL | re.MULTILINE
+)
 
 
 def blocks_of(page):
-    """Return the blocks of a page that can be run: what runs them, and their text."""
+    """Return the blocks of a page that can be run: what runs them, their text, what they print."""
     found = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))
-    return [(kind, re.sub(f"^{indent}", "", text, flags=re.M)) for indent, kind, text in found]
+    return [
+        (kind, re.sub(f"^{indent}", "", text, flags=re.M), shown)
+        for indent, kind, text, shown in found
+    ]
+
+
+def check_shown(shown, printed):
+    """Check that each line that a page shows below a block was printed, in this order."""
+    lines = iter([" ".join(line.split()) for line in printed.splitlines()])
+    for line in filter(None, (" ".join(line.split()) for line in shown.splitlines())):
+        assert line == "..." or line in lines, f"{line!r} was not printed there:\n{printed}"
 
 
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if blocks_of(page.name))
@@ -67,6 +82,7 @@ def run_in_shell(block):
         ["sh", "-e", "-c", block], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 @pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
@@ -75,13 +91,15 @@ def test_every_block_runs(page, files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for file in files.iterdir():
         (tmp_path / file.name).symlink_to(file)
-    names = {}
-    for kind, block in blocks_of(page):
+    names, printed = {}, ""
+    for kind, block, shown in blocks_of(page):
         if kind == "python":
             exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+            new = capsys.readouterr().out
         else:
-            run_in_shell(block)
-    printed = capsys.readouterr().out
+            new = run_in_shell(block)
+        check_shown(shown, new)
+        printed += new
     text = (DOCS / page).read_text(encoding="utf-8")
     assert all(said in printed for said in re.findall(r"^prints `([^`]+)`", text, re.MULTILINE))
 
@@ -99,11 +117,12 @@ def claims_of(block):
 
 @pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
 @pytest.mark.parametrize("page", CLAIMING)
-def test_what_a_page_says_in_comments_is_what_is_found(page, tmp_path, monkeypatch):
+def test_what_a_page_says_in_comments_is_what_is_found(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, n_claims = {}, 0
-    for _, block in (each for each in blocks_of(page) if each[0] == "python"):
+    for _, block, shown in (each for each in blocks_of(page) if each[0] == "python"):
         exec(compile(block, f"docs/{page}", "exec"), names)  # noqa: S102
+        check_shown(shown, capsys.readouterr().out)
         for expression, said in claims_of(block):
             found = eval(expression, names)  # noqa: S307
             if isinstance(said, str) and said.endswith("..."):

@@ -1,12 +1,15 @@
 """Every example runs, and what it claims holds."""
 
+import json
 import os
+import re
 import runpy
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,3 +39,27 @@ def test_the_example_of_a_cluster_runs(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "an example shows what it found"
+
+
+def test_the_front_page_says_what_is_found_in_the_crashes(tmp_path):
+    def run(name, *arguments):
+        command = [Path(sys.executable).with_name(name), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+
+    run("python", EXAMPLES / "crashes.py")
+    told = json.loads(run("robustbn", "check", "crashes.csv", "--json"))
+    serious = [one for one in told["findings"] if one["severity"] != "note"]
+    assert [(one["severity"], one["kind"]) for one in serious[:3]] == [
+        ("error", "repeated rows"),
+        ("warning", "column differs"),
+        ("warning", "wrong cells"),
+    ]
+    assert {"seatbelt", "airbag", "injSeverity", "sex"} <= set(serious[1]["columns"])
+    assert serious[2]["columns"] == ["ageOFocc"]
+    run("robustbn", "repair", "edges.csv", "airbags.csv", "-o", "repaired.csv")
+    names = ("airbags_before.csv", "airbags.csv", "repaired.csv")
+    right, wrong, repaired = (pd.read_csv(tmp_path / name, dtype=str) for name in names)
+    is_changed = (repaired != wrong).to_numpy()
+    n_right = int((repaired == right).to_numpy()[is_changed].sum())
+    page = re.sub(r"\s+", " ", (EXAMPLES.parent / "README.md").read_text(encoding="utf-8"))
+    assert f"{is_changed.sum()} values are changed, {n_right} of them to the right value" in page
