@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.calls import naming_the_nearest, require_network
 from robustbn._core.layout import Codes
 from robustbn._networks.random_networks import random_network
 from robustbn._rows.draw import sample
@@ -25,6 +26,7 @@ from robustbn.network import BayesianNetwork
 __all__ = ["KINDS", "Scene", "corrupt"]
 
 
+@naming_the_nearest
 def corrupt(
     X: ArrayLike,
     network: BayesianNetwork,
@@ -58,6 +60,7 @@ def corrupt(
     >>> dirty.shape, int(is_bad.sum())
     ((1000, 37), 100)
     """
+    require_network(network, "corrupt(X, network, kind, eps)", X)
     if kind not in KINDS:
         raise SettingError(f"Unknown kind of adversary {kind!r}; choose one of {', '.join(KINDS)}.")
     if not 0 <= eps < 1:

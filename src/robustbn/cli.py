@@ -19,20 +19,20 @@ from robustbn._cli import COMMAND_LINE, ENDING
 from robustbn._core import __version__
 
 COMMANDS = {
-    "fit": "Learn the tables of a network from rows that cannot all be trusted.",
-    "draft": "Draft the edges of a network from a table alone.",
-    "check": "Look at a table without a network: draft, fit, findings and a page.",
-    "states": "Find the states of the nodes of an edge list in a table.",
-    "update": "Add the rows that came since to a model, without those of before.",
-    "score": "Judge rows: by a fitted model, or by the likelihood of a network.",
-    "repair": "Find single wrong cells of a table by what stands beside them, and mend them.",
-    "inspect": "Say what a network or a table is, and whether they fit together.",
-    "compare": "Say what differs between two fits, or how far two networks are apart.",
-    "convert": "Write a network in another format.",
+    "fit": "Learn the tables of a network from a table with corrupted rows.",
+    "draft": "Draft the edges of a network from a table.",
+    "check": "Check a table without a network: draft one, fit it, list findings, write a report.",
+    "states": "Find the states of an edge list's nodes in a table.",
+    "update": "Add new rows to a model without reading the old ones.",
+    "score": "Judge rows by a fitted model, or by their likelihood under a network.",
+    "repair": "Find wrong cells in a table from the rest of their row, and correct them.",
+    "inspect": "Describe a network or a table, and check whether they match.",
+    "compare": "Compare two fits, or measure the distance between two networks.",
+    "convert": "Convert a network to another format.",
     "sample": "Draw rows from a network.",
-    "corrupt": "Make a poisoned copy of a table, to try things on.",
-    "demo": "Poison rows of the ALARM network, learn its tables anyway, and report.",
-    "completion": "Print what makes your shell complete these commands.",
+    "corrupt": "Make a corrupted copy of a table for experiments.",
+    "demo": "Corrupt rows of the ALARM network, learn its tables anyway, and write a report.",
+    "completion": "Print the completion script for your shell.",
 }
 MODULES = {
     "convert": "states",
@@ -129,7 +129,7 @@ def _ending_in_order() -> Iterator[None]:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, /, shell: str) -> None:
-    """Print what makes your SHELL complete commands, options and files.
+    """Print the script that completes commands, options and files in your SHELL.
 
     \b
       robustbn completion bash >> ~/.bashrc
@@ -148,10 +148,10 @@ def completion(ctx: click.Context, /, shell: str) -> None:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="robustbn")
 def main() -> None:
-    """Learn the tables of a Bayesian network from rows that cannot all be trusted.
+    """Learn the tables of a Bayesian network from data with corrupted rows.
 
     \b
-    See it work:
+    See how it works:
       robustbn demo
     \b
     Your own network and table:
@@ -163,22 +163,22 @@ def main() -> None:
       robustbn states edges.csv rows.csv -o network.json
       robustbn fit network.json rows.csv --report report.html
     \b
-    A table, and no network yet:
+    A table but no network yet:
       robustbn check rows.csv
       robustbn draft rows.csv -o edges.csv
     \b
-    New rows, judged by what was learned:
+    Judge new rows by a fitted model:
       robustbn fit net.bif rows.csv --model model.json
       robustbn score model.json tomorrow.csv --fail-over 5
       robustbn update model.json tomorrow.csv -o model2.json
     \b
-    Nothing at hand? Make it:
+    Make example data:
       robustbn convert example:alarm alarm.bif
       robustbn sample alarm.bif -n 100000 -o good.csv
       robustbn corrupt alarm.bif good.csv --kind mixture --eps 0.1 -o rows.csv
 
-    Results go to standard output, all else to standard error. Exit codes: 0 done, 1 more rows are
-    distrusted than --fail-over allows, 2 wrong usage, 3 bad network or model, 4 bad data, 5 the
-    rows do not permit a conclusion (--strict), 6 the machine does not permit it, 130 stopped by
-    Ctrl-C, 141 nobody reads on (a closed pipe), 143 ended by SIGTERM.
+    Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 a
+    check failed (--fail-over, --fail-on), 2 wrong usage, 3 invalid network or model, 4 invalid
+    data, 5 the rows do not permit a conclusion (--strict), 6 missing memory, disk space or a
+    library, 130 interrupted by Ctrl-C, 141 the output pipe was closed, 143 terminated by SIGTERM.
     """  # noqa: D301

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.calls import naming_the_nearest, require_network
 from robustbn._core.expansion import log_probabilities
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
@@ -71,6 +72,7 @@ class TotalVariation(float):
         return f"TotalVariation({float(self):.6g}, {self.low:.6g} to {self.high:.6g})"
 
 
+@naming_the_nearest
 def total_variation(
     P: BayesianNetwork,
     Q: BayesianNetwork,
@@ -103,6 +105,8 @@ def total_variation(
     >>> total_variation(fair, loaded)
     TotalVariation(0.1, exact)
     """
+    for each in (P, Q):
+        require_network(each, "total_variation(P, Q)")
     Q = _aligned(Q, P)
     n_states = prod(P.layout.cards)
     if method == "auto":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
@@ -29,6 +30,7 @@ __all__ = ["MeanResult", "robust_mean"]
 GRID = (0.001, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 
+@naming_the_nearest
 def robust_mean(
     X: Any,
     contamination: float | str = "auto",
@@ -154,15 +156,15 @@ def _check_contamination(
     if isinstance(contamination, str) and contamination == "auto":
         if method in NEED_SHARE:
             raise SettingError(
-                f"Method {method!r} cannot find the contamination: it tests nothing. Give a "
-                "number, or choose filter, que or descent."
+                f"Method {method!r} cannot estimate the contamination, because it makes no test. "
+                "Give a number, or choose filter, que or descent."
             )
         return None
     if not (is_number(contamination) and 0 < float(contamination) < 0.5):
         raise SettingError(
             'contamination is "auto" or a share of rows, above 0 and below 0.5; found '
-            f"{contamination!r}. To trust every row choose method='none'; beyond a half no method "
-            "can tell which rows are the good ones."
+            f"{contamination!r}. To trust every row, choose method='none'; above one half, no "
+            "method can tell which rows are good."
         )
     return float(contamination)
 
@@ -202,15 +204,15 @@ def _require_comparable(sizes: Vector, spreads: Vector) -> None:
     if len(wrong):
         raise DataError(
             f"X, column {wrong[0]}: some numbers are more than {LARGEST:g} times the spread of "
-            "the column, which is too far to be compared. Clip or drop numbers that cannot be "
-            "meant."
+            "the column, which is too far to compare. Clip or drop implausible numbers."
         )
 
 
 def _check_spreads(vectors: Vectors, scale: ArrayLike) -> Vector:
     if not isinstance(vectors, DenseVectors | SparseVectors):
         raise SettingError(
-            f"scale is for matrices; an object of type {type(vectors).__name__} is taken as it is."
+            f"scale applies only to matrices; an object of type {type(vectors).__name__} is used "
+            "without scaling."
         )
     spreads = np.asarray(scale, dtype=np.float64)
     if spreads.shape != (vectors.dim,) or not np.all((spreads > 0) & np.isfinite(spreads)):

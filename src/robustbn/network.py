@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import NodeReading
 from robustbn._core.layout import Layout
 from robustbn._core.structure import (
@@ -64,6 +65,7 @@ class BayesianNetwork:
     array([0.05, 0.95])
     """
 
+    @naming_the_nearest
     def __init__(
         self,
         parents: Mapping[str, Iterable[str]],
@@ -251,6 +253,7 @@ class BayesianNetwork:
     # --- other networks from this one ---------------------------------------------------------
 
     @classmethod
+    @naming_the_nearest
     def from_edges(
         cls,
         edges: Iterable[tuple[str, str]],
@@ -450,6 +453,8 @@ class BayesianNetwork:
         return tuple(len(self._states[n]) for n in (*self._parents[node], node))
 
     def _flatten(self, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+        if not isinstance(cpts, Mapping):
+            raise NetworkError(f"`cpts` must map nodes to tables; found {type(cpts).__name__}.")
         missing = [n for n in self.nodes if n not in cpts]
         unknown = [n for n in cpts if n not in self._parents]
         if missing or unknown:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.file_names import nearest_name
 from robustbn._core.numbers import count
 from robustbn._core.structure import as_names, check_edges
@@ -84,7 +85,7 @@ class FoundStates:
                 f"{column.name:<{width}}  {column.kind:<11}  {missing}{say_states(column)}{note}"
             )
         if self.ignored:
-            lines.append(f"No nodes: {', '.join(self.ignored)}.")
+            lines.append(f"Not used as nodes: {', '.join(self.ignored)}.")
         return "\n".join(lines)
 
 
@@ -96,6 +97,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
     return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 
+@naming_the_nearest
 def states_from(
     table: Any,
     edges: Edges | None,
@@ -201,7 +203,7 @@ def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> 
     wrong = [node for node in said if node not in set(nodes)]
     if wrong:
         near = nearest_name(wrong[0], nodes)
-        raise DataError(f"{setting} names {wrong[0]!r}, which is no node of the edges.{near}")
+        raise DataError(f"{setting} names {wrong[0]!r}, which is not a node of the edges.{near}")
 
 
 def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
@@ -240,8 +242,8 @@ def _find(
     if not is_strict:
         if source.is_once:
             raise DataError(
-                f"{source.where} can be read once only, and finding the columns that can be nodes "
-                "takes two: give a table that can be read again, or edges."
+                f"{source.where} can be read only once, but finding the columns that can be nodes "
+                "takes two passes: give a table that can be read again, or edges."
             )
         left_out = _find_names(source, places)
         places = {node: k for node, k in places.items() if node not in left_out}
@@ -270,12 +272,16 @@ def _find(
 def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
     """Return the columns that name rows, by their first ones, or places, and why they are out."""
     found = {node: "cannot be read" for node in places if node in source.damaged}
-    found |= {node: "says where, so it is context" for node in places if says_where(node)}
+    found |= {
+        node: "says where the row comes from, so it is context"
+        for node in places
+        if says_where(node)
+    }
     left = [node for node in places if node not in found]
     for columns in source.read([places[node] for node in left]):
         for node, column in zip(left, columns, strict=True):
             if is_identifier(node, column, source.is_text):
-                found[node] = "names its rows"
+                found[node] = "looks like an identifier"
         break
     return found
 
@@ -283,8 +289,8 @@ def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
 def _why_left_out(found: ColumnStates) -> str:
     """Return why a column becomes no node where nobody asked for it; empty if it does."""
     if found.kind == DATE:
-        return "says when, so it is context"
+        return "says when the row was made, so it is context"
     if found.kind == IDENTIFIER:
-        return "names its rows"
+        return "looks like an identifier"
     n = len(found.states)
-    return "" if n > 1 else "has no values" if n == 0 else "has one value only"
+    return "" if n > 1 else "has no values" if n == 0 else "has only one value"

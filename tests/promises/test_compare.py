@@ -190,13 +190,14 @@ def test_the_command_says_what_differs(fits, saved, tmp_path):
     ran = call(*words, "--report", page)
     said = " ".join(ran.stdout.split())
     assert (
-        "10.0 % of the rows' weight was distrusted, 0 % now is. Kinds of bad rows: 1 went." in said
+        "10.0 % of the rows' weight was distrusted before, 0 % now is. Kinds of bad rows: 1 "
+        "went." in said
     )
     share = percent(fits["monday"].kinds_[0].share)
     assert f"kind went: {share} -> none of the rows" in said
     assert "12,000 rows; 10.0 % distrusted; 1 kind; misfit none" in said
     assert page.read_text().endswith("</html>")
-    assert "is there already" in call(*words, "--report", page, code=2).stderr
+    assert "already exists" in call(*words, "--report", page, code=2).stderr
     facts = as_json(*words)
     assert facts["verdict"] == compare(fits["monday"], fits["clean"]).verdict
     assert facts["kinds"][0]["what"] == "went"
@@ -209,7 +210,7 @@ def test_networks_are_compared_as_before(saved, tree, tmp_path):
     facts = as_json("compare", tmp_path / "tree.json", saved / "clean.json")
     assert facts["total_variation"] < 0.1
     words = ("compare", tmp_path / "tree.json", saved / "clean.json", "--common")
-    assert "for two models" in call(*words, code=2).stderr
+    assert "require two models" in call(*words, code=2).stderr
 
 
 def test_a_notebook_shows_it(fits):

@@ -70,7 +70,7 @@ def test_a_bootstrap_of_clean_rows_is_trusted_and_told(name, tmp_path):
     assert found.result_.learned.repetition.is_design
     assert found.result_.learned.effect == pytest.approx(2, abs=0.1)
     assert "Rows are repeated by design (6" in found.status_
-    assert "30,000 rows say as much as 1" in found.status_
+    assert "30,000 rows carry as much information as 1" in found.status_
 
 
 @pytest.mark.parametrize("times", [2, 10])
@@ -182,12 +182,13 @@ def test_a_small_group_that_is_upsampled_is_told_and_can_be_counted(tmp_path):
     codes = robustbn.sample(insurance, N_ROWS, random_state=0)
     rows = upsample(codes, node, state, 5)
     found, counted = fit(rows, insurance), fit(rows, insurance, copies="count")
-    told = "Rows with RiskAversion = Psychopath appear 5.0 times on average where others appear 1.0"
+    told = "Rows with RiskAversion = Psychopath appear 5.0 times on average, while other rows"
+    told += " appear 1.0"
     assert told in found.status_
-    assert "are distrusted. If they were made on purpose, set copies to 'count'" in found.status_
+    assert "are distrusted. If the copies are intentional, set copies to 'count'" in found.status_
     assert counted.contamination_ < 1e-6
     assert told in counted.status_
-    assert "the table with its copies, not what it was before" in counted.status_
+    assert "the rows with their copies, not those without them" in counted.status_
 
 
 def test_a_large_group_that_is_upsampled_is_counted_and_told():
@@ -266,7 +267,7 @@ def test_the_command_line_says_how_to_count_copies(tmp_path):
     pq.write_table(pa.table(labels), tmp_path / "rows.parquet")
     command = ["fit", str(tmp_path / "insurance.bif"), str(tmp_path / "rows.parquet")]
     told = CliRunner().invoke(main, [*command, "--seed", "0"])
-    assert "If they were made on purpose, set copies to 'count'" in " ".join(told.output.split())
+    assert "If the copies are intentional, set copies to 'count'" in " ".join(told.output.split())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -75,7 +75,7 @@ def test_a_draft_joins_what_depends_on_each_other(drafted):
 
 def test_what_can_be_no_node_is_left_out_and_said(drafted):
     assert set(drafted.left_out) == {"id", "country", "level", "day", "empty", "site"}
-    assert drafted.left_out["level"] == "says the same as rank"
+    assert drafted.left_out["level"] == "is a copy of rank"
     assert drafted.alone == ("coin",)
     for name, why in drafted.left_out.items():
         assert f"Left out: {name} {why}." in str(drafted)
@@ -85,11 +85,11 @@ def test_what_can_be_no_node_is_left_out_and_said(drafted):
 
 def test_a_draft_is_called_one_and_says_that_arrows_are_no_causes(drafted):
     assert "This is a draft." in str(drafted)
-    assert "its arrow is not a cause" in str(drafted)
+    assert "its direction does not imply causation" in str(drafted)
     doubtful = [edge for edge in drafted.edges if edge.same_way < 0.8]
     assert drafted.look_first() == doubtful or len(drafted.look_first()) >= len(doubtful)
     for edge in drafted.look_first():
-        assert f"{edge.parent} -> {edge.child}" in str(drafted).partition("Look first at:")[2]
+        assert f"{edge.parent} -> {edge.child}" in str(drafted).partition("Review first:")[2]
 
 
 def test_a_draft_can_be_fitted_as_it_is_and_as_the_file_that_it_writes(drafted, tmp_path):
@@ -108,7 +108,7 @@ def test_the_same_rows_give_the_same_draft(drafted):
 
 def test_columns_may_be_left_out_and_settings_say_how_they_are_read():
     found = robustbn.draft(make_frame(), leave_out=["rank"], bins={"pay": "q3"})
-    assert found.left_out["rank"] == "is left out, as asked for"
+    assert found.left_out["rank"] == "is left out, as requested"
     assert {"level", "skill"} <= set(found.network.nodes)  # no copy of anything now
     assert len(found.network.states["pay"]) == 3
 
@@ -168,7 +168,7 @@ def test_wrong_cells_are_left_out_where_asked_for():
         ({"require": [("rank", "Pay")]}, DataError, "require names 'Pay'.*Did you mean 'pay'?"),
         ({"order": ["rank", "pray"]}, DataError, "order names 'pray'.*Did you mean 'pay'?"),
         ({"leave_out": ["countri"]}, DataError, "Did you mean 'country'?"),
-        ({"require": [("country", "pay")]}, DataError, "'country', which has one value only"),
+        ({"require": [("country", "pay")]}, DataError, "'country', which has only one value"),
         (
             {"require": [("rank", "pay")], "forbid": [("rank", "pay")]},
             SettingError,
@@ -219,7 +219,7 @@ def test_a_table_that_can_be_read_once_only_is_refused():
     import pyarrow as pa
 
     table = pa.Table.from_pandas(make_frame(200))
-    with pytest.raises(DataError, match="can be read once only"):
+    with pytest.raises(DataError, match="can be read only once"):
         robustbn.draft(table.to_reader())
     with pytest.raises(RobustBNError):
         robustbn.draft(lambda: [make_frame(200)])
@@ -239,7 +239,7 @@ def test_columns_that_do_not_depend_on_each_other_have_no_edge_to_write(tmp_path
 
 def test_the_edges_that_a_draft_writes_are_fitted(desk):
     facts = as_json("draft", "rows.csv", "-o", "edges.csv")
-    assert facts["draft"]["columns_left_out"]["id"] == "names its rows"
+    assert facts["draft"]["columns_left_out"]["id"] == "looks like an identifier"
     assert {"parent", "child", "gain", "returns", "same_way"} == set(facts["draft"]["edges"][0])
     fitted = as_json("fit", "edges.csv", "rows.csv")
     assert fitted["network"]["edges"] == len(facts["draft"]["edges"]) == 2
@@ -247,8 +247,8 @@ def test_the_edges_that_a_draft_writes_are_fitted(desk):
 
 def test_a_draft_on_the_screen_names_edges_and_what_was_left_out(desk):
     shown = " ".join(call("draft", "rows.csv", "--forbid", "rank,skill").stdout.split())
-    assert "its arrow is not a cause" in shown
-    assert "country has one value only" in shown
+    assert "its direction does not imply causation" in shown
+    assert "country has only one value" in shown
     assert "skill -> rank" in shown
 
 
@@ -263,7 +263,7 @@ def test_a_table_alone_is_answered_by_what_to_do(desk):
     assert "robustbn check rows.csv" in said
     call("draft", "rows.csv", "-o", "edges.csv")
     said = " ".join(call("fit", "net.json", code=2).stderr.split())
-    assert "fit needs rows beside net.json" in said
+    assert "fit needs a table besides net.json" in said
 
 
 def test_a_check_drafts_fits_and_writes_a_page(desk):
@@ -276,7 +276,7 @@ def test_a_check_drafts_fits_and_writes_a_page(desk):
     assert '<svg xmlns="http://www.w3.org/2000/svg" class="rbn-network"' in page
     for edge in facts["draft"]["edges"]:
         assert re.search(rf'{edge["parent"]}</td><td class="label">{edge["child"]}<', page)
-    assert "is there already" in call("check", "rows.csv", code=2).stderr
+    assert "already exists" in call("check", "rows.csv", code=2).stderr
     call("check", "rows.csv", "--force", "--leave-out", "coin")
 
 

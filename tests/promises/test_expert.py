@@ -199,7 +199,7 @@ def test_an_expert_is_kept_in_the_model_file(tmp_path):
         (COINS, float("inf"), "found inf"),
         (COINS, True, "found True"),
         (COINS, "many", "found 'many'"),
-        (COINS, {"c": 3}, "names 'c', which is no node"),
+        (COINS, {"c": 3}, "names 'c', which is not a node"),
         (COINS, {"b": -3}, r"equivalent_rows\['b'\]"),
         (COINS, {"b": [1, 2, 3]}, r"shape \(2,\); found \[1, 2, 3\]"),
         (COINS, {"b": [1, np.nan]}, r"shape \(2,\)"),
@@ -210,7 +210,7 @@ def test_a_prior_that_does_not_fit_is_refused_by_name(prior, rows, message):
     for estimator in ESTIMATORS:
         with pytest.raises(SettingError, match=message):
             estimator(COINS, prior=prior, equivalent_rows=rows).fit([[0, 0], [1, 2]])
-    with pytest.raises(SettingError, match="There is no expert"):
+    with pytest.raises(SettingError, match="This fit has no expert's tables"):
         MaximumLikelihoodEstimator(COINS).fit([[0, 0]]).expert_tables()
 
 

@@ -85,7 +85,7 @@ def test_a_batch_of_test_rows_is_told_as_copies_of_a_few_forms(tmp_path):
     frame.loc[1500:1749, columns] = forms[rng.integers(0, 2, 250)]
     told = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
     assert "copies" in told[0].cause
-    assert "copies of 2 different ones" in told[0].sentence
+    assert "copies of 2 distinct rows" in told[0].sentence
 
 
 def test_a_block_that_is_appended_again_is_told_by_lines_and_by_ids(tmp_path):
@@ -108,7 +108,7 @@ def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(t
     (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
     assert (found.n_cells, found.columns) == (len(chosen), ("weight",))
     assert found.where["site"] == "south"
-    assert "All of them are where" in found.sentence
+    assert "All of them occur where" in found.sentence
     assert "'not weighed'" in found.sentence
     assert f"first line {chosen[0] + 2}" in found.sentence
 
@@ -118,7 +118,7 @@ def test_what_a_setting_makes_missing_is_still_told(tmp_path):
     frame.loc[:40, "weight"] = 999
     told = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "wrong cells"]
     assert told[0].severity == "warning"
-    assert "41 values of weight lie far outside the rest" in told[0].sentence
+    assert "41 values of weight are far outside the range of the others" in told[0].sentence
     fit = look_at(frame, tmp_path, missing={"weight": 999})
     assert fit.reading_.n_missing == {"weight": 41}
     (declared,) = [f for f in fit.findings_ if f.cause == "declared missing"]
@@ -129,7 +129,7 @@ def test_what_a_setting_makes_missing_is_still_told(tmp_path):
 @pytest.mark.parametrize(
     ("label", "cause"),
     [("fem", "cut off"), ("Female", "written in another case"), ("femalle", "mistyped"),
-     ("fem\ufffdle", "has characters of a broken encoding")],
+     ("fem\ufffdle", "contains characters from a wrong encoding")],
 )  # fmt: skip
 def test_labels_that_look_wrong_are_told_with_what_they_may_stand_for(tmp_path, label, cause):
     frame = clean_table()

@@ -138,7 +138,7 @@ def test_what_to_do_next_are_commands_that_work(tmp_path, monkeypatch):
 def test_an_edge_that_cannot_be_drawn_is_answered(desk):
     wrong = {
         "rain,wett": "there is no node 'wett'. Did you mean 'wet'?",
-        "rain": "'rain' is no edge: write PARENT,CHILD.",
+        "rain": "'rain' is not an edge: write PARENT,CHILD.",
     }
     for edge, answer in wrong.items():
         assert answer in said(call("fit", "net.bif", "rows.csv", "--edge", edge, code=2))
@@ -166,7 +166,7 @@ def test_swapped_arguments_are_told(desk, command):
     )
     told = said(call(*command.split(), code=2))
     _, table, network = command.split()[:3]
-    assert f"{table} is a table and {network} a network: they have each other's place" in told
+    assert f"{table} is a table and {network} is a network: the arguments are swapped" in told
 
 
 @pytest.mark.parametrize("name", ["arrows.txt", "arrows.csv", "blanks.txt", "semicolons.csv"])
@@ -178,7 +178,7 @@ def test_an_edge_list_is_told_from_a_table_whatever_stands_between_the_names(des
     for paths in ((name, "rows.csv"), (name, "more.csv"), ("more.csv", name)):
         assert as_json("inspect", *paths)["network"]["edges"] == 1
     ran = call("states", "more.csv", name, code=2)
-    assert f"more.csv is a table and {name} a network" in said(ran)
+    assert f"more.csv is a table and {name} is a network" in said(ran)
 
 
 def test_a_header_line_in_the_middle_is_told_once(desk):
@@ -198,7 +198,7 @@ def test_compare_says_what_it_wants_instead_of_a_table(desk, paths):
     (desk / "rows.csv").write_text("rain,wet,more\nno,dry,x\n")
     (desk / "rows.parquet").write_bytes(b"")
     told = said(call("compare", *paths.split(), code=2))
-    assert f"{paths.split()[-1]} is a table; two models (fit --model) or two networks" in told
+    assert f"{paths.split()[-1]} is a table; compare needs two models (from fit --model)" in told
     assert f"robustbn fit NETWORK {paths.split()[-1]} --model model.json" in told
 
 
@@ -291,8 +291,8 @@ def test_configurations_that_nobody_shows_are_told_with_what_their_tables_got(de
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nno,wet\n" * 300)
     ran = call("fit", "net.bif", "rows.csv")
     told = (
-        "1 of 3 parent configurations occurs in no row that is trusted; its table is set to "
-        "uniform. It is node 'wet' given rain='yes'. To smooth it and the tables of few "
+        "1 of 3 parent configurations occurs in no trusted row; its table is set to "
+        "uniform. It is node 'wet' given rain='yes'. To smooth it and other tables with few "
         "rows, use a prior of 1."
     )
     assert told in said(ran)  # once, as a warning
@@ -336,7 +336,10 @@ def test_a_fit_that_did_not_settle_says_so_among_its_findings(dirty, tmp_path):
     facts = as_json(*command)
     (found,) = [f for f in facts["findings"] if f["sentence"] == facts["status"]]
     assert found["severity"] == "warning"
-    assert "because 10.0% stand out and 2% may go. Raise contamination" in found["sentence"]
+    assert (
+        "because 10.0% stand out but at most 2% may be removed. Raise contamination"
+        in found["sentence"]
+    )
     assert found["sentence"] in call(*command, "-o", tmp_path / "fitted.json").stdout
     assert found["sentence"] in call(*command, "--strict", code=5).stderr
     settled = as_json("fit", dirty / "tree.json", dirty / "rows.csv", "--strict")
@@ -346,11 +349,12 @@ def test_a_fit_that_did_not_settle_says_so_among_its_findings(dirty, tmp_path):
 def test_too_few_rows_are_told_by_the_verdict_and_nothing_contradicts_it(desk):
     (desk / "rows.csv").write_text("rain,wet\n" + "no,dry\nyes,wet\n" * 20)
     ran = call("fit", "net.bif", "rows.csv")
-    few = "40 rows are too few for 5 free parameters: 100 are wanted, 20 for each."
+    few = "40 rows are too few for 5 free parameters: at least 100 rows are recommended (20 per "
+    few += "parameter)."
     told = " ".join(ran.stdout.split())
-    assert told.startswith(f"{few} Only gross corruption would show, and none does; ")
+    assert told.startswith(f"{few} Only gross corruption would be detectable, and none was found; ")
     assert ran.stdout.count(few) == 1
-    assert "Every one of the" not in told
+    assert "rows fit this network" not in told
     assert ran.stderr.startswith(f"Warning: {few}")  # the same numbers wherever it is told
     call("fit", "net.bif", "rows.csv", "--strict", code=5)
 
@@ -401,7 +405,9 @@ def test_the_terminal_says_a_finding_in_full(desk, monkeypatch, width):
     from robustbn._core.findings import Finding
 
     facts = as_json("fit", "net.bif", "rows.csv")
-    text = "Stuck whatever the rest of the row says: wet = damp, rain = yes in all of them."
+    text = (
+        "Stuck at one value, whatever the other columns are: wet = damp, rain = yes in all of them."
+    )
     finding = Finding("rows", "warning", f"About 40 rows (group 3): stuck columns. {text}", 0.9)
     facts["findings"] = [finding.as_facts()]
     monkeypatch.setenv("COLUMNS", width)
@@ -412,13 +418,13 @@ def test_the_terminal_says_a_finding_in_full(desk, monkeypatch, width):
 
 def test_tables_that_did_not_move_are_not_listed(desk):
     ran = call("fit", "net.bif", "rows.csv")
-    assert "Every one of the 600 rows fits" in ran.stdout
+    assert "All 600 rows fit" in ran.stdout
     assert "table of" not in ran.stdout
     assert as_json("fit", "net.bif", "rows.csv")["moved"]  # JSON has them all the same
 
 
 def test_nothing_to_ask_is_told(desk):
-    told = "ask         No row to look at: nothing speaks against any"
+    told = "ask         There are no rows to check: no row is suspicious"
     assert told in call("fit", "net.bif", "rows.csv", "--ask", 5).stdout
     assert told not in call("fit", "net.bif", "rows.csv").stdout
 
@@ -476,7 +482,8 @@ def test_a_single_row_and_a_single_value_are_told_as_one(sprinkler):
     assert "About 1 row (" in report.findings[0].sentence
     assert "About 1 row (" in render_markdown(report)
     assert "About 1 row (" in render_page(report)
-    few = "1 row is too few for 1 free parameter: 20 are wanted, 20 for each."
+    few = "1 row is too few for 1 free parameter: at least 20 rows are recommended "
+    few += "(20 per parameter)."
     assert say_few_rows(1, 1) == few
     table = robustbn.read_table(
         {"a": ["no", None, "no"]}, BayesianNetwork({"a": []}, {"a": ["no"]})
@@ -490,7 +497,9 @@ def test_large_factors_are_told_without_exponents():
 
     origin = Origin((("feed", "x", "x"),), 1_200, 1_030, 1_030 / 1_200 / 1_030, 1e-9, 50.0)
     assert str(origin).endswith("distrusted, 1,030 times as many as overall")
-    assert say_evidence(np.log(150_000)).endswith("about 150,000 times likelier bad than good")
+    assert say_evidence(np.log(150_000)).endswith(
+        "about 150,000 times more likely to be bad than good"
+    )
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -541,9 +550,11 @@ def test_known_rows_are_told_in_the_same_words_in_python_and_in_the_terminal(sma
     assert by_words.row_weights_[:2].tolist() == [1, 0]
     for wrong, found in (("fine", "'fine' at row 7"), (2, "2 at row 7")):
         words[7] = wrong
-        with pytest.raises(DataError, match=r"known is good \(1\), bad \(-1\) .*found " + found):
+        with pytest.raises(
+            DataError, match=r"known values are 1 \(good\), -1 \(bad\) .*found " + found
+        ):
             robustbn.fit(network, table, known=words)
-    with pytest.raises(DataError, match=r"known has one value a row, shape \(120,\)"):
+    with pytest.raises(DataError, match=r"known needs one value per row, shape \(120,\)"):
         robustbn.fit(network, table, known="checked")
 
 

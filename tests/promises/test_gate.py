@@ -190,4 +190,4 @@ def test_a_network_alone_is_no_gate(work):
     ALARM.write(network)
     ran = CliRunner().invoke(main, ["score", network, str(work / "good.csv"), "--fail-on", "error"])
     assert ran.exit_code == 2
-    assert "--fail-on judges rows by good ones" in ran.output
+    assert "--fail-on needs a model of good rows" in ran.output

@@ -78,7 +78,7 @@ def test_a_kind_with_rows_known_to_be_good_becomes_a_class(alarm, dirty, fitted)
     assert not fit.kinds_
     assert fit.misfit_.n_classes == 1
     assert not fit.misfit_.is_exact
-    assert "1 more class of good rows" in fit.status_
+    assert "1 additional class of good rows" in fit.status_
 
 
 def test_many_good_rows_do_not_excuse_a_kind_that_few_of_them_stray_into(alarm, dirty, fitted):
@@ -140,7 +140,7 @@ def test_rows_known_to_be_good_put_filters_away(alarm):
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ([1, 0], "one value a row"),
+        ([1, 0], "one value per row"),
         ([2] * 50, "found 2 at row 0"),
         (["yes"] * 50, "found 'yes' at row 0"),
     ],
@@ -152,9 +152,9 @@ def test_what_is_known_is_checked(alarm, known, said):
 
 def test_known_rows_are_for_the_default_method_and_for_memory(alarm, tmp_path):
     rows = sample(alarm, 50, 0)
-    with pytest.raises(ValueError, match="known is understood by"):
+    with pytest.raises(ValueError, match="known is supported only by"):
         RobustEstimator(alarm, 0.1, "trimmed").fit(rows, known=np.zeros(50))
-    with pytest.raises(ValueError, match="known is for rows in memory"):
+    with pytest.raises(ValueError, match="known is supported only for rows in memory"):
         RobustEstimator(alarm, place="stream").fit(rows, known=np.zeros(50))
 
 
@@ -238,7 +238,7 @@ def test_trusting_a_kind_does_not_forget_known_rows(small):
     assert (trusted.row_weights_[known < 0] == 0).all()
     assert (trusted.row_weights_[known == 0] > 0.999).all()
     assert trusted.result_.learned.n_trusted == pytest.approx(len(rows) - 4, abs=0.1)
-    with pytest.raises(NotFittedError, match=r"decide\(bad, good, X\) with the rows of fit"):
+    with pytest.raises(NotFittedError, match=r"known rows, .* decide\(bad, good, X\)"):
         fit.decide(good=[1])
 
 
@@ -248,7 +248,7 @@ def test_a_kind_is_trusted_with_the_rows_of_the_fit_and_no_others(small, tmp_pat
     with pytest.raises(DataError, match="the 5,000 rows of fit; found 100"):
         fit.decide(good=[1], X=rows[:100])
     fit.save(tmp_path / "model.json")
-    with pytest.raises(NotFittedError, match="weights are not at hand"):
+    with pytest.raises(NotFittedError, match="weights are not stored"):
         RobustEstimator.load(tmp_path / "model.json").decide(good=[1], X=rows)
 
 
@@ -301,7 +301,7 @@ def test_every_row_that_is_asked_about_has_a_reason(alarm, dirty):
     asked = question_columns(misfitting.result_, 5)
     assert (
         asked["why"]
-        == ["trusted, as one of a group of rows that the network does not describe"] * 5
+        == ["trusted: one of a group of good rows that the network does not describe"] * 5
     )
     few = RobustEstimator(alarm, random_state=0).fit(dirty[0][:3000])
     asked = question_columns(few.result_, 1000)
@@ -336,7 +336,7 @@ def test_the_command_line_takes_what_is_known(table):
     assert json.loads(done.stdout)["contamination"] < 1e-6
     wrong = run("fit", "example:alarm", table, "--known", "HISTORY")
     assert wrong.exit_code == 4
-    assert "known is good (1), bad (-1) or" in wrong.stderr
+    assert "known values are 1 (good), -1 (bad) or" in wrong.stderr
     assert "no such column" in run("fit", "example:alarm", table, "--known", "x").stderr
 
 
@@ -366,7 +366,7 @@ def test_the_command_line_trusts_a_kind_and_asks(alarm, dirty, tmp_path):
         )
     call = ("fit", "example:alarm", tmp_path / "rows.csv")
     done = run(*call, "--ask", "3", "--output-dir", tmp_path / "out")
-    assert "look at row" in done.stdout
+    assert "check row" in done.stdout
     with (tmp_path / "out" / "ask.csv").open() as file:
         asked = list(csv.DictReader(file))
     assert [line["group"] for line in asked] == ["1", "1", "1"]

@@ -91,7 +91,7 @@ def test_what_was_inferred_is_told(alarm, rows):
     assert found.is_converged
     assert 2 < found.n_steps < 50
     assert found.missing[0] == pytest.approx(1 - 0.9**2, abs=0.02)  # HISTORY and its parent
-    assert "of what the tables need is missing" in str(found)
+    assert "of the values that the tables need are missing" in str(found)
     assert fit.counts_.sum() == pytest.approx(len(rows) * len(alarm.nodes))
     assert found.observed_counts.sum() < 0.9 * fit.counts_.sum()
     assert fit.reading_.n_dropped == 0
@@ -130,7 +130,7 @@ def test_missing_may_be_a_state_of_its_own(alarm, rows):
         assert share == pytest.approx(frame["INTUBATION"].isna().mean(), abs=0.05)
         assert fit.inferred_ is None
         assert np.isfinite(fit.score(frame.head(50)))
-    with pytest.raises(ValueError, match="is for rows in memory"):
+    with pytest.raises(ValueError, match="is supported only for rows in memory"):
         RobustEstimator(alarm, on_missing="state", place="stream").fit(frame)
 
 
@@ -205,7 +205,7 @@ def test_bad_rows_are_found_among_rows_with_holes(alarm, dirty, fitted):
     assert error(alarm, fitted) < 1.15 * error(alarm, good)
     plain = float(total_variation(alarm, fitted.plain_network_, random_state=0))
     assert error(alarm, fitted) < 0.3 * plain
-    assert "was inferred in" in fitted.status_
+    assert "were inferred in" in fitted.status_
     n_trusted = fitted.result_.learned.n_trusted
     assert fitted.counts_.sum() == pytest.approx(n_trusted * len(alarm.nodes))
 
@@ -269,7 +269,7 @@ def test_trusting_a_kind_infers_missing_values_again(alarm, dirty, fitted):
     np.testing.assert_allclose(
         trusted.inferred_.observed_counts, counted.inferred_.observed_counts, rtol=1e-6
     )
-    with pytest.raises(NotFittedError, match=r"that miss values .* Call decide\(bad, good, X\)"):
+    with pytest.raises(NotFittedError, match=r"missing values, .* Call decide\(bad, good, X\)"):
         fitted.decide(good=[1])
 
 
@@ -305,7 +305,7 @@ def test_a_pattern_of_holes_is_evidence_if_asked(alarm):
     again = asked.weights(holed[:2000])
     np.testing.assert_allclose(again, asked.row_weights_[:2000], atol=1e-6)
     assert "is missing" in " ".join(asked.rows()["why"].head(2000))
-    with pytest.raises(ValueError, match="is for rows in memory"):
+    with pytest.raises(ValueError, match="is supported only for rows in memory"):
         RobustEstimator(alarm, missing_is_evidence=True, place="stream").fit(holed)
 
 
@@ -467,7 +467,7 @@ def test_score_tells_of_rows_that_miss_too_many_values_for_a_likelihood(tmp_path
     assert (found["rows_impossible"], found["rows_sampled"]) == (0, 1)
     assert 3 not in [row["row"] for row in found["worst"]]
     call = ["score", str(tmp_path / "tree.json"), str(tmp_path / "rows.csv")]
-    assert "1 row misses too many values" in CliRunner().invoke(main, call).stdout
+    assert "1 row misses too many dependent values" in CliRunner().invoke(main, call).stdout
 
 
 def score_rows(folder):

@@ -144,7 +144,7 @@ def test_counting_can_be_stored_too(tree, dirty, tmp_path):
     again = MaximumLikelihoodEstimator.load(tmp_path / "model.json")
     assert again.network_ == fitted.network_
     assert again.score(dirty) == fitted.score(dirty)
-    with pytest.raises(ModelFileError, match="holds a MaximumLikelihoodEstimator"):
+    with pytest.raises(ModelFileError, match="contains a MaximumLikelihoodEstimator"):
         RobustEstimator.load(tmp_path / "model.json")
 
 
@@ -209,7 +209,7 @@ def _changed(document, path, value):
         (["format"], "other", 'must be "robustbn-model"'),
         (["version"], 2, "has version 2; this release reads version 1"),
         (["fit"], KeyError, "missing required field `fit`"),
-        (["estimator"], "os.system", "holds a os.system"),
+        (["estimator"], "os.system", "contains a os.system"),
         (["settings", "shell"], "rm", "unknown setting 'shell'"),
         (["settings", "network"], "x.bif", "unknown setting 'network'"),
         (["settings", "streaming"], {"weights_to": "x"}, "unknown setting 'streaming'"),

@@ -122,7 +122,7 @@ def test_columns_that_are_not_there_are_refused(named):
     for wrong in ({"id": "name"}, {"keep": ["site", "name"]}):
         with pytest.raises(DataError, match="no column 'name', which id and keep names"):
             robustbn.read_table(frame, network, **wrong)
-    with pytest.raises(ValueError, match="id is the name of a column"):
+    with pytest.raises(ValueError, match="id must be a column name"):
         robustbn.read_table(frame, network, id=3)
 
 
@@ -170,7 +170,7 @@ def test_the_command_line_names_rows(on_disk):
     assert rows.column_names[:3] == ["uid", "site", "row"]
     told = run(*arguments, "--ask", 3)
     assert asked[0]["uid"] in told.output
-    assert re.search(r"look at row.* uid +site +because", told.output)
+    assert re.search(r"check row.* uid +site +because", told.output)
     private = json.loads(run(*arguments, "--ask", 3, "--no-rows", "--json").stdout)["ask"]
     assert list(private[0]) == ["row", "weight", "group", "change"]
 
@@ -336,4 +336,4 @@ def test_clean_is_refused_before_the_fit(on_disk):
 
     assert "must end in one of .csv" in refused("--clean", on_disk / "trust.parquet")
     assert "is read by this command" in refused("--clean", on_disk / "rows.csv", "--force")
-    assert "goes with --clean" in refused("--drop-distrusted")
+    assert "requires --clean" in refused("--drop-distrusted")

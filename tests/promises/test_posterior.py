@@ -169,7 +169,7 @@ def test_questions_that_cannot_be_answered_are_refused(sprinkler, monkeypatch):
         ("x", {}, "no node 'x'"),
         ("rain", {"y": "no"}, "no node 'y'"),
         ("rain", {"wet": "maybe"}, "'wet' has no state 'maybe'"),
-        ("rain", {"rain": "no"}, "is evidence, too"),
+        ("rain", {"rain": "no"}, "given as evidence"),
     ):
         with pytest.raises(NetworkError, match=message):
             posterior.query(node, evidence)

@@ -123,7 +123,7 @@ def test_without_rows_no_single_row_is_in_the_page(fit):
     data = page_data(page)
     assert data["rows"] == data["repeats"] == []
     assert len(page_data(fit.report(max_rows=7))["rows"]) == 7
-    with pytest.raises(ValueError, match="max_rows is a number of rows"):
+    with pytest.raises(ValueError, match="max_rows must be a whole number"):
         fit.report(max_rows=-1)
 
 

@@ -95,8 +95,8 @@ def test_corruption_moves_tables_and_none_moves_none(alarm, alarm_report):
     assert alarm_report.n_moved > 30
     clean = quick_report(alarm, eps=0.0)
     assert clean.n_moved == 0
-    said = "Every one of the 4,000 rows fits this network."
-    assert verdict(clean) == f"{said} The tables are what counting all rows gives."
+    said = "All 4,000 rows fit this network."
+    assert verdict(clean) == f"{said} The tables are the relative frequencies of all rows."
 
 
 def test_the_verdict_is_plain_and_warns(alarm_report):
@@ -398,4 +398,4 @@ def test_notebooks_get_small_pieces(alarm, alarm_report):
     piece = fit_html(alarm_report)
     assert "do not fit this network" in piece
     assert alarm_report.moved_tables[0].node in piece
-    assert "Too many nodes" in network_html(random_network("empty", 200))
+    assert "too many nodes" in network_html(random_network("empty", 200))

@@ -201,7 +201,7 @@ def test_sample_weights_belong_to_all_rows_that_were_read():
     table = {"a": ["x", None, "y", "y"]}
     fit = robustbn.MaximumLikelihoodEstimator(network, on_missing="drop")
     assert fit.fit(table, sample_weight=[1, 100, 2, 3]).counts_.tolist() == [1, 5]
-    with pytest.raises(DataError, match=r"one weight a row, shape \(4,\); found shape \(3,\)"):
+    with pytest.raises(DataError, match=r"one weight per row, shape \(4,\); found shape \(3,\)"):
         fit.fit(table, sample_weight=[1, 2, 3])
 
 

@@ -308,14 +308,16 @@ def test_a_function_that_makes_tables_or_frames_can_be_streamed(held, no_memory)
     slices = [table.slice(start, 7000) for start in range(0, N_ROWS, 7000)]
     assert_same(stream(lambda: iter(slices)), held)
     assert_same(stream(lambda: (part.to_pandas() for part in slices)), held)
-    with pytest.raises(DataError, match="yields a dict; record batches, Arrow tables or frames"):
+    with pytest.raises(
+        DataError, match="yields a dict; expected record batches, Arrow tables or frames"
+    ):
         stream(lambda: iter([{"a": 1}]))
 
 
 def test_a_stream_that_can_be_read_once_only_is_refused(no_memory):
     table = as_table(CODES)
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
-    with pytest.raises(DataError, match="once only"):
+    with pytest.raises(DataError, match="only once"):
         stream(reader)
     batches = iter(table.to_batches(max_chunksize=2000))
     with pytest.raises(DataError, match="returns the same iterator at every call"):
@@ -458,7 +460,7 @@ def test_the_one_call_takes_none_for_no_setting_and_a_table_that_was_read(held):
     assert_same(fitted, held)
     read = robustbn.read_table(CODES, NETWORK)
     assert_same(robustbn.fit(NETWORK, read, random_state=0), held)
-    with pytest.raises(DataError, match="read already, so on_missing cannot change how"):
+    with pytest.raises(DataError, match="already read, so on_missing has no effect"):
         robustbn.fit(NETWORK, read, on_missing="drop")
 
 
@@ -704,7 +706,7 @@ def test_too_many_weights_to_hold_are_still_written(tmp_path, monkeypatch):
     assert not hasattr(fitted, "row_weights_")
     with pytest.raises(robustbn.exceptions.NotFittedError, match="too many"):
         fitted.rows()
-    with pytest.raises(DataError, match="too many rows to return a number for each"):
+    with pytest.raises(DataError, match="too many rows to return one value per row"):
         RobustEstimator(NETWORK, place="stream").fit_predict(tmp_path / "rows")
     np.testing.assert_array_equal(
         ds.dataset(tmp_path / "w").to_table()["weight"], held.row_weights_

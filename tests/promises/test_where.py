@@ -154,7 +154,7 @@ def test_rows_that_were_left_out_are_not_counted(feeds):
 def test_a_model_from_a_file_does_not_know_where(fitted, tmp_path):
     fitted.save(tmp_path / "model.json")
     loaded = RobustEstimator.load(tmp_path / "model.json")
-    with pytest.raises(robustbn.exceptions.NotFittedError, match="does not hold the rows"):
+    with pytest.raises(robustbn.exceptions.NotFittedError, match="does not contain the rows"):
         loaded.where()
 
 

@@ -29,7 +29,7 @@ from robustbn.exceptions import DataError
 from tests.tables import one_node
 
 MOST_MEGABYTES = 300
-FAR_MORE = "far more than a file of its size should"
+FAR_MORE = "far more than expected for its size"
 MANY = 12_000_000
 
 

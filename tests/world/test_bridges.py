@@ -533,7 +533,7 @@ def test_wrong_settings_are_refused(wet):
         model.fit(rows, for_pgmpy.MaximumLikelihoodEstimator(prior="jeffreys"))
     with pytest.raises(NetworkError, match="state_names names 'Wet'"):
         _count(model, rows, state_names={"Wet": [0, 1]})
-    with pytest.raises(DataError, match="one weight a row"):
+    with pytest.raises(DataError, match="one weight per row"):
         model.fit(rows, for_pgmpy.MaximumLikelihoodEstimator(), sample_weight=[1.0])
     latent = pgmpy_models.DiscreteBayesianNetwork([("rain", "wet")], latents={"rain"})
     with pytest.raises(NetworkError, match="Latent nodes"):

@@ -254,8 +254,8 @@ def test_a_model_elsewhere_judges_rows(memory, desk):
 
 def test_nothing_is_written_elsewhere(memory):
     ran = call("fit", "net.bif", "rows.csv", "-o", "s3://bucket/fitted.bif", code=2)
-    assert "s3://bucket/fitted.bif is elsewhere" in ran.stderr
-    with pytest.raises(NetworkError, match=r"s3://bucket/net\.bif is elsewhere"):
+    assert "s3://bucket/fitted.bif is remote" in ran.stderr
+    with pytest.raises(NetworkError, match=r"s3://bucket/net\.bif is remote"):
         write_network(NETWORK, "s3://bucket/net.bif")
 
 
@@ -444,7 +444,7 @@ def test_a_key_of_a_store_that_leads_out_of_it_is_refused_and_nothing_is_written
 def test_keys_of_a_store_that_would_share_a_copy_are_refused(memory, scratch):
     for key in ("/desk/all/1.csv", "/desk/all//1.csv"):
         memory.pipe(key, ROWS)
-    with pytest.raises(DataError, match=r"'1\.csv' is there twice"):
+    with pytest.raises(DataError, match=r"'1\.csv' appears twice"):
         robustbn.read_table("memory://desk/all", NETWORK)
 
 
@@ -516,7 +516,7 @@ def test_a_sheet_is_chosen_and_never_guessed(book):
     assert len(robustbn.read_table("two.xlsx", NETWORK, sheet=1)) == 61
     with pytest.raises(DataError, match="has no sheet 'third'; it has 'rows', 'other one'"):
         robustbn.read_table("two.xlsx", NETWORK, sheet="third")
-    with pytest.raises(DataError, match="no workbook"):
+    with pytest.raises(DataError, match="not a workbook"):
         robustbn.read_table("rows.csv", NETWORK, sheet="rows")
 
 

@@ -77,7 +77,7 @@ def test_the_one_call_shows_the_settings_of_the_estimator_and_of_the_reader():
 
 
 def test_a_setting_for_something_else_is_refused():
-    with pytest.raises(UnknownSettingError, match="dates is for an edge list"):
+    with pytest.raises(UnknownSettingError, match="dates applies only to an edge list"):
         robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], dates="dmy")
 
 

@@ -141,7 +141,7 @@ def test_ticks_beside_rows_and_groups_are_exported_for_known(clean, report, tmp_
     ticks = "return document.querySelectorAll('#row-scroll .tick')[arguments[0]]"
     clean.run(f"{ticks}.click()", 0)  # the first row is good
     clean.run(f"{ticks}.click()", 3)  # the second is bad
-    assert clean.text("#marks-count") == f"{len(numbers[0] | numbers[1])} rows ticked"
+    assert clean.text("#marks-count") == f"{len(numbers[0] | numbers[1])} rows marked"
     clean.click("#marks-export")
     file, end = clean.downloads / "known.csv", time.perf_counter() + 10
     while not file.exists() and time.perf_counter() < end:
@@ -252,8 +252,10 @@ def test_a_kind_shows_its_cause_its_evidence_its_moves_and_its_rows(clean, sprin
     clean.open(render_page(changed(quick_report(sprinkler), kinds=[kind, unnamed])), tmp_path)
     said = clean.text("#finding-1")
     assert "(group 1): stuck columns" in said
-    assert f"{a} and {b} never change. That explains 75.0 % of what sets these rows apart." in said
-    assert "about 2,000 times likelier bad than good" in said
+    assert (
+        f"{a} and {b} never change. This explains 75.0 % of the difference from good rows." in said
+    )
+    assert "about 2,000 times more likely to be bad than good" in said
     assert f"{a} = {good}: 50.0 % with them, 25.0 % without" in said
     clean.click("#finding-1 summary")
     cells = "#finding-1 .example tbody th, #finding-1 .example tbody td"

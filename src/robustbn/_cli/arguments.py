@@ -43,24 +43,26 @@ states_option = click.option(
     "--states",
     type=click.Path(),
     metavar="FILE",
-    help="States of nodes, for an edge list (.csv, .tsv) or UAI.",
+    help="States of the nodes of an edge list (.csv, .tsv) or UAI file.",
 )
 size_option = click.option(
     "--max-table",
     "max_cells",
     type=at_least(1),
     metavar="N",
-    help="Table entries that a network may have.  [default: 67108864]",
+    help="Largest number of table entries that a network may have.  [default: 67108864]",
 )
 source_options = with_options(
     setting_options(TableConfig, *COLUMNS, *TEXT_FILES),
     click.option(
         "--format",
         type=click.Choice(TABLE_FORMATS),
-        help="What TABLE is, whatever its name; '-' is known by its first bytes.",
+        help="Format of TABLE, regardless of its name; that of '-' is detected.",
     ),
     click.option(
-        "--sheet", metavar="NAME", help="Of a workbook (.xlsx): its name, or its number from 1."
+        "--sheet",
+        metavar="NAME",
+        help="Sheet of a workbook (.xlsx): its name, or its number from 1.",
     ),
 )
 table_options = with_options(setting_options(TableConfig, *VALUES), source_options)
@@ -70,22 +72,22 @@ state_options = with_options(
         "--dates",
         multiple=True,
         metavar="NODE:ORDER",
-        help="What comes first in dates such as 03/07/2024: dmy or mdy; ymd for 20240703. Without "
-        "NODE, for all; for the states of an edge list.",
+        help="Order of day and month in dates such as 03/07/2024: dmy or mdy; ymd for 20240703. "
+        "Without NODE, for all nodes. Only for states found in the table.",
     ),
     click.option(
         "--most-states",
         type=at_least(2),
         metavar="N",
-        help="States that a node may have; rarer labels become 'other'; for the states of an "
-        "edge list.  [default: 100]",
+        help="Largest number of states of a node; rarer labels become 'other'. Only for states "
+        "found in the table.  [default: 100]",
     ),
     click.option(
         "--most-numbers",
         type=at_least(1),
         metavar="N",
-        help="Different numbers that stay as they are; more are cut into intervals; for the "
-        "states of an edge list.  [default: 12]",
+        help="Largest number of distinct numbers that become states; more are cut into intervals. "
+        "Only for states found in the table.  [default: 12]",
     ),
 )
 
@@ -131,7 +133,7 @@ def require_tables(network: BayesianNetwork, text: str, why: str) -> None:
 
     if not network.has_cpts:
         raise NetworkError(
-            f"{text} has a structure but no tables, and {why} needs them. Learn them: robustbn fit "
+            f"{text} has no tables, and {why} needs them. Learn them first: robustbn fit "
             f"{text} TABLE -o fitted.json."
         )
 
@@ -177,7 +179,7 @@ def some(names: Sequence[object], limit: int = 8) -> str:
 def say_ignored(columns: Sequence[str]) -> str:
     """Return which columns are no nodes, in a few words; nothing if there are none."""
     n = len(columns)
-    which = "1 column that is no node" if n == 1 else f"{n} columns that are no nodes"
+    which = "1 column that is not a node" if n == 1 else f"{n} columns that are not nodes"
     return f"{which}: {some(columns)}" if columns else ""
 
 
@@ -213,8 +215,8 @@ def bring_both(network: str, table: str, options: Mapping[str, Any]) -> tuple[st
     """Return the names of a network and a table here; refuse those in each other's place."""
     if is_swapped(network, table):
         raise click.UsageError(
-            f"{network} is a table and {table} a network: they have each other's place. The "
-            "network comes first, then the table."
+            f"{network} is a table and {table} is a network: the arguments are swapped. Give the "
+            f"network first, then the table."
         )
     return bring_network(network), bring_table(table, options)
 
@@ -224,8 +226,8 @@ def refuse_table(text: str) -> None:
     kind = kind_of(text)
     if kind == "table" or (kind == "text" and has_edges(text) is False):
         raise click.UsageError(
-            f"{text} is a table; two models (fit --model) or two networks with tables are wanted. "
-            f"Learn from it first: robustbn fit NETWORK {shlex.quote(text)} --model model.json"
+            f"{text} is a table; compare needs two models (from fit --model) or two networks with "
+            f"tables. Fit it first: robustbn fit NETWORK {shlex.quote(text)} --model model.json"
         )
 
 
@@ -450,7 +452,7 @@ def _split_node(text: str, option: str, is_alone: bool, such_as: str) -> tuple[s
     if not colon and is_alone:
         return None, rest
     if not node:
-        raise click.UsageError(f"{option} {text}: give the node too, such as {such_as}.")
+        raise click.UsageError(f"{option} {text}: give the node as well, such as {such_as}.")
     return node, rest
 
 
@@ -492,8 +494,9 @@ def _parse_cut(cut: str, text: str) -> str | int | list[float]:
         edges = []
     if not edges:
         raise click.UsageError(
-            f"--bins {text}: a cut is edges (18,65 or, for one edge, '18,'), a number of intervals "
-            "of equal width (4), or q and a number of intervals with equally many rows (q5)."
+            f"--bins {text}: expected edges (18,65 or, for one edge, '18,'), a number of "
+            "intervals of equal width (4), or q and a number of intervals with equally many rows "
+            "(q5)."
         )
     return edges
 

@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
 @click.option("--top", type=at_least(0), default=10, show_default=True, metavar="N",
-              help="Nodes to show; --json has them all.")  # fmt: skip
-@click.option("--common", is_flag=True, help="Of two models, compare the nodes that are alike.")
+              help="Number of nodes to show; --json lists all.")  # fmt: skip
+@click.option(
+    "--common",
+    is_flag=True,
+    help="For two models: compare only the nodes that both have in common.",
+)
 @click.option("--report", type=click.Path(), metavar="PAGE.html",
-              help="Of two models, a page with both side by side.")  # fmt: skip
+              help="For two models: write a page with both side by side.")  # fmt: skip
 @force_option
 @screen_options
 def compare_command(
@@ -45,17 +49,18 @@ def compare_command(
     report: str | None,
     force: bool,
 ) -> None:
-    """Say what differs between two fits, or how far two networks are apart.
+    """Compare two fits, or measure the distance between two networks.
 
-    A and B are models (from `fit --model`): yesterday and today, before and after a mend. Shown are
-    the tables that moved, with the cell of each that moved most and z, its change in standard
-    errors of both; the kinds of bad rows that stayed, came and went; rows, share distrusted,
-    misfit. Networks must be the same, or --common compares the nodes that are alike.
+    If A and B are models (from `fit --model`), such as yesterday's and today's, it prints the
+    tables that changed, each with the cell that changed most and z, its change in standard errors;
+    the kinds of bad rows that stayed, appeared or disappeared; and the number of rows, share
+    distrusted and misfit of each. Both models need the same network, or --common compares the nodes
+    that they have in common.
 
-    Of two networks, their total variation is told: the largest difference in probability that any
-    event can have, 0 for equal networks, 1 at most. Per node, it is the difference of the tables,
-    each configuration counted as often as it occurs in A. Nodes and states must be the same, in
-    any order; where edges differ, only the whole is compared.
+    For two networks, it prints their total variation distance: the largest difference in
+    probability of any event, from 0 (equal networks) to 1. For each node, it prints the distance
+    between the tables, with parent configurations weighted by their probability in A. Nodes and
+    states must be the same, in any order; if the edges differ, only the total is compared.
 
     \b
       robustbn compare yesterday.json today.json --report changes.html
@@ -77,7 +82,7 @@ def compare_command(
         screen.show(facts, partial(show_fits, top=top))
         return
     if common or report is not None:
-        raise click.UsageError("--common and --report are for two models (fit --model).")
+        raise click.UsageError("--common and --report require two models (from fit --model).")
     screen.show(_compare_networks(first, second, screen), partial(_show_networks, top=top))
 
 
@@ -149,7 +154,7 @@ def show_fits(console: Console, facts: Any, top: int) -> None:
     console.print()
     for side in (facts["first"], facts["second"]):
         left_out = f", {side['rows_left_out']:,} left out" if side["rows_left_out"] else ""
-        settled = "" if side["converged"] else "; not settled"
+        settled = "" if side["converged"] else "; not converged"
         text = (
             f"{count(side['rows'], 'row')}{left_out}; {percent(side['contamination'])} distrusted; "
             f"{count(side['kinds'], 'kind')}; misfit {side['misfit_in_words']}{settled}"
@@ -173,5 +178,5 @@ def _show_networks(console: Console, facts: Any, top: int) -> None:
     nodes = [line for line in facts["nodes"][:top] if line["distance"] > 0]
     if nodes:
         console.print()
-        console.print("distance of the tables:")
+        console.print("distance between the tables:")
         print_facts(console, {n["node"]: f"{n['distance']:.6f}" for n in nodes})

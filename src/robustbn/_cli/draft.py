@@ -46,23 +46,23 @@ MOST_SHOWN = 40  # edges
 limit_options = with_options(
     click.option(
         "--most-parents", type=at_least(1), default=3, show_default=True, metavar="N",
-        help="Parents that a node may have.",
+        help="Largest number of parents of a node.",
     ),
     click.option(
         "--forbid", type=edge, multiple=True, metavar="PARENT,CHILD",
-        help="An edge that must not be there. Repeat it for more.",
+        help="An edge that the draft must not contain. Can be repeated.",
     ),
     click.option(
         "--require", type=edge, multiple=True, metavar="PARENT,CHILD",
-        help="An edge that must be there. Repeat it for more.",
+        help="An edge that the draft must contain. Can be repeated.",
     ),
     click.option(
         "--order", metavar="NAMES",
-        help="Columns, the earliest first: no edge points from a later to an earlier one.",
+        help="Columns from earliest to latest: no edge points from a later to an earlier one.",
     ),
     click.option(
         "--leave-out", metavar="NAMES",
-        help="Columns that become no nodes, such as region,ward; a fit takes them for context.",
+        help="Columns that do not become nodes, such as region,ward; a fit uses them as context.",
     ),
     seed_option, states_option, state_options, source_options,
 )  # fmt: skip
@@ -70,7 +70,9 @@ limit_options = with_options(
 
 @click.command("draft")
 @click.argument("table", type=click.Path())
-@file_option("-o", "--output", metavar="EDGES.csv", help="The edges, as fit reads them.")
+@file_option(
+    "-o", "--output", metavar="EDGES.csv", help="Write the edges, as an edge list that fit reads."
+)
 @force_option
 @limit_options
 @screen_options
@@ -79,10 +81,10 @@ def draft_command(
 ) -> None:
     """Draft the edges of a network from TABLE alone: which columns depend on each other.
 
-    Rows that edges do not explain are left out of the draft. Identifiers, dates, columns that say
-    where rows come from (site, batch, ...), columns with one value and copies of other columns
-    become no nodes. Arrows are not causes: look at the draft,
-    correct EDGES.csv, then fit it.
+    Rows that no edges explain are left out of the draft. Identifiers, dates, columns that say where
+    rows come from (site, batch, ...), constant columns and copies of other columns do not become
+    nodes. The direction of an edge does not imply causation: review the draft, correct EDGES.csv,
+    then fit it.
 
     \b
       robustbn draft rows.csv
@@ -102,13 +104,17 @@ def draft_command(
 
 @click.command("check")
 @click.argument("table", type=click.Path())
-@file_option("--report", metavar="PAGE.html", help="The page.  [default: TABLE.check.html, here]")
-@file_option("--edges", "draft_edges", metavar="EDGES.csv", help="The edges that were drafted.")
+@file_option(
+    "--report",
+    metavar="PAGE.html",
+    help="Write the report. [default: TABLE.check.html in the current folder]",
+)
+@file_option("--edges", "draft_edges", metavar="EDGES.csv", help="Write the drafted edges.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="All of it: edges.csv, and what fit --output-dir writes.",
+    help="Write everything: edges.csv and the files of fit --output-dir.",
 )
 @force_option
 @no_rows_option
@@ -117,9 +123,9 @@ def draft_command(
 @screen_options
 @click.pass_context
 def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: Any) -> None:
-    """Look at TABLE without a network: draft one, fit it, say what was found, write a page.
+    """Check TABLE without a network: draft one, fit it, list the findings, write a report.
 
-    The same as `draft`, then `fit` with the edges that were drafted, with the usual settings.
+    This is the same as `draft` followed by `fit` with the drafted edges and default settings.
 
     \b
       robustbn check rows.csv
@@ -196,7 +202,7 @@ def _show(console: Console, facts: Any) -> None:
             "table": f"{facts['table']}: {count(drafted['rows'], 'row')}",
             "draft": f"{count(len(drafted['nodes']), 'node')}, "
             f"{count(len(drafted['edges']), 'edge')}. {drafted['caution']}",
-            "rows left out": f"{n_out:,}: edges do not explain how they differ" if n_out else None,
+            "rows left out": f"{n_out:,} that no edges explain" if n_out else None,
             "columns left out": "\n".join(f"{n} {why}" for n, why in left_out.items()) or None,
             "without an edge": some(drafted["columns_alone"]) or None,
         },
@@ -208,7 +214,7 @@ def _show(console: Console, facts: Any) -> None:
         console.print(f"and {count(len(drafted['edges']) - MOST_SHOWN, 'more edge')}")
     if drafted["look_first"]:
         console.print()
-        print_facts(console, {"look first at": "\n".join(drafted["look_first"])})
+        print_facts(console, {"review first": "\n".join(drafted["look_first"])})
     if facts["files"]:
         console.print()
         print_facts(console, facts["files"])
@@ -216,4 +222,4 @@ def _show(console: Console, facts: Any) -> None:
 
 def _say_edge(each: Mapping[str, Any]) -> str:
     said = f"{each['parent']} -> {each['child']}"
-    return f"{said:<40}  {each['gain']:>10,.0f} nats  returns in {each['returns']:.0%}"
+    return f"{said:<40}  {each['gain']:>10,.0f} nats  found in {each['returns']:.0%}"

@@ -65,7 +65,7 @@ class Outputs:
             return
         url = url_of(path)
         if url is not None:
-            raise click.UsageError(f"{url} is elsewhere: write a file here, and copy it there.")
+            raise click.UsageError(f"{url} is remote: write a local file, and copy it there.")
         path = Path(path)
         target = path.resolve()
         if kinds and not {path.suffix.lower(), _text_suffix(path)} & set(kinds):
@@ -78,12 +78,12 @@ class Outputs:
         if target.is_dir():
             raise click.UsageError(f"{path} is a folder; give the name of a file.")
         if target.exists() and not self._force:
-            raise click.UsageError(f"{path} is there already; --force replaces it.")
+            raise click.UsageError(f"{path} already exists; --force replaces it.")
         if not in_new and not target.parent.is_dir():
-            raise click.UsageError(f"{path}: there is no folder {path.parent}.")
+            raise click.UsageError(f"{path}: the folder {path.parent} does not exist.")
         folder = next(p for p in target.parents if p.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise click.UsageError(f"{path}: nothing can be written to {folder}.")
+            raise click.UsageError(f"{path}: the folder {folder} is not writable.")
         self._paths[name] = path
 
     def paths(self, name: str) -> list[Path]:
@@ -309,8 +309,8 @@ def raw_option(function: Any) -> Any:
         is_flag=True,
         expose_value=False,
         callback=note,
-        help="Write cells that begin with = + - @ to CSV as they are, though a spreadsheet may "
-        "run them.",
+        help="Write cells that begin with = + - @ to CSV unchanged, although a spreadsheet may "
+        "run them as formulas.",
     )(function)
 
 

@@ -80,50 +80,56 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.command("fit", context_settings={"show_default": False})
 @click.argument("network", type=click.Path())
 @click.argument("table", type=click.Path(), required=False)
-@file_option("-o", "--output", metavar="FITTED", help="The network with its new tables.")
-@file_option("--report", metavar="PAGE.html", help="The report, one page.")
+@file_option("-o", "--output", metavar="FITTED", help="Write the network with the learned tables.")
+@file_option("--report", metavar="PAGE.html", help="Write the report as one HTML page.")
 @file_option(
     "--weights",
     metavar="ROWS.parquet",
-    help="Trust in each row, and why (.parquet, .csv, .arrow).",
+    help="Write the trust in each row and the reasons (.parquet, .csv, .arrow).",
 )
-@file_option("--model", metavar="MODEL.json", help="All that judges new rows, for score.")
+@file_option(
+    "--model",
+    metavar="MODEL.json",
+    help="Write the fitted model, with which score judges new rows.",
+)
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="All of it: network, cpts.csv, rows.parquet, report.html, run.json.",
+    help="Write everything: network, cpts.csv, rows.parquet, report.html, run.json.",
 )
 @file_option(
     "--clean",
     metavar="FILE",
-    help="The table itself, in its own format, with the trust in each row: robustbn_trust.",
+    help="Write the table in its own format, with the trust in each row as a column "
+    "robustbn_trust.",
 )
-@click.option("--drop-distrusted", is_flag=True, help="--clean writes the trusted rows only.")
+@click.option("--drop-distrusted", is_flag=True, help="Write only the trusted rows with --clean.")
 @raw_option
 @force_option
 @setting_options(RobustConfig, choices={"method": METHOD_NAMES})
 @click.option(
     "--prior", type=prior, default="none", show_default=True,
     metavar="N|laplace|bdeu:N|NETWORK|none",
-    help="What is added to the counts: N to every cell, as by laplace; by bdeu, N rows spread over "
-    "each table; an expert's tables (a network of the same nodes), as so many --equivalent-rows.",
+    help="Pseudo-counts: a number N added to every cell; laplace (1); bdeu:N, N rows spread over "
+        "each table; or an expert's tables (a network with the same nodes), weighted by "
+        "--equivalent-rows.",
 )  # fmt: skip
 @click.option(
     "--equivalent-rows", multiple=True, metavar="N|NODE=N|@FILE.json",
-    help="Rows that each configuration of an expert's table is worth, where rows do not contradict "
-    "it; @FILE.json has a number for each node, or an array.  [default: 50]",
+    help="Number of rows that each configuration of an expert's table counts for, unless the data "
+        "contradict it; @FILE.json gives a number or an array for each node.  [default: 50]",
 )  # fmt: skip
 @click.option(
     "--missing-is-evidence",
     is_flag=True,
-    help="Which values are missing speaks for or against a row.",
+    help="Treat which values are missing as evidence for or against a row.",
 )
 @click.option(
     "--known",
     metavar="COLUMN|FILE",
-    help="A column that says good (1), bad (-1) or nothing of each row, where that is known; or a "
-    "file with the ticks of a report: row,known.",
+    help="A column that marks known rows as good (1) or bad (-1) and is empty otherwise; or a "
+    "file with the marks of a report (row,known).",
 )
 @click.option(
     "--bad-group",
@@ -131,7 +137,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     type=click.IntRange(1),
     multiple=True,
     metavar="K",
-    help="Take the rows of group K for bad ones. Repeat it for more.",
+    help="Treat the rows of group K as bad. Can be repeated.",
 )
 @click.option(
     "--good-group",
@@ -139,18 +145,20 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     type=click.IntRange(1),
     multiple=True,
     metavar="K",
-    help="Take the rows of group K for good ones. Repeat it for more.",
+    help="Treat the rows of group K as good. Can be repeated.",
 )
 @click.option(
     "--ask",
     type=at_least(1),
     metavar="N",
-    help="Show the N rows whose check would change the tables most.",
+    help="Show the N rows that are most worth checking by hand: those that could change the "
+    "tables most.",
 )
 @click.option(
     "--place",
     type=click.Choice(["memory", "stream"]),
-    help="Hold the rows, or read the table in stretches, as large ones always are.",
+    help="Keep the rows in memory, or stream the table in chunks (large tables are always "
+    "streamed).",
 )
 @setting_options(Streaming)
 @no_rows_option
@@ -160,7 +168,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 )
 @click.option(
     "--edge", "edges", type=edge, multiple=True, metavar="PARENT,CHILD",
-    help="One edge more than NETWORK has. Repeat it for more.",
+    help="An edge to add to NETWORK. Can be repeated.",
 )  # fmt: skip
 @aside_options
 @states_option
@@ -172,29 +180,30 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 def fit_command(
     ctx: click.Context, /, network: str, table: str | None, screen: Screen, **options: Any
 ) -> None:
-    """Learn the tables of NETWORK from the rows of TABLE, not all of which can be trusted.
+    """Learn the tables of NETWORK from TABLE, some rows of which may be corrupted.
 
-    NETWORK: .bif, .xmlbif, .xdsl, .net, .uai, .json, an edge list (.csv, .tsv), or example:alarm;
-    its own tables are ignored. States that an edge list does not get from --states are found in
-    the table, as `robustbn states` shows. TABLE: .csv, .tsv, .parquet, .arrow, .jsonl, .xlsx, a
-    folder, a pattern, '-' for standard input. Both may be URLs: https://, s3://, gs://.
+    NETWORK: a .bif, .xmlbif, .xdsl, .net, .uai or .json file, an edge list (.csv, .tsv), or
+    example:alarm; only its structure and states are used. States of an edge list that --states does
+    not give are found in the table, as `robustbn states` does. TABLE: a .csv, .tsv, .parquet,
+    .arrow, .jsonl or .xlsx file, a folder, a glob pattern, or '-' for standard input. Both may be
+    URLs (https://, s3://, gs://).
 
     \b
-    Look, without writing anything:
+    Print the findings only:
       robustbn fit net.bif rows.csv
-    Tables, and a page to show around:
+    Write the fitted network and a report:
       robustbn fit net.bif rows.parquet -o fitted.bif --report report.html
-    Everything, in one folder:
+    Write everything to one folder:
       robustbn fit net.bif rows.csv --output-dir result
     Messy files:
       robustbn fit net.bif rows.csv --sep ';' --missing drop --unknown drop \\
         --rename Age=age --bins age:18,65 --labels smoker:0=no,1=yes
-    The same table, without the rows that are not trusted:
+    Write the table without the distrusted rows:
       robustbn fit net.bif rows.csv --clean trusted.csv --drop-distrusted
-    A gate in a pipeline:
+    Use it as a check in a pipeline:
       robustbn fit net.bif rows.csv --fail-over 5 --json > fit.json
 
-    Files are written even when --fail-over or --strict fails: they say why.
+    Files are written even when --fail-over or --strict fails, so that you can see why.
     """  # noqa: D301
     if table is None:
         raise _lacking_one(network, options["states"])
@@ -210,12 +219,12 @@ def fit_command(
 def _lacking_one(given: str, states: str | None) -> click.UsageError:
     """Return what to do with a network or a table alone."""
     if not is_table(given, states):
-        return click.UsageError(f"Missing argument 'TABLE': fit needs rows beside {given}.")
+        return click.UsageError(f"Missing argument 'TABLE': fit needs a table besides {given}.")
     name = shlex.quote(given)
     return click.UsageError(
-        f"fit needs a network beside the table {given}, or a list of its edges. To draft one: "
+        f"fit needs a network or an edge list besides the table {given}. To draft one: "
         f"robustbn draft {name} -o edges.csv, then robustbn fit edges.csv {name}. "
-        f"To do it all at once: robustbn check {name}."
+        f"To do both at once: robustbn check {name}."
     )
 
 
@@ -278,7 +287,7 @@ def _load_prior(options: dict[str, Any]) -> dict[str, Any]:
     found, rows = dict(options["prior"]), options["equivalent_rows"]
     if found["prior"] in (None, "laplace", "bdeu"):
         if rows:
-            raise click.UsageError("--equivalent-rows goes with --prior NETWORK.")
+            raise click.UsageError("--equivalent-rows requires --prior NETWORK.")
         return found
     expert = load_network(bring_network(found["prior"]), max_cells=options["max_cells"])
     require_tables(expert, found["prior"], "a prior")
@@ -299,14 +308,14 @@ def _load(
     for name in ("dates", *LIMITS):
         if options[name]:
             option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is for states that are found in the table.")
+            raise click.UsageError(f"{option} applies only to states that are found in the table.")
     return network.with_cpts(None), None
 
 
 def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking: bool) -> None:
     """Plan a whole folder; what has a name of its own already is written there too."""
     if folder.exists() and not folder.is_dir():
-        raise click.UsageError(f"{folder} is a file; --output-dir wants a folder.")
+        raise click.UsageError(f"{folder} is a file; --output-dir needs a folder.")
     suffixes = [s for s in Path(network_path).suffixes if s.lower() in network_suffixes()][-2:]
     is_plain = network_path.startswith(EXAMPLE) or not suffixes
     for what, file in {
@@ -329,8 +338,8 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
     if not hasattr(fit, "row_weights_"):
         for path in [*outputs.leave_out("rows"), *outputs.leave_out("clean")]:
             warnings.warn(
-                f"{path} is not written: there are too many rows to hold a number for each. Write "
-                "a model (--model), and judge the table part by part: robustbn score.",
+                f"{path} is not written: the table has too many rows to keep one value per row. "
+                "Write a model (--model), then judge the table part by part with robustbn score.",
                 stacklevel=2,
             )
     with steps.step("report", "writing"):
@@ -350,8 +359,8 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
     facts["seconds"] = dict(steps.seconds)
     for path in outputs.paths("model") if options["no_rows"] and fit.repeats_ else ():
         warnings.warn(
-            f"{path} holds the rows that are repeated too often, since it needs them to judge "
-            "others: keep it as private as the table.",
+            f"{path} contains the rows that are repeated too often, because it needs them to "
+            "judge new rows. Keep it as private as the table.",
             stacklevel=2,
         )
     return facts
@@ -380,7 +389,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
     def tell_part(what: str, done: int, of: int) -> None:
         steps.tell(f"{what}: {done} of {of} parts")
 
-    rows, doing = None, f"fitting {name_of(table)}, read in stretches"
+    rows, doing = None, f"fitting {name_of(table)}, streamed in chunks"
     known = read_known(table, options["known"], job.config)
     if choose_place(estimator, table) == "memory":
         rows = read_rows(

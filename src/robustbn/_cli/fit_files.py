@@ -121,7 +121,7 @@ def plan_clean(outputs: Outputs, table_path: str, options: dict[str, Any]) -> No
 
     if options["clean"] is None:
         if options["drop_distrusted"]:
-            raise click.UsageError("--drop-distrusted goes with --clean FILE.")
+            raise click.UsageError("--drop-distrusted requires --clean FILE.")
         return
     files = find_files(table_path)
     outputs.plan("clean", options["clean"], (inner_suffix(files[0]),))
@@ -184,7 +184,9 @@ def _judge(records: Iterable[str], weights: RowVector, root: str) -> Iterator[tu
 
 
 def _has_changed(root: str) -> DataError:
-    return DataError(f"{root} has not as many rows as were read: it has changed since.")
+    return DataError(
+        f"{root} has a different number of rows than before: it changed while it was being read."
+    )
 
 
 def _with_end(record: str, text: str) -> str:

@@ -61,7 +61,7 @@ MOST_SHOWN = 3
     type=share_of_rows(1e-6, 0.5),
     default=0.1,
     show_default=True,
-    help="Share of bad rows to plan for.",
+    help="Share of bad rows to assume for the recommended number of rows.",
 )
 @states_option
 @state_options
@@ -71,13 +71,16 @@ MOST_SHOWN = 3
 def inspect_command(
     ctx: click.Context, /, paths: tuple[str, ...], screen: Screen, eps: float, **options: Any
 ) -> None:
-    """Say what a TABLE, a NETWORK or a model is; with both, all that keeps them apart.
+    """Describe a TABLE, a NETWORK or a model, or check a table against a network.
 
-    Of a table, a line a column: what kind of values it has, how many, how many are missing, and
-    what they would become as states. With a network, in either order: which columns are there, and
-    every value that is no state, each with the option that mends it (exit code 4 if there are any).
-    A .csv, .tsv or .txt file alone is a table, unless --states says that it is a list of edges;
-    beside a table, the one with two columns is a list of edges.
+    Given both, it lists everything that stops the network from reading the table.
+
+    For a table, it prints one line per column: the kind of values, how many there are, how many are
+    missing, and the states they would become. For a table and a network (in either order), it
+    prints which columns are present and every value that is not a state, each with the option that
+    fixes it; the exit code is 4 if there are any. A single .csv, .tsv or .txt file is read as a
+    table, unless --states is given; next to a table, a file with two columns is read as an edge
+    list.
 
     \b
       robustbn inspect rows.csv
@@ -96,7 +99,7 @@ def inspect_command(
     screen.show(facts, _show)
     if facts.get("problems"):
         names = [name_of(str(path)) for path in (table, network)]
-        say_error(f"{names[0]} cannot be read for {names[1]} as it is.")
+        say_error(f"{names[0]} does not match {names[1]} as it is.")
         ctx.exit(DATA)
 
 

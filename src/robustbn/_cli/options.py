@@ -41,7 +41,7 @@ def at_least(least: int) -> Callable[[Any], int]:
         if not (math.isfinite(number) and number == int(number)):
             raise click.BadParameter(f"{value!r} is not a whole number, such as 1000, 1e6 or 200k.")
         if number < least:
-            raise click.BadParameter(f"{value} is below {least}, the least there can be.")
+            raise click.BadParameter(f"{value} is below the minimum, {least}.")
         return int(number)
 
     return n
@@ -110,7 +110,8 @@ def prior(value: Any) -> dict[str, Any]:
         number = -1.0
     if number is not None and not (math.isfinite(number) and number >= 0 and name != "none"):
         raise click.BadParameter(
-            f"{value!r} is no prior: give a number such as 1, none, laplace, bdeu:10, or a network "
+            f"{value!r} is not a prior: give a number such as 1, none, laplace, bdeu:10, or a "
+            "network "
             "with tables."
         )
     if name == "none":
@@ -134,10 +135,10 @@ def equivalent_rows(values: Sequence[str]) -> float | dict[str, Any]:
                 usual = float(value)
         except (OSError, TypeError, ValueError) as error:
             raise click.BadParameter(
-                f"{value!r} is no number of rows, such as 50, NODE=200 or @FILE.json: {error}."
+                f"{value!r} is not a number of rows, such as 50, NODE=200 or @FILE.json: {error}."
             ) from None
     if named and usual is not None:
-        raise click.UsageError("--equivalent-rows is one number, or of nodes: not both.")
+        raise click.UsageError("--equivalent-rows takes one number or numbers for nodes, not both.")
     return named or (50.0 if usual is None else usual)
 
 
@@ -145,7 +146,7 @@ def edge(value: str) -> tuple[str, str]:
     """Return the parent and the child of a line of an edge list: `parent,child`."""
     found = read_edge(value)
     if found is None:
-        raise click.BadParameter(f"{value!r} is no edge: write PARENT,CHILD.")
+        raise click.BadParameter(f"{value!r} is not an edge: write PARENT,CHILD.")
     return found
 
 
@@ -202,9 +203,9 @@ def setting_options(
 
 seed_option = setting_options(RobustConfig, "seed")
 jobs_option = setting_options(RobustConfig, "n_threads")
-force_option = click.option("--force", is_flag=True, help="Replace files that are there.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 no_rows_option = click.option(
-    "--no-rows", is_flag=True, help="Show no single row and no reasons anywhere: private data."
+    "--no-rows", is_flag=True, help="Leave out all single rows and reasons, for private data."
 )
 fail_over_option = click.option(
     "--fail-over",

@@ -55,7 +55,7 @@ MOST_ROWS = 10
 @click.command("score")
 @click.argument("network", metavar="MODEL|NETWORK", type=click.Path())
 @click.argument("table", type=click.Path())
-@file_option("-o", "--output", metavar="ROWS.parquet", help="A line a row (also .csv).")
+@file_option("-o", "--output", metavar="ROWS.parquet", help="Write one line per row (also .csv).")
 @raw_option
 @force_option
 @no_rows_option
@@ -64,8 +64,8 @@ MOST_ROWS = 10
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning"]),
-    help="Exit with 1 when the new rows differ from the good rows of the fit: for sure (error), or "
-    "perhaps (warning).",
+    help="Exit with 1 if the new rows differ from the good rows of the fit: certainly (error) or "
+    "possibly (warning).",
 )
 @table_options
 @screen_options
@@ -75,13 +75,13 @@ def score_command(
 ) -> None:
     """Judge the rows of TABLE.
 
-    By a model (from `fit --model`): the trust in each row, from 0 to 1, whether it is suspicious
-    (below one half), and why; and in what the rows as a whole differ from the good rows of the fit:
-    less likely ones, tables that moved, more missing values, values that are no states. The table
-    is read as that of the fit was, unless options say otherwise.
+    With a model (from `fit --model`), it gives the trust in each row (from 0 to 1), whether the row
+    is suspicious (below 0.5), and why. It also reports how the rows as a whole differ from the good
+    rows of the fit: less likely rows, changed tables, more missing values, unknown values. The
+    table is read with the options of the fit, unless others are given.
 
-    By a network with tables: the log-likelihood of each row. That is not trust: a rare
-    row may be right, a likely one may be a copy.
+    With a network that has tables, it gives the log-likelihood of each row. This is not trust: a
+    rare row may be correct, and a likely one may be a copy.
 
     \b
       robustbn score model.json tomorrow.csv
@@ -97,8 +97,8 @@ def score_command(
     for option in ("fail_over", "fail_on"):
         if options[option] is not None and not is_robust:
             raise click.UsageError(
-                f"--{option.replace('_', '-')} judges rows by good ones, and a network alone "
-                "distrusts none: give a model (robustbn fit ... --model model.json)."
+                f"--{option.replace('_', '-')} needs a model of good rows; a network alone "
+                "distrusts no row. Give a model (robustbn fit ... --model model.json)."
             )
     with screen.working() as steps:
         if is_robust:
@@ -206,7 +206,7 @@ def _show(console: Console, facts: Any) -> None:
             why = f"{named}: {row['why']}" if named else row["why"]
             worst[f"{row['row']:,}"] = f"{row['weight']:.3f}  {why}"
     else:
-        lines["judged by"] = "log-likelihood; a model (fit --model) would say which to distrust"
+        lines["judged by"] = "log-likelihood; a model (from fit --model) would give the trust"
         lines |= _say_likelihood(facts)
         worst = {"row": "log-likelihood, lowest first"}
         worst |= {f"{row['row']:,}": f"{row['log_likelihood']:.2f}" for row in facts["worst"]}
@@ -229,5 +229,5 @@ def _say_likelihood(facts: Mapping[str, Any]) -> dict[str, str]:
         said["impossible"] = f"{count(facts['rows_impossible'], 'row')}, by the tables{others}"
     if n:
         few = "1 row misses" if n == 1 else f"{n:,} rows miss"
-        said["no answer"] = f"{few} too many values that depend on each other to sum over"
+        said["no answer"] = f"{few} too many dependent values to sum over"
     return said

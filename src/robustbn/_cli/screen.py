@@ -204,7 +204,7 @@ def screen_options(function: Any) -> Any:
     run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
     return with_options(
         click.option("--json", "is_json", is_flag=True, help="Print the result as JSON."),
-        click.option("--quiet", "is_quiet", is_flag=True, help="Say nothing but errors."),
+        click.option("--quiet", "is_quiet", is_flag=True, help="Print only errors."),
     )(run)
 
 
@@ -244,7 +244,7 @@ def print_table(
 
 
 def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: str) -> None:
-    """Print tables that moved, each with its cell that moved most.
+    """Print tables that moved, each with cell that moved most.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: st
     from robustbn._show.words import percent, shorten
 
     columns = {"table of": "left", "moved": "right", "error": "right"}
-    columns |= {"its cell that moved most": "wide", **dict.fromkeys(ends, "right")}
+    columns |= {"cell that moved most": "wide", **dict.fromkeys(ends, "right")}
     lines = []
     for line in moved:
         cells = [shorten(plain(line["node"]), 24), percent(line["moved"]), percent(line["error"])]
@@ -305,7 +305,7 @@ class CannotWriteError(RobustBNError, OSError):
 def report_error(error: BaseException) -> int:
     """Say what went wrong on standard error; return the exit code."""
     if isinstance(error, KeyboardInterrupt):
-        say_error("No output was left half-written.", "Stopped")
+        say_error("No partial output was left behind.", "Stopped")
         return STOPPED + next((n for n in error.args if isinstance(n, int)), signal.SIGINT)
     if isinstance(error, CannotWriteError):
         say_error(str(error))
@@ -315,7 +315,9 @@ def report_error(error: BaseException) -> int:
             say_error(say(error) or kind.__name__)
             return code
     traceback.print_exception(error)
-    say_error("This is a mistake in robustbn, not in your files. Please report the lines above.")
+    say_error(
+        "This is a bug in robustbn, not a problem with your files. Please report the lines above."
+    )
     return BUG
 
 

@@ -46,10 +46,11 @@ eps_option = click.option(
 @click.command("sample")
 @click.argument("network", type=click.Path())
 @click.option("-n", "--rows", type=at_least(1), default=1000, show_default=True,
-              help="How many rows to draw.")  # fmt: skip
+              help="Number of rows to draw.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(), metavar="TABLE",
-              help="A .csv, .parquet or .arrow file; else CSV on standard output.")  # fmt: skip
-@click.option("--codes", is_flag=True, help="Write positions of states, not their labels.")
+              help="Write a .csv, .parquet or .arrow file; without it, CSV goes to standard "
+                  "output.")  # fmt: skip
+@click.option("--codes", is_flag=True, help="Write positions of states instead of labels.")
 @seed_option
 @raw_option
 @force_option
@@ -72,9 +73,7 @@ def sample_command(
     from robustbn.simulate import sample
 
     if output is None and screen.is_json:
-        raise click.UsageError(
-            "Without -o the rows themselves are printed: drop --json, or add -o."
-        )
+        raise click.UsageError("Without -o, the rows are printed: remove --json, or add -o.")
     outputs = Outputs(force, [network])
     outputs.plan("rows", output, TABLES)
     with screen.working() as steps:
@@ -96,24 +95,24 @@ def sample_command(
 @click.argument("network", type=click.Path())
 @click.argument("table", type=click.Path())
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="DIRTY",
-              help="The poisoned copy (.csv, .parquet, .arrow).")  # fmt: skip
+              help="Write the corrupted copy (.csv, .parquet, .arrow).")  # fmt: skip
 @click.option("--kind", type=click.Choice(ADVERSARIES), default="mixture", show_default=True,
-              help="Who poisons it.")  # fmt: skip
+              help="Kind of corruption.")  # fmt: skip
 @eps_option
 @click.option("--mode", type=click.Choice(["replace", "add"]), default="replace", show_default=True,
-              help="Replace rows, or add to them.")  # fmt: skip
+              help="Replace rows by bad ones, or add bad rows.")  # fmt: skip
 @seed_option
 @force_option
 @setting_options(TableConfig, "sep")
 @screen_options
 def corrupt_command(network: str, table: str, screen: Screen, **options: Any) -> None:
-    """Make a poisoned copy of TABLE to try things on, and write which of its rows are bad.
+    """Make a corrupted copy of TABLE for experiments, and record which rows are bad.
 
-    Which are bad is in the file of the same name that ends in .bad.csv. TABLE has a column a node,
-    with its states; one that has to be read in another way gets a network from `states` first.
-    The adversary knows the tables of NETWORK; a network without tables gets those of the rows, by
-    counting. The copy has the columns of the network's nodes. Kinds `subtract` and `starve` take
-    rows away instead of adding bad ones.
+    The bad rows are listed in a file of the same name that ends in .bad.csv. TABLE needs one column
+    per node, with the states of NETWORK; for other columns, make a network with `states` first. The
+    adversary knows the tables of NETWORK; if it has none, they are counted from the rows. The copy
+    contains only the columns of the network. The kinds `subtract` and `starve` remove rows instead
+    of adding bad ones.
 
     \b
       robustbn corrupt net.bif good.csv --kind mixture --eps 0.1 -o dirty.csv
@@ -139,7 +138,7 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
             outputs.write("rows", lambda path: write_codes(rows, source, path))
             outputs.write("bad rows", lambda path: write_columns(columns, path))
     if good.reading.ignored:
-        screen.note(f"Columns left out of the copy: {some(good.reading.ignored)}")
+        screen.note(f"Columns not copied: {some(good.reading.ignored)}")
     facts = {
         "kind": options["kind"],
         "rows_read": good.reading.n_read,
@@ -161,7 +160,7 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
 def _count(network: Any, codes: Any, screen: Screen) -> Any:
     from robustbn.estimator import MaximumLikelihoodEstimator
 
-    screen.note("The network has no tables; those of the rows are taken for the truth.")
+    screen.note("The network has no tables; those counted from the rows are used.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return MaximumLikelihoodEstimator(network, "laplace").fit(codes).network_
@@ -169,19 +168,19 @@ def _count(network: Any, codes: Any, screen: Screen) -> Any:
 
 @click.command("demo")
 @click.option("--rows", type=at_least(100), default=200_000, show_default=True,
-              help="How many rows to draw.")  # fmt: skip
+              help="Number of rows to draw.")  # fmt: skip
 @eps_option
 @click.option("--adversary", type=click.Choice(sorted(ADVERSARIES)), default="mixture",
-              show_default=True, help="Who poisons them.")  # fmt: skip
+              show_default=True, help="Kind of corruption.")  # fmt: skip
 @seed_option
 @click.option("-o", "--output", default="robustbn-demo", show_default=True,
               type=click.Path(file_okay=False, path_type=Path),
-              help="Folder for the results; those of an earlier demo are replaced.")  # fmt: skip
+              help="Folder for the results; those of an earlier demo are overwritten.")  # fmt: skip
 @screen_options
 def demo_command(
     screen: Screen, rows: int, eps: float, adversary: str, seed: int, output: Path
 ) -> None:
-    """Poison rows of the ALARM network, learn its tables anyway, and compare with counting.
+    """Corrupt rows of the ALARM network, learn its tables anyway, and compare with counting.
 
     \b
       robustbn demo
@@ -263,10 +262,10 @@ def _show_demo(console: Console, facts: Any) -> None:
             f"{network['free_parameters']} free parameters",
             "rows": f"{n:,}, {facts['rows_bad'] / n:.1%} of them bad ({facts['adversary']}, "
             f"seed {facts['seed']})",
-            "error": "distance of the learned network from the true one (total variation):",
+            "error": "total variation distance from the true network:",
             "  counting": f"{error['counting']:.4f}  {seconds['counting'] * 1e3:6.1f} ms",
             "  robustbn": f"{error['robustbn']:.4f}  {seconds['robustbn'] * 1e3:6.1f} ms",
-            "  ideal": f"{error['ideal']:.4f}  counting, had the bad rows been known",
+            "  ideal": f"{error['ideal']:.4f}  counting without the bad rows (ideal)",
             "bad rows": f"{facts['share_caught']:.1%} of them caught, "
             f"{facts['share_wrongly_caught']:.2%} of the good ones with them",
             "status": facts["status"],

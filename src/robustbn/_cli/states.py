@@ -44,7 +44,7 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 @click.argument("table", type=click.Path())
 @click.option(
     "-o", "--output", type=click.Path(), metavar="NETWORK.json",
-    help="The network; .json also holds how columns are read.",
+    help="Write the network; a .json file also stores how columns are read.",
 )  # fmt: skip
 @force_option
 @states_option
@@ -61,9 +61,9 @@ def states_command(
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
 
-    Labels are sorted by the alphabet, numbers cut into intervals, dates taken by year, quarter,
-    month or day, rare labels merged. The network in NETWORK.json reads other tables in the same
-    way. `fit EDGES TABLE` does this by itself.
+    Labels are sorted alphabetically, numbers are cut into intervals, dates are grouped by year,
+    quarter, month or day, and rare labels are merged. The network in NETWORK.json reads other
+    tables in the same way. `fit EDGES TABLE` does this automatically.
 
     \b
       robustbn states edges.csv rows.csv
@@ -198,12 +198,12 @@ def _show(console: Console, facts: Any) -> None:
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--from", "from_format", type=click.Choice([*FORMAT_NAMES, "edges"]),
-              help="Format of IN, whatever its name.")  # fmt: skip
+              help="Format of IN, regardless of its name.")  # fmt: skip
 @click.option("--to", "to_format", type=click.Choice(FORMAT_NAMES),
-              help="Format of OUT, whatever its name.")  # fmt: skip
-@click.option("--no-tables", is_flag=True, help="Write the structure alone.")
+              help="Format of OUT, regardless of its name.")  # fmt: skip
+@click.option("--no-tables", is_flag=True, help="Write the structure without the tables.")
 @click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")
-@click.option("--numbered", is_flag=True, help="For UAI: drop the names, write numbers.")
+@click.option("--numbered", is_flag=True, help="For UAI: write numbers instead of names.")
 @force_option
 @states_option
 @size_option
@@ -220,9 +220,9 @@ def convert_command(
     force: bool,
     **options: Any,
 ) -> None:
-    """Write the network IN to OUT; the ends of the names say the formats.
+    """Convert the network IN to OUT; the file extensions give the formats.
 
-    Every number and, where the format can hold it, every name is kept. Formats: .json, .bif,
+    All probabilities are kept, and all names that the format can store. Formats: .json, .bif,
     .xmlbif, .net, .xdsl, .uai, each also .gz; a list of edges (.csv with --states) can be read.
 
     \b

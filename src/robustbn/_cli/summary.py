@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 MOST_TABLES = 10
 MOST_PRINTED = 3  # tables that moved: all must fit on one screen
-NOTHING_TO_ASK = "No row to look at: nothing speaks against any, and no group stands apart."
+NOTHING_TO_ASK = (
+    "There are no rows to check: no row is suspicious, and no group differs from the others."
+)
 
 
 def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
@@ -157,7 +159,7 @@ def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
     """Print the rows that a person should look at, by number and by what they keep."""
     if not asked:
         return
-    columns = dict.fromkeys(("look at row", "trust", "group", "change"), "right")
+    columns = dict.fromkeys(("check row", "trust", "group", "change"), "right")
     columns |= {shorten(plain(name), 24): "left" for name in names_before_row(asked[0])}
     lines = []
     for line in asked:

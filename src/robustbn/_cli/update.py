@@ -23,26 +23,26 @@ MOST_SHOWN = 10  # nodes
 @click.command("update")
 @click.argument("model", type=click.Path())
 @click.argument("table", type=click.Path())
-@file_option("-o", "--output", metavar="MODEL.json", help="The model with the new rows.")
+@file_option("-o", "--output", metavar="MODEL.json", help="Write the updated model.")
 @click.option(
     "--forgetting",
     type=float,
     default=1.0,
     show_default=True,
     metavar="F",
-    help="What the rows of before count for: above 0, at most 1.",
+    help="Weight of the earlier rows: above 0, at most 1.",
 )
-@file_option("--report", metavar="PAGE.html", help="A page with both models side by side.")
+@file_option("--report", metavar="PAGE.html", help="Write a page with both models side by side.")
 @force_option
 @jobs_option
 @screen_options
 def update_command(model: str, table: str, screen: Screen, **options: Any) -> None:
-    """Add the rows of TABLE to MODEL (from `fit --model`), without those of before.
+    """Add the rows of TABLE to MODEL (from `fit --model`) without reading the old rows.
 
-    They are judged by what the model knows, and added to its counts; the groups, their sides and
-    what was decided on them stay. Said are the differences between the new rows and the good rows
-    of the fit, and the tables that moved. Fit again when much has changed. The table is read as
-    that of the fit was.
+    The new rows are judged by the model and added to its counts; its groups, and the decisions
+    about them, do not change. The output lists how the new rows differ from the good rows of the
+    fit, and the tables that changed. Fit again if much has changed. The table is read with the
+    options of the fit.
 
     \b
       robustbn update model.json today.csv -o model2.json
@@ -51,7 +51,7 @@ def update_command(model: str, table: str, screen: Screen, **options: Any) -> No
     model, table = bring_both(model, table, {"format": None, "sheet": None})
     if not is_model(model):
         raise click.UsageError(
-            f"{model} is no model: robustbn fit NETWORK TABLE --model makes one."
+            f"{model} is not a model: robustbn fit NETWORK TABLE --model writes one."
         )
     from robustbn.estimator.learning import choose_place
 
@@ -60,7 +60,7 @@ def update_command(model: str, table: str, screen: Screen, **options: Any) -> No
     outputs.plan("report", options["report"], (".html", ".htm"))
     before = load_model(model)
     if not hasattr(before, "check"):
-        raise click.UsageError(f"{model} only counts rows: update it in Python.")
+        raise click.UsageError(f"{model} is a plain count of rows: update it in Python.")
     before.n_threads = options["n_threads"]
     with screen.working() as steps:
         with steps.step("update", f"adding {name_of(table)}"):

@@ -34,8 +34,8 @@ def allocate(shape: tuple[int, ...], dtype: DTypeLike, purpose: str) -> NDArray[
 def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
     """Return the error that says `purpose` needs `n_bytes`."""
     return InsufficientMemoryError(
-        f"{purpose} needs {n_bytes:,} bytes ({n_bytes / 2**30:.2f} GiB), which cannot be had on "
-        f"this machine ({physical_bytes() / 2**30:.1f} GiB in all). Use fewer rows at a time, or "
+        f"{purpose} needs {n_bytes:,} bytes ({n_bytes / 2**30:.2f} GiB), more than this machine "
+        f"has ({physical_bytes() / 2**30:.1f} GiB in total). Use fewer rows at a time, or "
         f"a machine with more memory."
     )
 
@@ -46,7 +46,8 @@ def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
     return InsufficientMemoryError(
         Advice(
-            f"{purpose} needs more memory than can be had{more}. Raise the limit of this process, "
+            f"{purpose} needs more memory than is available{more}. Raise the limit of this "
+            "process, "
             "read fewer columns or rows at a time (a path with ",
             Setting("place", "stream"),
             "), or use a machine with more memory.",

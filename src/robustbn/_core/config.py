@@ -68,39 +68,43 @@ class RobustConfig:
     contamination: float | str = _given(
         "auto",
         "--contamination",
-        "Largest share of bad rows to expect: 0.1, 10% or auto.  [default: auto]",
+        "Largest share of bad rows to expect: 0.1, 10% or auto (estimate it).  [default: auto]",
         kind="share",
     )
-    method: str = _given("filter", "--method", "How rows are judged.  [default: filter]")
+    method: str = _given("filter", "--method", "How bad rows are found.  [default: filter]")
     schedule: str = _given(
         "joint",
         "--schedule",
-        "paper: Algorithm 1 to the letter.  [default: joint]",
+        "joint: the default method; paper: Algorithm 1 of the paper, unchanged.  [default: joint]",
         choices=("joint", "paper"),
     )
     polish: bool = True
     misfit: str = _given(
         "allow",
         "--misfit",
-        "Whether the network may be wrong, or good rows are exactly its own.  [default: allow]",
+        "allow: the network may be an approximation; none: good rows are assumed to come from "
+        "exactly this network.  [default: allow]",
         choices=("allow", "none"),
     )
     copies: str = _given(
         "auto",
         "--copies",
-        "What is made of rows repeated too often; auto: counted if most are, else distrusted.",
+        "How to treat repeated rows; auto: keep them if most rows repeat, otherwise distrust them.",
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(
         "find",
         "--cells",
-        "Whether single wrong cells are found and counted as what they should be.  [default: find]",
+        "find: look for single wrong cells, and count their most likely true values.  "
+        "[default: find]",
         choices=("find", "trust"),
     )
     sample_rows: int | None = None
-    seed: int = _given(0, "--seed", "Same seed, same result.  [default: 0]", kind="whole")
+    seed: int = _given(
+        0, "--seed", "Random seed; the same seed gives the same result.  [default: 0]", kind="whole"
+    )
     n_threads: int | None = _given(
-        None, "--jobs", "Threads.  [default: all]", kind="count", metavar="N"
+        None, "--jobs", "Number of threads.  [default: all]", kind="count", metavar="N"
     )
     kernels: str | None = None
 
@@ -111,7 +115,8 @@ class RobustConfig:
             isinstance(self.sample_rows, Integral) and self.sample_rows >= 1
         ):
             raise SettingError(
-                f"sample_rows is a number of rows, at least 1, or None; found {self.sample_rows!r}."
+                f"sample_rows must be a whole number of at least 1, or None; found "
+                f"{self.sample_rows!r}."
             )
 
     @property
@@ -150,11 +155,11 @@ class Streaming:
     on_error: str = _given(
         "raise",
         "--on-error",
-        "What to do with a file of a folder that cannot be read.  [default: raise]",
+        "What to do with a file that cannot be read.  [default: raise]",
         choices=("raise", "skip"),
     )
     cache: str | os.PathLike[str] | None = _given(  # noqa: RUF009
-        None, "--cache", "Folder for packed rows of a table in stretches.", kind="path"
+        None, "--cache", "Folder for the cache of a streamed table.", kind="path"
     )
     weights_to: str | os.PathLike[str] | None = None
 
@@ -200,15 +205,15 @@ class TableConfig:
     on_unknown: str = _given(
         "error",
         "--unknown",
-        "What to do with a value that is no state.  [default: error]",
+        "What to do with a value that is not a state of its node.  [default: error]",
         choices=("error", "drop", "missing"),
     )
     on_missing: str = _given(
         "use",
         "--missing",
-        "What to do with a missing value: use (infer it), observed (count what is there), state "
-        "(make it one), drop (the row), error; or a value that means missing: 999, or age=999 for "
-        "one node. Repeat it for more.  [default: use]",
+        "How to treat missing values: use (infer them), observed (count only the values that are "
+        "there), state (make missing a state), drop (the row), error; or a value that means "
+        "missing: 999, or age=999 for one node. Can be repeated.  [default: use]",
         choices=("use", "observed", "state", "drop", "error"),
         metavar="HOW|VALUE|NODE=VALUE",
         is_list=True,
@@ -216,48 +221,50 @@ class TableConfig:
     bins: Mapping[str, int | str | Sequence[float]] | int | str | None = _given(
         None,
         "--bins",
-        "Cut numbers: age:18,65 (edges), age:4 (equal widths), age:q5 (equal counts). Without "
-        "NODE, for all columns.",
+        "Cut numbers into intervals: age:18,65 (at these edges), age:4 (of equal width), age:q5 "
+        "(with equally many rows). Without NODE, for all columns.",
         metavar="NODE:CUT",
         is_list=True,
     )
     rename: Mapping[str, str] = _given(
         dict,
         "--rename",
-        "The node of a column with another name. Repeat it for more columns.",
+        "Read a column as the node of another name. Can be repeated.",
         metavar="COLUMN=NODE",
         is_list=True,
     )
     labels: Mapping[str, Mapping[Hashable, Hashable]] = _given(
         dict,
         "--labels",
-        "What values stand for, such as smoker:0=no,1=yes; age:?= says that '?' is missing. "
-        "'@FILE.json' reads them.",
+        "Map values to states: smoker:0=no,1=yes; age:?= marks '?' as missing; '@FILE.json' reads "
+        "the mapping from a file.",
         metavar="NODE:VALUE=STATE,...",
         is_list=True,
     )
     ignore_case: bool = _given(
-        False, "--ignore-case", "'Yes' stands for the state 'yes'.", kind="flag"
+        False, "--ignore-case", "Ignore case: 'Yes' is read as the state 'yes'.", kind="flag"
     )
     codes: bool | None = _given(
-        None, "--codes", "Whole numbers are positions of states.", kind="flag"
+        None, "--codes", "Read whole numbers as positions of states, from 0.", kind="flag"
     )
-    sep: str | None = _given(None, "--sep", "What parts columns; 'tab' for a tab.", metavar="CHAR")
+    sep: str | None = _given(None, "--sep", "Column separator; 'tab' for a tab.", metavar="CHAR")
     encoding: str = _given(
-        "utf-8", "--encoding", "Of a text file.  [default: utf-8]", metavar="NAME"
+        "utf-8", "--encoding", "Encoding of a text file.  [default: utf-8]", metavar="NAME"
     )
     others: Mapping[str, Hashable] = field(default_factory=dict)
     periods: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] | None = _given(
         None,
         "--context",
-        "Columns beside the network in which bad rows may gather; 'none' for none.  [default: "
-        "those with at most 1,000 values, numbers, times]",
+        "Other columns in which to look for where bad rows come from; 'none' for none. [default: "
+        "columns with at most 1,000 values, numbers, times]",
         metavar="A,B",
     )
-    id: str | None = _given(None, "--id", "The column that names the rows.", metavar="COLUMN")
+    id: str | None = _given(
+        None, "--id", "Column with the identifier of each row.", metavar="COLUMN"
+    )
     keep: tuple[str, ...] = _given(
-        (), "--keep", "Columns beside the network that are shown with rows.", metavar="A,B"
+        (), "--keep", "Other columns to show with each row.", metavar="A,B"
     )
     notations: Mapping[str, str] = field(default_factory=dict)
 
@@ -301,10 +308,10 @@ def _tidy_aside(config: TableConfig) -> None:
             continue
         names = (given,) if isinstance(given, str) else tuple(given or ())
         if not all(isinstance(column, str) for column in names):
-            raise SettingError(f"{name} is a list of names of columns; found {given!r}.")
+            raise SettingError(f"{name} must be a list of column names; found {given!r}.")
         object.__setattr__(config, name, names)
     if config.id is not None and not isinstance(config.id, str):
-        raise SettingError(f"id is the name of a column; found {config.id!r}.")
+        raise SettingError(f"id must be a column name; found {config.id!r}.")
 
 
 def _check_names(rename: Any, labels: Any) -> None:
@@ -323,8 +330,8 @@ def _check_period(period: Any) -> None:
     name, _, order = str(period).partition(" ")
     if name not in PERIODS or order not in ("", *DATE_ORDERS):
         raise SettingError(
-            f"A period is one of {', '.join(PERIODS)}, which one of {', '.join(DATE_ORDERS)} may "
-            f"follow; found {period!r}."
+            f"A period is one of {', '.join(PERIODS)}, optionally followed by one of "
+            f"{', '.join(DATE_ORDERS)}; found {period!r}."
         )
 
 
@@ -332,7 +339,7 @@ def _check_notation(notation: Any) -> None:
     is_one = isinstance(notation, str) and notation[:1] in (".", ",") and len(notation) < 8
     if notation is not None and not is_one:
         raise SettingError(
-            "A notation is the mark before decimals, '.' or ',', which a unit may follow, such as "
+            "A notation is a decimal mark, '.' or ',', optionally followed by a unit, such as "
             f"',€'; found {notation!r}."
         )
 
@@ -344,7 +351,8 @@ def _check_text(sep: Any, encoding: Any) -> None:
         codecs.lookup(encoding)
     except (LookupError, TypeError):
         raise SettingError(
-            f"encoding is the name of one, such as 'utf-8', 'latin-1' or 'cp1252'; found "
+            f"encoding must be the name of a text encoding, such as 'utf-8', 'latin-1' or "
+            "'cp1252'; found "
             f"{encoding!r}."
         ) from None
 
@@ -362,7 +370,8 @@ def _check_bins(bins: Any, where: str) -> None:
             return
     raise SettingError(
         f"{where} is a list of increasing inner edges, such as [18, 65] for three states; a number "
-        f"of intervals of equal width; or 'q5' for five with equally many rows. Found {bins!r}."
+        f"of intervals of equal width; or 'q5' for five intervals with equally many rows. Found "
+        f"{bins!r}."
     )
 
 

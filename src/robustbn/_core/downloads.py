@@ -210,9 +210,9 @@ def most_inflated(n_packed: int, ratio: int, floor: int) -> int:
 def say_inflated(name: str, limit: int, unit: str = "bytes") -> str:
     """Return why a file is refused that holds more than its size lets expect, and what to do."""
     return (
-        f"{name} holds more than {limit:,} {unit}, far more than a file of its size should: it may "
-        "be made to fill the memory. If you trust it, unpack it first, or set "
-        f"{RATIO_SETTING}=10000, how many {unit} a byte of the file may hold."
+        f"{name} holds more than {limit:,} {unit}, far more than expected for its size: it may be "
+        f"designed to exhaust memory. If you trust it, unpack it first, or set "
+        f"{RATIO_SETTING}=10000, the number of {unit} allowed per byte of the file."
     )
 
 

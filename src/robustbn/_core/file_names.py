@@ -98,7 +98,7 @@ def names_below(names: Sequence[str]) -> list[Path]:
             raise ValueError(f"the name {shorten_name(name)!r} leads out of the folder")
     often, n = Counter(paths).most_common(1)[0]
     if n > 1:
-        raise ValueError(f"the name {shorten_name(str(often))!r} is there twice")
+        raise ValueError(f"the name {shorten_name(str(often))!r} appears twice")
     return paths
 
 
@@ -111,7 +111,7 @@ def say_special(path: Path) -> str:
     """Return what a path is that is neither a file nor a folder."""
     kinds = ((Path.is_fifo, "a pipe"), (Path.is_socket, "a socket"))
     found = next((what for is_kind, what in kinds if is_kind(path)), "a device")
-    return f"{found}, which does not say where it ends and cannot be read twice"
+    return f"{found}, which has no known end and cannot be read twice"
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

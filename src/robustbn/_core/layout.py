@@ -58,7 +58,8 @@ class Layout:
         for c in holed:
             if not 0 <= c < self.n_nodes:
                 raise DataError(
-                    f"There is no column {c} to miss values: columns are 0 to {self.n_nodes - 1}."
+                    f"There is no column {c} that could have missing values: columns are 0 to "
+                    f"{self.n_nodes - 1}."
                 )
             if self.cards[c] >= MOST_CODES:
                 raise DataError(

@@ -19,28 +19,28 @@ from robustbn._core.row_model import RowModel
 class Status(StrEnum):
     """Why an oracle stopped, in the sentence that the user reads."""
 
-    CLEAN = "The rows that are kept vary no more than good rows do."
+    CLEAN = "The trusted rows vary no more than good rows do."
     BUDGET_SPENT = (
-        "The budget is spent: twice the contamination was removed and the rows that are kept still "
-        "vary more than good rows do. Either more rows are bad than was said (raise contamination) "
-        "or good rows do not have the covariance that was assumed (see scale)."
+        "The removal limit was reached: twice the contamination was removed, and the remaining "
+        "rows still vary more than good rows do. Either more rows are bad than contamination says "
+        "(raise it), or good rows do not have the assumed covariance (see scale)."
     )
     STEPS_SPENT = (
-        "The last step was reached before the rows that are kept looked clean. Raise the number of "
-        "steps; if that does not help, good rows may not have the covariance that was assumed."
+        "The maximum number of steps was reached before the remaining rows looked clean. Raise "
+        "the number of steps; if that does not help, good rows may not have the assumed covariance."
     )
     NO_PROGRESS = (
-        "Further steps no longer make the rows that are kept look cleaner, and they still vary "
-        "more than good rows do. Raise contamination, or try the method 'filter'."
+        "Further steps no longer improve the remaining rows, which still vary more than good rows "
+        "do. Raise contamination, or try the method 'filter'."
     )
     NOT_ALL_SEEN = (
-        "Nothing is in excess as far as was looked, but the columns are so correlated that not all "
+        "No excess variance was found, but the columns are so strongly correlated that not all "
         "directions could be examined. Decorrelate the columns, or use fewer of them."
     )
-    NOT_TESTED = "This method makes no test of the rows that are kept."
+    NOT_TESTED = "This method does not test the remaining rows."
     NOT_SETTLED = (
-        "The centre still moved at the last step. Raise the number of steps; the rows may lie on a "
-        "line, where the centre is not unique."
+        "The estimate had not converged at the last step. Raise the number of steps; if the rows "
+        "lie on a line, the centre is not unique."
     )
 
 
@@ -206,14 +206,14 @@ class Inferred:
         share = 100 * float(self.missing.mean())
         most = 100 * float(self.missing.max(initial=0.0))
         text = (
-            f"{share:.1f} % of what the tables need is missing ({most:.1f} % of one table) and was "
-            f"inferred in {count(self.n_steps, 'step')}"
+            f"{share:.1f} % of the values that the tables need are missing (up to {most:.1f} % "
+            f"for one table) and were inferred in {count(self.n_steps, 'step')}"
         )
         if not self.is_converged:
-            text += f", which did not settle: {self.left:.2g} standard errors were left to go"
+            text += f"; EM stopped before converging ({self.left:.2g} standard errors remaining)"
         if self.n_sampled:
             rows = count(self.n_sampled, "row misses", "rows miss")
-            text += f"; {rows} too many values together, and what is missing there was sampled"
+            text += f"; {rows} too many values at once; their missing values were sampled"
         return text + "."
 
 

@@ -13,6 +13,11 @@ MAX_STATES = MOST_CODES
 
 def check_parents(parents: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """Return the parents of every node; refuse names that are none."""
+    if not isinstance(parents, Mapping):
+        raise NetworkError(
+            f"`parents` must be a mapping {{node: [parents]}}; found {type(parents).__name__}. For "
+            "a list of edges, use BayesianNetwork.from_edges(edges, states)."
+        )
     checked: dict[str, tuple[str, ...]] = {}
     for node, names in parents.items():
         if not isinstance(node, str):
@@ -45,6 +50,11 @@ def as_names(node: str, parents: Iterable[str]) -> tuple[str, ...]:
 
 def check_edges(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return (parent, child) pairs; refuse what is none."""
+    if isinstance(edges, Mapping) or not isinstance(edges, Iterable):
+        raise NetworkError(
+            "Edges are a list of pairs (parent, child), and come before the states; found "
+            f"{type(edges).__name__}."
+        )
     listed, pairs = list(edges), list[tuple[str, str]]()
     for edge in listed:
         try:
@@ -63,6 +73,10 @@ def check_states(
     states: Mapping[str, Sequence[Hashable]], parents: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[Hashable, ...]]:
     """Return the states of every node; refuse too many, none, or one twice."""
+    if not isinstance(states, Mapping):
+        raise NetworkError(
+            f"`states` must be a mapping {{node: [labels]}}; found {type(states).__name__}."
+        )
     missing = [n for n in parents if n not in states]
     unknown = [n for n in states if n not in parents]
     if missing or unknown:
@@ -100,16 +114,16 @@ def check_reading(
     """Return how columns are read; refuse what does not go with the states."""
     for node, how in reading.items():
         if node not in states:
-            raise NetworkError(f"`reading` names {node!r}, which is no node.")
+            raise NetworkError(f"`reading` names {node!r}, which is not a node.")
         if how.others is not None and how.others not in states[node]:
             raise NetworkError(
-                f"Other values of node {node!r} are to stand for {how.others!r}, which is no state "
-                f"of it. States: {some_of(states[node])}."
+                f"Other values of node {node!r} are mapped to {how.others!r}, which is not one of "
+                f"its states. States: {some_of(states[node])}."
             )
         least = 0 if how.edges is None else len(how.edges) + 1
         if len(states[node]) < least:
             raise NetworkError(
-                f"Node {node!r} is cut into {least} intervals, and has {len(states[node])} states."
+                f"Node {node!r} is cut into {least} intervals but has {len(states[node])} states."
             )
     return dict(reading)
 

@@ -145,7 +145,7 @@ def conclude(state: State) -> Verdict:
     model, wanted = _keep_within(config.ceiling, state, model)
     stopped = ""
     if wanted > config.ceiling:
-        stopped = f"because {wanted:.1%} stand out and {config.ceiling:.0%} may go"
+        stopped = f"because {wanted:.1%} stand out but at most {config.ceiling:.0%} may be removed"
     counts = sample.rows.count(state.population.shares * sample.base[:, None])[:, 1:]
     counts, look = counts * study.weight_of(sample), state.look
     if is_exact and model.is_bad.all():  # what is trusted is rows of the network

@@ -65,7 +65,7 @@ def filter_rest(
         built, factors = build_filter(table, rows, weights, look.clean)
         kept, before = weights * factors, sum_weights(weights)
         if 1 - sum_weights(kept) / total > most:
-            return model, look, f"because more than {most:.0%} would go"
+            return model, look, f"because more than {most:.0%} would be removed"
         takes = sum_weights(kept) <= (1 - LEAST_TAKEN) * before
         if is_last and not takes:
             return model, look, "because no row stands out"

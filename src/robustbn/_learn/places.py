@@ -337,7 +337,7 @@ def fit_on_dask(
     )
     weights = as_weights(sample_weight, data)
     if weights is not None and not weights.all():
-        raise DataError("On a cluster no row may have the weight 0: leave such rows out.")
+        raise DataError("On a cluster, row weights must be above 0: leave rows with weight 0 out.")
     config = replace(config, kernels=data.kernels)  # the host works as the workers do
     fit, survey = fit_robustly(network, data, weights, config, watch.round, None, complete)
     fit = fit.with_numbers(data.numbers_read(fit.model.repeats.first))

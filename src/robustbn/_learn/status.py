@@ -29,7 +29,7 @@ def say_doubtful(model: RowModel, chances: Vector) -> str:
     is_doubtful = ~model.is_bad & (chances >= WORTH_A_LOOK)
     return "".join(
         f" Group {k + 1}, {model.shares[k]:.1%} of the rows, may be bad "
-        f"(probability {chances[k]:.0%}): look at it."
+        f"(probability {chances[k]:.0%}); inspect it."
         for k in np.flatnonzero(is_doubtful).tolist()
     )
 
@@ -42,20 +42,20 @@ def _describe(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[b
     if stopped and (top <= threshold or not is_exact):
         more = "Raise contamination, or leave it at 'auto'." if can_be_raised else ""
         return False, (
-            f"{removed:.2%} of the rows' weight is distrusted; no more was taken away {stopped}. "
-            f"{more or 'More cannot be told from a majority: look at the groups.'}"
+            f"{removed:.2%} of the rows' weight is distrusted; no more was removed {stopped}. "
+            f"{more or 'A larger share cannot be told from a majority; inspect the groups.'}"
         )
     if misfit is not None and not is_exact:
         return True, say_misfit(removed, misfit)
-    values = f"top eigenvalue {top:.3f}, good rows have up to {threshold:.3f}"
+    values = f"top eigenvalue {top:.3f}; at most {threshold:.3f} is expected for good rows"
     if top > threshold:
         raised = "more rows are bad than contamination allows (raise it)"
-        beyond = "more rows are bad than can be told from a majority"
+        beyond = "more rows are bad than can be told apart from a majority"
         return False, (
             f"{removed:.2%} of the rows' weight is distrusted, but the trusted rows still vary "
-            f"more than good rows do ({values}); no more was taken away {stopped}. Either "
+            f"more than good rows do ({values}); no more was removed {stopped}. Either "
             f"{raised if can_be_raised else beyond}, or the network does not describe the good "
-            "rows: an edge that is missing looks like bad rows."
+            f"rows: a missing edge has the same effect as bad rows."
         )
     if removed < 1e-6:
         return True, f"The rows look clean ({values}): every row is trusted."
@@ -71,8 +71,8 @@ def say_cells(found: FoundCells | None, survey: Survey) -> str:
     share = float(found.rates.mean())
     n_wrong = len(found.wrong) * survey.n_rows / max(len(survey.codes), 1)
     return (
-        f" About {share:.2%} of the cells show another value than the true one; {n_wrong:,.0f} are "
-        "likely to, and are counted by what they should be."
+        f" About {share:.2%} of the cells are estimated to be wrong; {n_wrong:,.0f} probably are, "
+        f"and are counted with their most likely true values."
     )
 
 
@@ -87,23 +87,24 @@ def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: i
         return ""
     text, uneven = "", repetition.uneven
     if repetition.is_design:
-        how = f"{repetition.share:.0%} of those that should appear once appear again"
+        how = f"{repetition.share:.0%} of the rows expected once appear again"
         if repetition.divisor > 1:
-            how = f"each appears {repetition.divisor} times, or a multiple of that"
-        text = f" Rows are repeated by design ({how}): copies are counted as they are."
+            how = f"each appears {repetition.divisor} times or a multiple of it"
+        text = f" Rows are repeated by design ({how}), so all copies are counted."
     if uneven is not None:
         text += (
-            f" Rows with {uneven.node} = {uneven.state} appear {uneven.times:.1f} times on average "
-            f"where others appear {uneven.elsewhere:.1f} times"
+            f" Rows with {uneven.node} = {uneven.state} appear {uneven.times:.1f} times on "
+            f"average, while other rows appear {uneven.elsewhere:.1f} times"
         )
         if repetition.is_counted:
-            text += ": what is learned is the table with its copies, not what it was before."
+            text += ": the tables describe the rows with their copies, not those without them."
         else:
             text += ", and copies are distrusted." if n_distrusted else "."
-            text += " If they were made on purpose, set copies to 'count'."
+            text += " If the copies are intentional, set copies to 'count'."
     if repetition.effect > 1:
         text += (
-            f" {n_rows:,.0f} rows say as much as {n_rows / repetition.effect:,.0f} different ones."
+            f" {n_rows:,.0f} rows carry as much information as {n_rows / repetition.effect:,.0f} "
+            f"distinct rows."
         )
     return text
 
@@ -111,8 +112,8 @@ def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: i
 def say_misfit(removed: float, misfit: Misfit) -> str:
     """Say what was found among rows that the network does not describe."""
     found = (
-        f"{removed:.2%} of the rows' weight is distrusted: these rows stand out from the variety "
-        "that the others show."
+        f"{removed:.2%} of the rows' weight is distrusted: these rows differ from the others by "
+        f"more than the others vary."
         if removed >= 1e-6
         else "No row stands out: every row is trusted."
     )
@@ -120,14 +121,16 @@ def say_misfit(removed: float, misfit: Misfit) -> str:
     reasons = []
     if misfit.top > misfit.limit:
         reasons.append(
-            f"top eigenvalue {misfit.top:.3f}, rows drawn from it have up to {misfit.limit:.3f}"
+            f"top eigenvalue {misfit.top:.3f}; at most {misfit.limit:.3f} is expected for rows "
+            f"drawn from it"
         )
     if misfit.n_classes:
         reasons.append(
-            f"{misfit.n_classes} more class{many} of good rows explain {misfit.nats:.2f} nats a row"
+            f"{misfit.n_classes} additional class{many} of good rows explain {misfit.nats:.2f} "
+            f"nats per row"
         )
     return (
         f"{found} The network does not describe the trusted rows ({'; '.join(reasons)}): an edge "
-        "is missing, or there is a hidden group. That speaks of the network rather than of bad "
-        "rows; bad rows that make a group of their own would look the same."
+        "is missing, or there is a hidden group. This points to the network, although a cluster "
+        "of bad rows would look the same."
     )

@@ -102,7 +102,7 @@ def add_rows(old: RobustFit, added: Added, forgetting: float) -> RobustFit:
         model=replace(old.model, shares=shares),
         group_counts=total(old.group_counts, new.group_counts),
         status=f"{removed:.2%} of the rows' weight is distrusted; {count(new.n_rows, 'row')} "
-        "came last, and were judged by what the others had told.",
+        "were added last and judged by the model of the earlier rows.",
         inferred=add_inferred(
             (forgetting * old.counts, old.inferred), (unit * new.counts, new.inferred), forgetting
         ),

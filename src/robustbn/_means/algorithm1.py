@@ -144,7 +144,7 @@ def trim_by_likelihood(rows: Rows, eps: float, on_round: Callable[[Round], None]
         on_round(rounds[-1])
     counts = rows.count(weights)
     status = (
-        "The least likely rows were dropped, as many as contamination says; nothing was tested."
+        "The least likely rows were dropped, as many as contamination specifies; no test was made."
     )
     return Refined(normalise_counts(layout, counts), weights, tuple(rounds), True, status)
 

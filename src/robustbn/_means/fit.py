@@ -61,9 +61,9 @@ def _refine_with(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]
     is_auto = isinstance(config.contamination, str)
     if is_auto and (config.schedule == "paper" or name in (*NEED_SHARE, "trimmed")):
         raise SettingError(
-            f"The method {config.method!r} with the schedule {config.schedule!r} has to be told "
-            "the share of bad rows: give contamination a number, or use the method 'filter' with "
-            "the schedule 'joint', which finds it."
+            f"The method {config.method!r} with the schedule {config.schedule!r} needs the share "
+            "of bad rows: set contamination to a number, or use the method 'filter' with the "
+            "schedule 'joint', which estimates it."
         )
     if name == "trimmed":
         return trim_by_likelihood(rows, float(config.contamination), tell)

@@ -421,8 +421,7 @@ def _require_finite(entries: NDArray[Any], locate: Locate) -> None:
         row, column = locate(row, column)
         raise DataError(
             f"X must hold finite numbers below 1e100 in size; found {found} at row {row}, column "
-            f"{column}. Fill in or drop missing values first, and clip or drop numbers that "
-            "cannot be meant."
+            f"{column}. Fill in or drop missing values first, and clip or drop implausible numbers."
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.allocate import telling_memory
+from robustbn._core.calls import naming_the_nearest, require_network, require_path
 from robustbn._core.file_names import name_of, url_of
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
@@ -35,6 +36,7 @@ PICKLES = (".pkl", ".pickle", ".joblib", ".dill")
 
 
 @telling_memory("Reading the network")
+@naming_the_nearest
 def read_network(
     path: str | Path,
     *,
@@ -77,6 +79,7 @@ def read_network(
     from robustbn._networks.files import find_file, read_bytes
     from robustbn._networks.parts import build_network
 
+    require_path(path, "read_network(path)")
     found = find_file(path)
     source, name = name_of(found), choose_format(found, format)
     parts = _read_parts(name, read_bytes(found), source, states)
@@ -111,13 +114,14 @@ def _read_parts(
         parts = reader.read_parts(data, source)
         if states is not None and name != "uai":
             raise NetworkError(
-                f"{source} names its states; others are for edge lists and UAI files."
+                f"{source} already has states; states= applies only to edge lists and UAI files."
             )
         if states is not None:
             parts = reader.rename(parts, read_states(states), source)
     return parts
 
 
+@naming_the_nearest
 def write_network(
     network: BayesianNetwork,
     path: str | Path,
@@ -146,9 +150,11 @@ def write_network(
     >>> robustbn.read_network(path) == robustbn.example_network("alarm")
     True
     """
+    require_network(network, "write_network(network, path)", path)
+    require_path(path, "write_network(network, path)")
     path, url = Path(path), url_of(path)
     if url is not None:
-        raise NetworkError(f"{url} is elsewhere: write a file here, and copy it there.")
+        raise NetworkError(f"{url} is remote: write a local file, and copy it there.")
     name = choose_format(path, format)
     if name == "edges":
         raise NetworkError(
@@ -156,10 +162,12 @@ def write_network(
             "to one. Write .json, or take `network.edges` and `network.states`."
         )
     if numbered and name != "uai":
-        raise NetworkError(f"{path}: `numbered=` is for UAI files; this one keeps the names.")
+        raise NetworkError(
+            f"{path}: `numbered=` applies only to UAI files; this format keeps the names."
+        )
     if network.reading and name != "json":
         warn(
-            f"{path}: this format does not hold how columns are read ("
+            f"{path}: this format cannot store how columns are read ("
             f"{', '.join(list(network.reading)[:5])}): numbers that are cut, values that are "
             "merged, dates. A .json file does."
         )

@@ -111,7 +111,7 @@ def write_bytes(data: bytes, path: Path) -> None:
     """Write the file as a whole or not at all, compressed if its name ends in `.gz`."""
     url = url_of(path)
     if url is not None:
-        raise NetworkFileError(f"{url} is elsewhere: write a file here, and copy it there.")
+        raise NetworkFileError(f"{url} is remote: write a local file, and copy it there.")
     if path.suffix.lower() == ".gz":
         import gzip
 

@@ -200,6 +200,6 @@ def _read_table(
     try:
         values = np.array(numbers, np.float64)
     except OverflowError:
-        message = f"table of node {node!r} has a number beyond all bounds."
+        message = f"table of node {node!r} has a number that is too large."
         raise refuse(source, line_of(), message) from None
     return ReadTable(values, lambda _: line_of())

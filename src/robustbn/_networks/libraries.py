@@ -222,7 +222,7 @@ def _parents_in_table(model: Any, cpd: Any) -> list[Any]:
     if set(in_table) != set(by_edges):
         raise NetworkError(
             f"The table of node {cpd.variable!r} is given {in_table}, but the edges of the pgmpy "
-            f"model give it the parents {by_edges}. pgmpy's check_model() tells the same."
+            f"model give it the parents {by_edges}. pgmpy's check_model() reports the same."
         )
     return in_table
 

@@ -98,7 +98,7 @@ def join_parts(
     known = {name for name, _, _ in states}
     for name, at in places:
         if name not in known:
-            message = f"a {what} is given for {name!r}, which is no node."
+            message = f"a {what} is given for {name!r}, which is not a node."
             raise refuse(source, line_of(at), message)
     for name, _, at in states:
         if name not in found:
@@ -262,7 +262,7 @@ def _tell_unknown(structure: BayesianNetwork, is_unknown: NDArray[np.bool_], sou
     has, their = ("has", "Its") if n == 1 else ("have", "Their")
     warn(
         f"{source}: {n:,} of {len(is_unknown):,} configurations {has} no probabilities (nan): "
-        f"{'; '.join(named)}{more}. {their} states are taken to be equally likely.",
+        f"{'; '.join(named)}{more}. {their} states are assumed to be equally likely.",
         UnseenConfigurationWarning,
     )
 

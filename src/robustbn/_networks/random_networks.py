@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.structure import MAX_STATES
 from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
@@ -15,6 +16,7 @@ from robustbn.network import BayesianNetwork
 STRUCTURES = ("graph", "tree", "empty")
 
 
+@naming_the_nearest
 def random_network(
     kind: str = "graph",
     n_nodes: int = 50,

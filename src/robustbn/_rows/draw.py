@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from robustbn._core.calls import naming_the_nearest, require_network
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Rows, Survey, Vector
 from robustbn._core.row_model import Draw
@@ -15,6 +17,7 @@ from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
 
+@naming_the_nearest
 def sample(
     network: BayesianNetwork,
     n: int,
@@ -40,7 +43,8 @@ def sample(
     >>> sample(coin, 10_000, random_state=0).mean().round(1)
     np.float64(0.1)
     """
-    if n < 0 or int(n) != n:
+    require_network(network, "sample(network, n)", n)
+    if not isinstance(n, Real) or n < 0 or int(n) != n:
         raise SettingError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     rng = np.random.default_rng(random_state)
     key, order = int(rng.integers(2**63)), _order(network)

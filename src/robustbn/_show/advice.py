@@ -32,20 +32,26 @@ def verdict(result: FitResult) -> str:
     """Return what the fit found, in a few plain sentences."""
     n, misfit = f"{result.n_rows:,}", "" if is_exact(result) else MISFIT
     if not result.converged:
-        care = "Read with care: the rows that are kept still do not look like rows of this network."
+        care = (
+            "Interpret the tables with care: the remaining rows still do not look like rows of "
+            "this network."
+        )
         said = [_say_rows(result), _say_tables(result), care]
     elif not _is_clean(result):
         said = [_say_rows(result), misfit, _say_tables(result)]
     elif misfit:
         trusted = f"No row stands out: all {n} are trusted"
-        said = [f"{trusted}, and the tables are what counting them gives.", misfit]
+        said = [f"{trusted}, and the tables are their relative frequencies.", misfit]
     elif result.few_rows:
-        seen = "Only gross corruption would show, and none does; the tables are what counting all"
-        said = [count_serious(result), result.few_rows, f"{seen} rows gives."]
+        seen = (
+            "Only gross corruption would be detectable, and none was found; the tables are the "
+            "relative frequencies of all"
+        )
+        said = [count_serious(result), result.few_rows, f"{seen} rows."]
         return " ".join(filter(None, said))
     else:
-        said = [f"Every one of the {n} rows fits this network."]
-        said.append("The tables are what counting all rows gives.")
+        said = [f"All {n} rows fit this network."]
+        said.append("The tables are the relative frequencies of all rows.")
     return " ".join(filter(None, [count_serious(result), *said, result.few_rows]))
 
 
@@ -74,17 +80,17 @@ def say_fit(result: FitResult) -> str:
 def _say_rows(result: FitResult) -> str:
     n, bad = result.n_rows, result.n_distrusted
     if _is_clean(result):
-        return f"No row is distrusted: all {n:,} have their say."
+        return f"No row is distrusted: all {n:,} are counted."
     if not bad:
         return (
-            f"No row is distrusted outright; some of the {n:,} count for less, "
-            f"{result.contamination * n:,.1f} rows' worth in all."
+            f"No row is fully distrusted; some of the {n:,} have reduced weight, equivalent to "
+            f"{result.contamination * n:,.1f} rows in total."
         )
     share = percent(bad / n).replace(".0 %", " %")
     does, are = ("does", "is") if bad == 1 else ("do", "are")
     apart = f"{does} not fit this network"
     if not is_exact(result):
-        apart = f"{'stands' if bad == 1 else 'stand'} out from the others"
+        apart = f"{'stands' if bad == 1 else 'stand'} out from the other rows"
     causes = list(dict.fromkeys(kind.cause.name for kind in result.kinds if kind.cause))[:2]
     what = f": {' and '.join(causes)}" if causes else ""
     return f"{bad:,} of {n:,} rows ({share}) {apart} and {are} left out{what}."
@@ -95,7 +101,7 @@ def _say_tables(result: FitResult) -> str:
     if n_moved == 0:
         return "No table changed by more than its error."
     if d == 1:
-        return "Its one table changed by more than its error."
+        return "The only table changed by more than its error."
     whose = "its" if n_moved == 1 else "their"
     return f"{n_moved:,} of {d:,} tables changed by more than {whose} error."
 
@@ -165,9 +171,15 @@ def say_evidence(nats: float) -> str:
     if nats <= 0:
         return ""
     if nats > np.log(1e6):
-        return "a typical row of it is more than a million times likelier bad than good"
+        return (
+            "a typical row of this kind is more than a million times more likely to be bad than "
+            "good"
+        )
     times = float(f"{np.exp(nats):.2g}")
-    return f"a typical row of it is about {rounded(times, 2)} times likelier bad than good"
+    return (
+        f"a typical row of this kind is about {rounded(times, 2)} times more likely to be bad "
+        "than good"
+    )
 
 
 def say_cause(kind: Group) -> str:
@@ -177,10 +189,10 @@ def say_cause(kind: Group) -> str:
     if kind.cause.name == "another population":
         return kind.cause.text
     explained = percent(kind.cause.confidence)
-    return f"{kind.cause.text} That explains {explained} of what sets these rows apart."
+    return f"{kind.cause.text} This explains {explained} of the difference from good rows."
 
 
-def say_origin(origin: Origin, what: str = "of it") -> str:
+def say_origin(origin: Origin, what: str = "belong to this kind") -> str:
     """Return where many rows of a kind, or distrusted ones, are."""
     rows = count(origin.n_rows, "row")
-    return f"{percent(origin.rate)} of the {rows} with {origin.having} are {what}."
+    return f"{percent(origin.rate)} of the {rows} with {origin.having} {what}."

@@ -158,8 +158,8 @@ def refuse_differences(a: FitResult, b: FitResult) -> None:
         raise NetworkError(
             Advice(
                 f"{a.title} and {b.title} are fits of different networks: "
-                f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare the nodes that are alike "
-                "in both, use ",
+                f"{'; '.join(found[:MOST_DIFFERENCES])}{rest}. To compare only the nodes that "
+                "both have in common, use ",
                 Setting("common", True),
                 ".",
             )
@@ -341,7 +341,7 @@ class Comparison:
             most = f"{moved[0].node} most, in {percent(moved[0].moved)} of the rows"
             n, whose = len(self.tables), "its" if len(moved) == 1 else "their"
             first = f"{len(moved):,} of {n:,} tables moved by more than {whose} error: {most}."
-        shares = f"{percent(self.first.contamination)} of the rows' weight was distrusted, "
+        shares = f"{percent(self.first.contamination)} of the rows' weight was distrusted before, "
         shares += f"{percent(self.second.contamination)} now is."
         whats = [kind.what for kind in self.kinds]
         told = ", ".join(f"{whats.count(w)} {w}" for w in ("stayed", "came", "went") if w in whats)
@@ -370,7 +370,7 @@ class Comparison:
     def cells(self, node: str, most: int = 20) -> list[ChangedCell]:
         """Return the cells of a node's table that are most standard errors apart."""
         if node not in {table.node for table in self.tables}:
-            raise NetworkError(f"{node!r} is no node that the two fits have in common.")
+            raise NetworkError(f"{node!r} is not a node that the two fits have in common.")
         return compare_cells(self.first, self.second, node).largest(most)
 
     def facts(self) -> dict[str, Any]:

@@ -68,8 +68,8 @@ class ExpertView:
         given = f" given {line['parents']}" if line["parents"] else ""
         return (
             f"The rows contradict the expert in {n:,} of {count(n_said, 'configuration')}, most "
-            f"clearly {as_text(line['node'])}{as_text(given)} (p = {line['p_value']:.1e}); where "
-            "they do, the expert counts for less."
+            f"clearly {as_text(line['node'])}{as_text(given)} (p = {line['p_value']:.1e}); the "
+            "expert's tables have reduced weight there."
         )
 
     @property

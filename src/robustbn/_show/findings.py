@@ -95,7 +95,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
         columns = tuple(result.network.nodes[node] for node in swap.nodes)
         n = max(round(swap.share * result.n_rows), 1)
         said = (
-            f"The values of {quote_names(columns)} seem to be swapped in about "
+            f"The values of {quote_names(columns)} appear to be swapped in about "
             f"{count(n, 'row')} ({percent(swap.share)})"
         )
         rows: list[int] = []
@@ -130,18 +130,18 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
             yield _tell_group(result, group)
     if result.n_distrusted and not result.kinds:
         place = result.origins[0] if result.origins else None
-        where = "" if place is None else f" {say_origin(place, 'distrusted')}"
+        where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
         yield Finding(
             ROWS,
             WARNING,
             f"{count(result.n_distrusted, 'row')} "
             f"({percent(result.n_distrusted / max(result.n_rows, 1))}) "
-            f"{'does' if result.n_distrusted == 1 else 'do'} not fit the others, and no group of "
-            f"them looks alike.{where}",
+            f"{'does' if result.n_distrusted == 1 else 'do'} not fit the other rows, and no "
+            f"common pattern was found among them.{where}",
             0.5,
             where={} if place is None else where_of(say_parts(result, place.parts)),
             n_rows=result.n_distrusted,
-            advice=_ask(result, "Look at some of these rows."),
+            advice=_ask(result, "Inspect some of these rows."),
         )
 
 
@@ -179,7 +179,11 @@ def _is_act(group: Group) -> bool:
 def _say_group(result: FitResult, group: Group) -> str:
     rows = f"{count(group.n_rows, 'row')} ({percent(group.n_rows / max(result.n_rows, 1))})"
     number = f" (group {group.number})" if group.number else ""
-    verb = "do not fit the others and are left out" if group.is_bad else "stand apart"
+    is_one = round(group.n_rows) == 1
+    verb = "differs from the other rows" if is_one else "differ from the other rows"
+    if group.is_bad:
+        does, are = ("does", "is") if is_one else ("do", "are")
+        verb = f"{does} not fit the other rows and {are} left out"
     said = f"About {rows} {verb}{number}"
     if group.cause is not None and _is_act(group):
         said += f": {group.cause.name}. {group.cause.text}"
@@ -191,19 +195,21 @@ def _say_group(result: FitResult, group: Group) -> str:
     else:
         said += "."
     for origin in _origins_of(result, group)[:1]:
-        said += f" {say_origin(origin, 'among them' if group.origins else 'distrusted')}"
+        said += f" {say_origin(origin, 'are among them' if group.origins else 'are distrusted')}"
     if not group.is_bad:
-        said += f" They are bad with a probability of {group.probability:.0%}, and still count."
+        said += (
+            f" They are bad with a probability of {group.probability:.0%} and are still counted."
+        )
     return said
 
 
 def _decide(result: FitResult, group: Group) -> Remedy:
-    look = "Look at some of these rows."
+    look = "Inspect some of these rows."
     if not group.number:
         return _ask(result, look)
     side, word = ("good", "right") if group.is_bad else ("bad", "wrong")
     return Remedy(
-        f"{look} If they are {word}, say so.",
+        f"{look} If they are {word}, mark the group as {side}.",
         f"{base_command(result.command)} --{side}-group {group.number}",
         f"fit.decide({side}=[{group.number}], X=table)",
     )
@@ -223,13 +229,13 @@ def find_vanishing_states(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             ROWS,
             NOTE if is_named else WARNING,
-            f"Hardly any row with these states is trusted: {named}{more}. A real group that is far "
-            "from the others looks like this, too.",
+            f"Nearly all rows of these groups were rejected: {named}{more}. Check that they are "
+            f"not genuine subgroups.",
             0.5,
             tuple(dict.fromkeys(node for each in gone for node in each.states)),
             n_rows=round(sum(each.n_rows for each in gone)),
             cause="hardly any is trusted",
-            advice=_ask(result, "Look at these rows before you rely on the tables."),
+            advice=_ask(result, "Inspect these rows before you rely on the tables."),
         )
 
 
@@ -237,9 +243,9 @@ def find_unsettled(result: FitResult) -> Iterator[Finding]:
     """Yield that the trusted rows do not look like rows of the network."""
     if result.converged:
         return
-    share, said = "0.2", "If you know the largest share of rows that can be bad, say so."
+    share, said = "0.2", "If you know the largest possible share of bad rows, set contamination."
     if result.settings.get("contamination", "auto") != "auto":
-        share, said = "auto", "Let the share of bad rows be found: more may be bad than was said."
+        share, said = "auto", "Estimate the share of bad rows: it may exceed contamination."
     value = repr(share) if share == "auto" else share
     yield Finding(
         ROWS,
@@ -280,7 +286,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                 n_cells=n,
                 cause="wrong cells",
                 advice=Remedy(
-                    "Have a look at what would be changed.",
+                    "Review the proposed corrections.",
                     base_command(result.command).replace("robustbn fit", "robustbn repair", 1),
                     "fit.cells_",
                 ),
@@ -301,7 +307,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             REPEATED_ROWS,
             ERROR,
-            f"A block of {count(block.n_rows, 'row')} comes again in the same order: {again} "
+            f"A block of {count(block.n_rows, 'row')} appears twice in the same order: {again} "
             f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
             1.0,
             where={"line" if has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
@@ -316,18 +322,20 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
     if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
         worst = result.repeats[0]
+        expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
         yield Finding(
             REPEATED_ROWS,
             WARNING,
-            f"{count(len(result.repeats), 'row comes', 'rows come')} more often than chance "
-            "allows, with about "
-            f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} comes {worst.seen:,} "
-            f"times where {worst.expected:.2g} are expected.",
+            f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
+            "by chance, with about "
+            f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} appears "
+            f"{worst.seen:,} times ({expected} expected).",
             0.9,
             n_rows=round(n_copies),
             cause="copies",
             advice=Remedy(
-                "Look for a double import, a default form or a stuck sensor.",
+                "Check for a double import, a form submitted with default values, or a stuck "
+                "sensor.",
                 f"{fit} --ask 20",
                 "fit.repeats_",
             ),
@@ -342,17 +350,18 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
         return
     said, uneven = "", repetition.uneven
     if repetition.is_design:
-        how = f"{repetition.share:.0%} of those that should appear once appear again"
+        how = f"{repetition.share:.0%} of the rows expected once appear again"
         if repetition.divisor > 1:
-            how = f"each appears {repetition.divisor} times, or a multiple of that"
-        said = f"Rows are repeated by design ({how}): copies are counted as they are."
+            how = f"each appears {repetition.divisor} times or a multiple of it"
+        said = f"Rows are repeated by design ({how}), so all copies are counted."
     if uneven is not None:
         said += (
             f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
-            f"{uneven.times:.1f} times on average where others appear {uneven.elsewhere:.1f} times."
+            f"{uneven.times:.1f} times on average, while other rows appear {uneven.elsewhere:.1f} "
+            "times."
         )
         if not repetition.is_counted:
-            said += " If they were made on purpose, set copies to 'count'."
+            said += " If the copies are intentional, set copies to 'count'."
     if said:
         is_odd = uneven is not None and not repetition.is_counted
         yield Finding(
@@ -363,7 +372,7 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
             n_rows=round(repetition.share * result.n_rows),
             cause="repeated by design",
             advice=Remedy(
-                "If copies were made on purpose, have them counted.",
+                "If the copies are intentional, count them.",
                 f"{base_command(result.command)} --copies count",
                 'robustbn.fit(network, table, copies="count")',
             ),
@@ -382,13 +391,13 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         such = ""
         if ids.examples and not result.rows_hidden:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
-        rest = "these rows are the same throughout" if is_copy else "these rows differ elsewhere"
+        rest = "these rows are identical" if is_copy else "these rows differ in other columns"
         yield Finding(
             REPEATED_IDS,
             ERROR if is_copy else WARNING,
             f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
             f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
-            f"{count(n, 'row')} too many, and {rest}.{having(where, ' The later ones')}",
+            f"{count(n, 'duplicate row')}; {rest}.{having(where, ' The later ones')}",
             0.99 if is_copy else 0.7,
             (ids.column,),
             where_of(where),
@@ -431,8 +440,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
     what = f"{quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
-        f"{said}, {what} from what the other rows show, {place.size:,.0f} times as much as other "
-        f"values of {as_text(place.parts[0][0])} differ ({count(place.n_rows, 'row')})."
+        f"{said}, {what} from the other rows, {place.size:,.0f} times as much as is usual between "
+        f"values of {as_text(place.parts[0][0])} ({count(place.n_rows, 'row')})."
     )
     if causes:
         said = as_text("; ".join(causes))
@@ -451,7 +460,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         place.nats,
         ", ".join(names),
         advice=Remedy(
-            "Ask who made these rows; if the values are right, nothing needs to be done.",
+            "Check the source of these rows. If the values are correct, no action is needed.",
             f"{base_command(result.command)} --report report.html",
             f"{some}[{list(columns)!r}].describe()",
         ),
@@ -499,7 +508,7 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
         MISSING,
         WARNING,
         f"{having(parts, 'Where ').strip()}, {quote_names(columns)} "
-        f"{'is' if len(columns) == 1 else 'are'} missing as often as nowhere else{shares}.",
+        f"{'is' if len(columns) == 1 else 'are'} missing more often than elsewhere{shares}.",
         0.8,
         columns,
         where_of(parts),
@@ -529,7 +538,7 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
 
 def _look_at_holes(result: FitResult, node: str) -> Remedy:
     return Remedy(
-        "If it is missing because of what it would say, let that speak for or against a row.",
+        "If the value itself is why it is missing, treat missingness as evidence.",
         f"{base_command(result.command)} --missing-is-evidence",
         "robustbn.fit(network, table, missing_is_evidence=True)",
     )
@@ -545,14 +554,14 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             MISSING_EDGE,
             NOTE,
-            f"{as_text(edge.parent)} and {as_text(edge.child)} depend on each other without an "
-            f"edge ({edge.gain:.3f} nats a row).",
+            f"{as_text(edge.parent)} and {as_text(edge.child)} depend on each other, but the "
+            f"network has no edge between them ({edge.gain:.3f} nats per row).",
             0.0,
             (edge.parent, edge.child),
             nats=edge.gain * result.n_rows,
             advice=Remedy(
-                "If they may depend on each other, draw the edge and fit again: one missing edge "
-                "makes other pairs depend on each other, too.",
+                "If the dependence is plausible, add the edge and fit again: one missing edge "
+                "also makes other pairs appear dependent.",
                 f"{base_command(result.command)} --edge {line}",
                 f"robustbn.fit(fit.network_.with_edges([({edge.parent!r}, {edge.child!r})]), "
                 "table)",
@@ -562,11 +571,11 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             MISSING_EDGE,
             NOTE,
-            "The network does not describe the trusted rows, and no single edge would: there may "
-            "be a hidden group, such as a source or a period with tables of its own.",
+            "The network does not describe the trusted rows, and no single edge would fix that. "
+            "There may be a hidden group, such as a source or a period with its own probabilities.",
             0.0,
             advice=Remedy(
-                "Look for a column that tells the groups apart, and make it a node.",
+                "Look for a column that distinguishes the groups, and add it as a node.",
                 f"robustbn inspect {shlex.quote(result.table or 'TABLE')}",
                 "fit.misfit_",
             ),

@@ -15,20 +15,18 @@ from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._show.result import FitResult
 from robustbn._tables.aside import Aside, beside
 from robustbn._tables.coded import Table
-from robustbn.exceptions import NotFittedError
+from robustbn.exceptions import NotFittedError, SettingError
 from robustbn.network import BayesianNetwork
 
-OF_A_CLASS = "trusted, as one of a group of rows that the network does not describe"
+OF_A_CLASS = "trusted: one of a group of good rows that the network does not describe"
 MOST_CONFUSED = 3  # pairs of states of a column that are named
-IN_DOUBT = "trusted in part; no single value speaks against it"
+IN_DOUBT = "partly trusted; no single value is unusual"
 
 
 def require_judged(result: FitResult, instead: str) -> JudgedRows:
     """Return what is known of the rows of a fit; refuse a model from a file, which has none."""
     if result.judged is None:
-        raise NotFittedError(
-            f"A model from a file does not hold the rows it was fitted to: {instead}."
-        )
+        raise NotFittedError(f"A model file does not contain the rows of the fit: {instead}.")
     return result.judged
 
 
@@ -43,8 +41,9 @@ def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]
         judged, weights = result.judged, result.row_weights
         if judged is None or weights is None:
             raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to, nor does one of too "
-                "many rows: call rows(X), or fit with streaming=Streaming(weights_to='...')."
+                "The rows of the fit are not available, because this model was read from a file "
+                "or has too many rows: call rows(X), or fit with "
+                "streaming=Streaming(weights_to='...')."
             )
         reading, names = result.reading, result.aside.of()
         doubtful, codes = judged.numbers, judged.codes
@@ -94,6 +93,8 @@ def origin_columns(origins: list[Origin]) -> dict[str, Any]:
 
 def question_columns(result: FitResult, n: int) -> dict[str, Any]:
     """Return a line a row that a person should look at, the most telling first."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise SettingError(f"n must be a whole number of rows, 0 or more; found {n!r}.")
     judged = require_judged(result, "fit again, and ask")
     deeper, network = result.deeper, result.network
     numbers, codes, trust = judged.candidates()
@@ -171,23 +172,27 @@ def summary_columns(result: FitResult) -> dict[str, Any]:
     n_distrusted = math.nan if result.judged is None else result.n_distrusted
     unseen = len(result.unseen_configurations)
     lines = [
-        ("rows", result.n_rows, "rows that were read and judged"),
-        ("rows_left_out", result.reading.n_dropped, "rows that were read and not judged"),
+        ("rows", result.n_rows, "rows read and judged"),
+        ("rows_left_out", result.reading.n_dropped, "rows read but not judged"),
         ("rows_distrusted", n_distrusted, "rows whose weight is below one half"),
         ("contamination", result.contamination, "share of the rows' weight that is distrusted"),
-        ("effective_rows", result.effective_rows, "rows' worth of information that is left"),
-        ("largest_move", top.moved, f"share of rows in which {top.node} would have another state"),
-        ("tables_moved", result.n_moved, "tables that moved by more than their error"),
+        ("effective_rows", result.effective_rows, "effective number of rows that remain"),
+        ("largest_move", top.moved, f"share of rows in which the state of {top.node} would differ"),
+        ("tables_moved", result.n_moved, "tables that changed by more than their error"),
         (
             "unseen_configurations",
             unseen,
-            f"parent configurations that no trusted row shows: {got}",
+            f"parent configurations without a trusted row: {got}",
         ),
-        ("kinds", len(result.kinds), "kinds of bad rows that were found"),
-        ("repeated_rows", len(result.repeats), "rows that appear more often than they may"),
+        ("kinds", len(result.kinds), "kinds of bad rows found"),
+        ("repeated_rows", len(result.repeats), "rows that appear more often than expected"),
         ("rounds", len(result.rounds), "rounds of the fit"),
         ("converged", result.converged, result.status),
-        ("seconds", result.seconds, "time of the fit, and of reading unless that was done before"),
+        (
+            "seconds",
+            result.seconds,
+            "time for the fit, including reading unless the table was read before",
+        ),
     ]
     names, values, meanings = zip(*lines, strict=True)
     return {"figure": list(names), "value": [float(v) for v in values], "meaning": list(meanings)}

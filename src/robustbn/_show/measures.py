@@ -203,26 +203,26 @@ class Diagnosis:
 
     def __str__(self) -> str:
         rows = (
-            f"Rows: {self.n_rows:,.0f} trusted; at eps = {self.contamination:.3g} the paper asks "
-            f"for about m / eps^2 = {self.rows_wanted:,.0f} (m = {self.n_configurations:,}). "
-            f"{'Enough.' if self.has_enough_rows else 'Too few: small corruptions may go unseen.'}"
+            f"Rows: {self.n_rows:,.0f} trusted; at eps = {self.contamination:.3g} the paper "
+            f"requires about m / eps^2 = {self.rows_wanted:,.0f} (m = {self.n_configurations:,}). "
+            f"{'Enough.' if self.has_enough_rows else 'Too few to detect small corruptions.'}"
         )
-        wanted = f"{self.alpha_wanted:.2g}" if self.alpha_wanted < 1 else "more than there can be"
+        wanted = f"{self.alpha_wanted:.2g}" if self.alpha_wanted < 1 else "more than is possible"
         alpha = (
             f"Rarest configuration: {self.smallest_configuration:.2g} of the rows; the theorem "
-            f"asks for {wanted}. "
+            f"requires {wanted}. "
             + (
                 "It applies."
                 if self.theorem_applies
-                else "It does not apply, so there is no proven bound; real networks seldom meet "
-                "it, and the method is measured without it."
+                else "It does not apply, so there is no proven bound; real networks rarely meet "
+                "these conditions, and the benchmarks measure the method without them."
             )
         )
         balance = f"Balance: the smallest conditional probability is {self.balance:.2g}."
         rare = (
-            f"Not to be trusted alone: {self.n_unidentified:,} of {self.n_configurations:,} "
-            f"configurations occur in fewer than 2 eps of the rows, {self.n_unseen:,} in none; "
-            "their tables could have been made by bad rows only."
+            f"Use with care: {self.n_unidentified:,} of {self.n_configurations:,} configurations "
+            f"occur in fewer than 2 eps of the rows, {self.n_unseen:,} in none; their tables "
+            "could come from bad rows alone."
         )
         lines = [rows, alpha, balance]
         return "\n".join([*lines, rare] if self.n_unidentified else lines)
@@ -278,7 +278,7 @@ class MissingEdge:
     child_codes: NDArray[np.int64]
 
     def __str__(self) -> str:
-        return f"{self.parent} and {self.child} ({self.gain:.3f} nats a row)"
+        return f"{self.parent} and {self.child} ({self.gain:.3f} nats per row)"
 
 
 def show_pair(network: BayesianNetwork, judged: JudgedRows, edge: Any) -> MissingEdge:

@@ -61,7 +61,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
             origins[0].gain if origins else 0.0,
             odd.kind,
             advice=Remedy(
-                "Correct these values, or say that they mean missing.",
+                "Correct these values, or declare them as missing.",
                 f"{fit} --missing {declare}" if odd.column else fit,
                 f"robustbn.fit(network, table, missing={{{odd.column!r}: {common!r}}})"
                 if odd.column
@@ -76,12 +76,12 @@ def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> s
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
         are = "is" if odd.n == 1 else "are"
-        return f"{lines} the header inside of the table and {are} left out, first {first}."
+        return f"{lines} the header inside the table and {are} left out, first {first}."
     what = {
         NO_NUMBER: "could not be read as a number",
-        NO_DATE: "is no date",
-        DECLARED: "is taken for missing, as was said",
-    }.get(odd.kind, "is none of the states")
+        NO_DATE: "is not a date",
+        DECLARED: "is treated as missing, as requested",
+    }.get(odd.kind, "is not a state")
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
     such = ""
     if not result.rows_hidden:
@@ -116,8 +116,8 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
-            f"{count(n, 'value')} of {as_text(node)} {'lies' if n == 1 else 'lie'} far outside the "
-            f"rest, which goes from {rest[0]:g} to {rest[-1]:g}: {values_shown}, first "
+            f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
+            f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
             f"{say_span(result, int(rows[0]), int(rows[0]))}.{having(parts, ' They')}",
             0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
@@ -126,7 +126,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             n,
             cause="far values",
             advice=Remedy(
-                "Correct these values, or say that they mean missing.",
+                "Correct these values, or declare them as missing.",
                 f"{base_command(result.command)} --missing {shlex.quote(f'{node}={shown[0]:g}')}",
                 f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
             ),
@@ -168,7 +168,7 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
                 round(n * scale),
                 cause=how,
                 advice=Remedy(
-                    "If so, say what it stands for.",
+                    "If so, map it to the correct label.",
                     f"{base_command(result.command)} --labels "
                     f"{shlex.quote(f'{node}:{label}={taken_for}')}",
                     f"robustbn.fit(network, table, labels={{{node!r}: {{{label!r}: "
@@ -181,7 +181,7 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
 def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     """Return which label another may stand for, and what happened to it; empty if nothing."""
     if _BROKEN.search(label):
-        return "", "has characters of a broken encoding"
+        return "", "contains characters from a wrong encoding"
     others = {other: times for other, times in labels.items() if other != label and times >= n}
     for other in others:
         if other.casefold() == label.casefold():

@@ -78,7 +78,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
         Without a prior, a state that no row shows begins at 0, one that all rows show ends at 1.
         """
         if not 0 < level < 1:
-            raise SettingError(f"level is a number between 0 and 1; found {level!r}.")
+            raise SettingError(f"level must be a number between 0 and 1; found {level!r}.")
         layout, of = self.network.layout, self.network.layout.config_of_cell[cells]
         a, counts = self._parameters[cells], self._counts[cells]
         b = layout.sum_configurations(self._parameters)[of] - a
@@ -202,7 +202,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
             if name != node and state not in self.network.states[name]:
                 raise NetworkError(f"Node {name!r} has no state {state!r}.")
         if node in evidence:
-            raise NetworkError(f"Node {node!r} is asked for, and is evidence, too.")
+            raise NetworkError(f"Node {node!r} is both queried and given as evidence.")
         ask = find_inference(library)
         drawn = np.array([ask(one, node, evidence) for one in self.sample(n, random_state)])
         tail = (1 - level) / 2

@@ -196,11 +196,13 @@ class FitResult:
         """
         if self.judged is None:
             raise NotFittedError(
-                "A report needs the trust in the rows of the fit, and a model from a file does not "
-                "hold it: fit the table again, or judge rows with rows(X)."
+                "A report needs the trust in the rows of the fit, which a model file does not "
+                "contain. Fit the table again, or judge rows with rows(X)."
             )
         if max_rows < 0:
-            raise SettingError(f"max_rows is a number of rows, at least 0; found {max_rows!r}.")
+            raise SettingError(
+                f"max_rows must be a whole number of at least 0; found {max_rows!r}."
+            )
         return replace(
             self,
             title=self.title if title is None else title,

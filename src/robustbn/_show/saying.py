@@ -92,7 +92,7 @@ def having(parts: Parts, start: str) -> str:
     ]
     if start.startswith("Where"):
         return f"{start}{' and '.join(each)}"
-    return f"{start} are mostly where {' and '.join(each)}."
+    return f"{start} occur mostly where {' and '.join(each)}."
 
 
 def quote_names(names: Sequence[str]) -> str:

@@ -87,12 +87,12 @@ def say_unseen(
     first = f"{'It is' if is_one else 'The first:'} node {node!r}"
     got = "the prior alone" if has_prior else "set to uniform"
     them = "it" if is_one else "them"
-    smooth = "" if has_prior else f" To smooth {them} and the tables of few rows, use a prior of 1."
+    smooth = f" To smooth {them} and other tables with few rows, use a prior of 1."
     return (
         f"{len(unseen):,} of {count(network.n_configurations, 'parent configuration')} "
-        f"{'occurs' if is_one else 'occur'} in no row that is trusted; "
+        f"{'occurs' if is_one else 'occur'} in no trusted row; "
         f"{'its table is' if is_one else 'their tables are'} {got}. "
-        f"{first}{f' given {given}' if given else ''}.{smooth}"
+        f"{first}{f' given {given}' if given else ''}.{'' if has_prior else smooth}"
     )
 
 
@@ -102,16 +102,16 @@ def say_few_rows(n_rows: int, n_free: int, which: str = "row") -> str:
     if n_rows >= wanted:
         return ""
     return (
-        f"{count_are(n_rows, which)} too few for {count(n_free, 'free parameter')}: {wanted:,} are "
-        f"wanted, {ROWS_A_PARAMETER} for each."
+        f"{count_are(n_rows, which)} too few for {count(n_free, 'free parameter')}: at least "
+        f"{wanted:,} rows are recommended ({ROWS_A_PARAMETER} per parameter)."
     )
 
 
 def say_misfit(misfit: Misfit | None) -> str:
     """Return in a few words how well a network fits."""
     if misfit is None:
-        return "not asked"
-    return "none" if misfit.is_exact else f"{misfit.nats:.2f} nats a row at least"
+        return "not tested"
+    return "none" if misfit.is_exact else f"{misfit.nats:.2f} nats per row or more"
 
 
 def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, Hashable]]:
@@ -245,18 +245,18 @@ def _tell_columns(
 
     if name == "stuck columns":
         stuck = [f"{nodes[c]} at {state(c, details['states'][c])}" for c in columns]
-        return f"Stuck whatever the rest of the row says: {_list(stuck)}."
+        return f"Stuck at one value, whatever the other columns are: {_list(stuck)}."
     if name == "defaults":
         filled = [
             f"{nodes[c]} = {state(c, details['states'][c])} ({details['shares'][c]:.0%})"
             for c in sorted(columns, key=lambda c: -details["shares"][c])
         ]
-        said = "A value is filled in, in so many of the rows, instead of what was there"
+        said = "A default value replaced the true one in this share of the rows"
         return f"{said}: {_list(filled)}."
     if name == "shifted columns":
         way = "next" if details["step"] > 0 else "previous"
         first, last = nodes[min(columns)], nodes[max(columns)]
-        return f"From {first} to {last} every value stands in the {way} column."
+        return f"From {first} to {last} every value is in the {way} column."
     if name == "swapped columns":
         sources = sorted(details["sources"].items())
         pairs = [f"{nodes[c]} with {nodes[source]}" for c, source in sources if c < source]
@@ -267,7 +267,7 @@ def _tell_columns(
         changed = [f"{state(c, seen)} for {state(c, meant)}" for seen, meant in names
                    if seen != meant]  # fmt: skip
         renamed.append(f"{nodes[c]} ({_list(changed, 3)})")
-    return f"One label is written for another: {_list(renamed, 4)}."
+    return f"Labels are exchanged: {_list(renamed, 4)}."
 
 
 def _tell_rows(
@@ -277,38 +277,41 @@ def _tell_rows(
     names = [network.nodes[c] for c in columns]
     if name == "wrong join" and details["is_all_apart"]:
         return (
-            "Each column looks right by itself and none fits another, as if every column came "
-            "from another row: shuffled, or sorted alone."
+            "Each column looks right on its own, but no two columns belong together, as if each "
+            "had been shuffled or sorted separately."
         )
     if name == "wrong join" and details["n_parts"] == 2:
         return (
-            f"{_list(names)} fit one another but not the rest of their row, as if they had been "
-            "joined from another row."
+            f"{_list(names)} agree with each other but not with the rest of their row, as if they "
+            "had been joined from another row."
         )
     if name == "wrong join":
         return (
-            f"The columns fall into {details['n_parts']} groups that fit in themselves but not one "
-            f"another, as if joined from different rows: {_list(names)} against the rest."
+            f"The columns fall into {details['n_parts']} groups that are consistent within "
+            f"themselves but not with each other, as if joined from different rows: "
+            f"{_list(names)} against the rest."
         )
     if name == "noise" and not details["is_uniform"]:
         return (
-            "No column depends on another, and states have frequencies of their own: values "
-            "without a row behind them."
+            "The columns are independent of each other, with their own frequencies: made-up "
+            "values rather than real rows."
         )
     if name == "noise" and details["share"] < 1:
-        return f"About {details['share']:.0%} of all cells are random: any state, equally often."
+        return (
+            f"About {details['share']:.0%} of all cells are random, with all states equally likely."
+        )
     if name == "noise" and len(columns) == network.n_nodes:
-        return "Every cell is random: any state, equally often, whatever the rest of the row says."
+        return "Every cell is random, with all states equally likely."
     if name == "noise":
-        return f"Random values, any state equally often, in {_list(names)}."
+        return f"Random values, with all states equally likely, in {_list(names)}."
     if name == "copies" and details["templates"] is None:
-        return "Rows that appear again and again, far more often than they should."
+        return "Rows that appear far more often than expected."
     if name == "copies":
         n, noise = len(details["templates"]), details["noise"]
         changed = f", with {noise:.1%} of the cells changed" if noise >= 0.0005 else ""
         return f"Copies of {'one row' if n == 1 else f'{n} rows'}{changed}."
     return (
-        f"Tables of their own in {len(columns)} of {network.n_nodes} columns, most in "
+        f"Different probabilities in {len(columns)} of {network.n_nodes} columns, most of all in "
         f"{_list(names[:MOST_TABLES_NAMED])}: another population, or another network."
     )
 

@@ -100,7 +100,7 @@ class Reading:
                 f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
             )
         if self.ignored:
-            what = "column is no node" if len(self.ignored) == 1 else "columns are no nodes"
+            what = "column is not a node" if len(self.ignored) == 1 else "columns are not nodes"
             lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")
         if self.skipped:
             many = len(self.skipped) > 1
@@ -186,7 +186,7 @@ def as_weights(weights: ArrayLike | None, table: Kept) -> RowVector | None:
         raise DataError(f"Row weights must be numbers: {error}") from None
     if array.shape != (n_rows,):
         raise DataError(
-            f"There must be one weight a row, shape ({n_rows},); found shape {array.shape}."
+            f"There must be one weight per row, shape ({n_rows},); found shape {array.shape}."
         )
     wrong = ~(np.isfinite(array) & (array >= 0))
     if wrong.any():
@@ -201,7 +201,7 @@ def as_weights(weights: ArrayLike | None, table: Kept) -> RowVector | None:
         total = float(array.sum(dtype=np.float64))
     if total > MOST_WEIGHT:
         raise DataError(
-            f"Row weights overflow: together they are {total:.3g}, more than {MOST_WEIGHT:g}. "
+            f"Row weights overflow: their sum is {total:.3g}, more than {MOST_WEIGHT:g}. "
             "Divide them by their mean; they are numbers of rows."
         )
     left: RowVector = array if table.kept is None else array[table.kept]
@@ -224,9 +224,11 @@ def as_sides(known: ArrayLike | None, table: Kept) -> NDArray[np.int8] | None:
     try:
         array = np.asarray(known)
     except ValueError as error:
-        raise DataError(f"known has one value a row: {error}") from None
+        raise DataError(f"known needs one value per row: {error}") from None
     if array.shape != (n_rows,):
-        raise DataError(f"known has one value a row, shape ({n_rows},); found shape {array.shape}.")
+        raise DataError(
+            f"known needs one value per row, shape ({n_rows},); found shape {array.shape}."
+        )
     if array.dtype.kind in "biuf":
         sides = np.nan_to_num(array.astype(np.float64))
     else:
@@ -238,8 +240,7 @@ def as_sides(known: ArrayLike | None, table: Kept) -> NDArray[np.int8] | None:
         row = int(np.argmax(wrong))
         found = repr(str(array[row])) if isinstance(array[row], str) else array[row]
         raise DataError(
-            "known is good (1), bad (-1) or, for the other rows, nothing (0); found "
-            f"{found} at row {row}."
+            f"known values are 1 (good), -1 (bad) or 0 (not known); found {found} at row {row}."
         )
     checked = sides.astype(np.int8)
     return checked if table.kept is None else checked[table.kept]
@@ -249,7 +250,8 @@ def require_rows(n_rows: int) -> None:
     """Refuse to learn from nothing."""
     if n_rows == 0:
         raise DataError(
-            "There are no rows (N = 0). Tables cannot be learned from nothing; check the file, the "
+            "There are no rows (N = 0). Nothing can be learned from an empty table; check the "
+            "file, the "
             "query or the filter that the rows come from."
         )
 

@@ -401,10 +401,10 @@ class Tally:
         common = ", ".join(f"{v!r}" for v, _ in examples.most_common(5))
         more = ", ..." if len(examples) > 5 else ""
         elsewhere = f" {others} more column(s) have unknown values too." if others else ""
-        what = "no state of the node"
+        what = "not a state of the node"
         expected = f"States: {some(coder.states, MOST_STATES_SAID)}."
         if coder.is_cut:
-            what, expected = "no number", "It is to be cut into intervals (bins)."
+            what, expected = "not a number", "The column is to be cut into intervals (bins)."
         return DataError(
             Advice(
                 f"{where}, column {node!r}: {_rows(self.unknown[node], n_rows)} have a value that "
@@ -429,7 +429,7 @@ class Tally:
             Advice(
                 f"{where}, column {node!r}: {_rows(n, n_rows)} have no value"
                 f"{' or an unknown one' if with_unknown else ''}, the first at row {first}."
-                f"{elsewhere} That was to be an error (",
+                f"{elsewhere} Missing values are an error here (",
                 error,
                 "); ",
                 use,
@@ -463,12 +463,12 @@ def advise(coder: ColumnCoder, values: list[Any], ignore_case: bool) -> Advice:
     if doubtful:
         which = labels({doubtful[0]: Either("...", "STATE")})
         return Advice(
-            f"{doubtful[0]!r} could stand for more than one state: say for which with ", which, "."
+            f"{doubtful[0]!r} could mean more than one state: say which with ", which, "."
         )
     folded = {str(s).strip().casefold() for s in states}
     if not ignore_case and any(str(v).strip().casefold() in folded for v in values):
         fold = Setting("ignore_case", True)
-        return Advice("Some differ from a state in case only: use ", fold, ".")
+        return Advice("Some differ from a state only in case: use ", fold, ".")
     numbers = [number for v in values if (number := to_number(v)) is not None]
     if len(numbers) == len(values) and np.isfinite(numbers).all():
         is_whole = all(v == int(v) for v in numbers)
@@ -476,7 +476,7 @@ def advise(coder: ColumnCoder, values: list[Any], ignore_case: bool) -> Advice:
             return Advice(
                 "They look like positions of the states: say so with ",
                 Setting("codes", True),
-                ", or say what each stands for with ",
+                ", or map each to a state with ",
                 labels(dict(enumerate(states[:3]))),
                 ", and so on." if len(states) > 3 else ".",
             )
@@ -498,4 +498,4 @@ def advise(coder: ColumnCoder, values: list[Any], ignore_case: bool) -> Advice:
             so = labels({value: near[0]})
             return Advice(f"Did you mean {near[0]!r} by {value!r}? Say so with ", so, ".")
     what = labels(Either("{value: state, ...}", "VALUE=STATE,..."))
-    return Advice("Say what they stand for with ", what, ".")
+    return Advice("Map them to states with ", what, ".")

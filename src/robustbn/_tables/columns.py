@@ -126,7 +126,7 @@ def fix_edges(
     if open_ones:
         if source.is_once:
             raise DataError(
-                f"{source.where} can be read once only, so the intervals of {some(open_ones)} "
+                f"{source.where} can be read only once, so the intervals of {some(open_ones)} "
                 "cannot be found first: give their edges."
             )
         stretches = list(source.read([place[n] for n in open_ones]))
@@ -208,13 +208,15 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
         wrong = [state for state in said.values() if state not in states]
         if wrong:
             raise DataError(
-                f"labels[{node!r}] leads to {some(wrong)}, no state of the node; states: "
+                f"labels[{node!r}] leads to {some(wrong)}, which is not a state of the node; "
+                "states: "
                 f"{some(states)}."
             )
         others, period = config.others.get(node), config.periods.get(node)
         if others is not None and others not in states:
             raise DataError(
-                f"others[{node!r}] is {others!r}, no state of the node; states: {some(states)}."
+                f"others[{node!r}] is {others!r}, which is not a state of the node; states: "
+                f"{some(states)}."
             )
         finder = StateFinder(states, said, config.ignore_case, source.is_text, others)
         edges = None
@@ -227,7 +229,7 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
                     f"node has {len(states)} states: {some(states)}."
                 )
             if said:
-                raise DataError(f"Node {node!r} has both bins and labels; it can have one of them.")
+                raise DataError(f"Node {node!r} has both bins and labels; give only one of them.")
         is_codes = source.is_codes if config.codes is None else config.codes
         is_codes = is_codes and not said and edges is None and others is None and period is None
         if is_codes and source.may_be_labels and config.codes is None:

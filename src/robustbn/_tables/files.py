@@ -110,13 +110,13 @@ def unreadable(where: str, error: Exception, *, is_file: bool = True) -> RobustB
     advice = Advice("It may be truncated, or not be what its name says.")
     if "UTF8" in text or "UTF-8" in text or isinstance(error, UnicodeError):
         such_as = Setting("encoding", "latin-1")
-        advice = Advice("Its text is in another encoding: name it, such as ", such_as, ".")
+        advice = Advice("The text has another encoding; name it, such as ", such_as, ".")
     elif "Empty CSV" in text:
         advice = Advice("There is not even a header.")
-    elif "CSV parse error: Expected" in text:
+    elif re.search(r"CSV parse error: (Row #\d+: )?Expected", text):
         sep = Setting("sep", Either("...", "CHAR"))
         advice = Advice(
-            "A line has more or fewer values than the header; ", sep, " sets what parts them."
+            "A line has more or fewer values than the header; ", sep, " sets the column separator."
         )
     elif "JSON parse error: Column" in text:
         advice = Advice("Make its values all text or all numbers.")
@@ -178,7 +178,7 @@ def _check_files(path: str, files: list[Path], *, may_be_empty: bool) -> None:
     kinds = sorted({inner_suffix(file) for file in files})
     if len(kinds) > 1:
         raise DataError(
-            f"{path}: files of several kinds ({', '.join(kinds)}). Name one, such as "
+            f"{path} contains files of several kinds ({', '.join(kinds)}). Name one, such as "
             f"{Path(path) / ('*' + kinds[0])}."
         )
     for file in files:
@@ -202,7 +202,9 @@ def _not_a_table(file: Path) -> DataError:
     if not str(hint):
         csv = Setting("format", "csv")
         hint = Advice(" If it is one all the same, say which: ", csv, ".")
-    return DataError(Advice(f"{path} is not a table that can be read; known are {KNOWN}.", hint))
+    return DataError(
+        Advice(f"{path} is not a supported table format; supported are {KNOWN}.", hint)
+    )
 
 
 def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:

@@ -88,7 +88,7 @@ def localize(table: Any, *, format: str | None = None, sheet: str | int | None =
     if sheet is None:
         return str(found)
     if inner_suffix(found) not in EXCEL:
-        raise DataError(f"{name_of(found)} is no workbook, so it has no sheet {sheet!r}.")
+        raise DataError(f"{name_of(found)} is not a workbook, so it has no sheet {sheet!r}.")
     return str(read_workbook(found, sheet))
 
 
@@ -145,8 +145,8 @@ def _kept_in(folder: Path, what: str) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         raise OSError(
-            f"{what} is kept in {folder.parent} while it is read, where it has no room: "
-            f"{os.strerror(error.errno)}. TMPDIR names another folder."
+            f"{what} does not fit in {folder.parent}, where it is stored while it is read: "
+            f"{os.strerror(error.errno)}. Set TMPDIR to another folder."
         ) from error
 
 

@@ -102,7 +102,7 @@ def find_misfits(
             values = tuple((value, n, _nearest(value, coder.states)) for value, n in common)
             remedy = advise(coder, list(unknown), config.ignore_case)
             near = {value: state for value, _, state in values if state is not None}
-            if near and str(remedy).startswith(("Did you mean", "Say what they stand for")):
+            if near and str(remedy).startswith(("Did you mean", "Map them to states")):
                 remedy = Advice("Did you mean ", Setting("labels", {coder.node: near}), "?")
             drop = Setting("on_unknown", "drop")
             remedy = Advice(remedy, " To leave such rows out, use ", drop, ".")

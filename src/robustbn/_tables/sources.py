@@ -152,8 +152,8 @@ def open_table(
         return _open_sparse(table)
     if module in ("dask", "dask_expr"):
         raise DataError(
-            "A Dask collection lives on a cluster, and is not gathered here without being asked. "
-            "Call .compute() if it fits in memory."
+            "A Dask collection is not loaded into memory automatically. Call .compute() if it "
+            "fits in memory."
         )
     is_list = isinstance(table, list | tuple) and bool(table)
     if isinstance(table, Mapping) or (is_list and isinstance(table[0], Mapping)):

@@ -68,7 +68,8 @@ class StateRules:
         said = [self.dates] if isinstance(self.dates, str) else list(self.dates.values())
         if not set(said) <= set(DATE_ORDERS):
             raise SettingError(
-                f"dates says what comes first, as one of {', '.join(DATE_ORDERS)}; found "
+                f"dates is the order of day, month and year, one of {', '.join(DATE_ORDERS)}; "
+                "found "
                 f"{self.dates!r}."
             )
 
@@ -130,14 +131,14 @@ def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     if decided.kind == IDENTIFIER and rules.is_cut(survey.name):
         examples = " and ".join(repr(value) for value, _ in survey.counts.most_common(2))
         raise DataError(
-            f"bins[{survey.name!r}]: column {survey.name!r} holds text, such as {examples}, and no "
-            "numbers in one notation that could be cut."
+            f"bins[{survey.name!r}]: column {survey.name!r} holds text, such as {examples}, and "
+            "not numbers in one notation, which could be cut."
         )
     if decided.kind == IDENTIFIER:
         n = f"{'more than ' if survey.n_distinct is None else ''}{survey.n_least:,}"
         why = (
-            f"names its rows: {n} different values in {survey.n_present:,} rows, which no table "
-            "can be learned for"
+            f"looks like an identifier: {n} distinct values in {survey.n_present:,} rows, too "
+            "many to learn a table"
         )
     leave = f"{where} {why}. Leave the node out of the edges, or give its states: "
     raise DataError(Advice(leave, states_of(survey.name), "."))
@@ -185,7 +186,7 @@ def propose_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     if only == DATE or is_mostly_date:
         orders = {order} if order else find_orders(survey.counts)
         if len(orders) > 1:
-            note = "day and month of its dates cannot be told apart"
+            note = "day and month of its dates are ambiguous"
             return _decided(survey, DATE, note=note)
         if orders:
             has_doubt = any(map(is_doubtful, survey.counts))

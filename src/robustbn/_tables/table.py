@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.allocate import allocate, insufficient_memory, telling_memory
+from robustbn._core.calls import naming_the_nearest, require_network
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import MOST_CODES, Codes
 from robustbn._tables.aside import Aside, AsidePlan, AsideReader, plan_aside
@@ -32,6 +33,7 @@ MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a cont
 
 
 @telling_memory("Reading the table")
+@naming_the_nearest
 def read_table(
     table: Any,
     network: BayesianNetwork,
@@ -106,6 +108,7 @@ def read_table(
     >>> print(table.reading)
     The mapping: 4 rows read. 1 value is missing; 3 of 4 rows are complete (75.0%), and age ...
     """
+    require_network(network, "read_table(table, network)", table)
     config = TableConfig(
         on_unknown,
         on_missing,
@@ -278,7 +281,7 @@ def infer_network(table: Any, config: TableConfig) -> BayesianNetwork:
         return BayesianNetwork(dict.fromkeys(names, ()), dict.fromkeys(names, intervals))
     if source.is_once:
         raise DataError(
-            f"{source.where} can be read once only, so its states cannot be found first: give a "
+            f"{source.where} can be read only once, so its states cannot be found first: give a "
             "network, or a table that can be read twice."
         )
     return BayesianNetwork(dict.fromkeys(names, ()), _find_states(source, names, config))
@@ -312,7 +315,7 @@ def _find_states(
         elif source.is_codes:
             largest = int(max(found[name], default=0))
             if largest >= MOST_STATES_FOUND:
-                why = f"the number {largest:,} is no position of a state, of which there are at"
+                why = f"the number {largest:,} is not the position of a state; there are at"
                 raise refuse(name, f"{why} most {MOST_STATES_FOUND}")
             states[name] = range(largest + 1)
         elif not found[name]:

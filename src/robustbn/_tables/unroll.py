@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn.exceptions import DataError, SettingError
 
 MOST_LAGS = 100  # visits that are looked back on: more columns than any network has use for
 
 
+@naming_the_nearest
 def unroll(
     table: Any,
     *,
@@ -86,7 +88,7 @@ def _check(
             raise DataError(f"There is no column {name!r}; the table has {known}.")
     if id == time:
         raise DataError(
-            f"id and time are both {id!r}: one says whose visit it is, one when it was."
+            f"id and time are both {id!r}: id says whose visit it is, time says when it was."
         )
     for name in chosen:
         for lag in range(1, lags + 1):
@@ -110,8 +112,8 @@ def _find_before(
         missing = pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False)
         if missing.any():
             raise DataError(
-                f"Column {name!r} is empty in row {int(missing.argmax())}: every visit needs "
-                "to say whose it is and when it was."
+                f"Column {name!r} is empty in row {int(missing.argmax())}: every visit needs an "
+                "id and a time."
             )
     codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")
@@ -125,7 +127,7 @@ def _find_before(
         remedy = "keep one of them" if first == again else f"sort the table by {time!r}"
         raise DataError(
             f"Row {int(here[k])}: {id} = {ids[int(here[k])].as_py()} was seen {what} {again}. "
-            f"Visits come in order of time, one at a time: {remedy} first."
+            f"Visits must be in order of time, one at a time: {remedy} first."
         )
     previous = np.full(len(codes), -1, np.int64)
     previous[here] = there

@@ -7,23 +7,22 @@ import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields, replace
-from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, warn
+from robustbn._core.calls import say_unknown
 from robustbn._core.config import TableConfig, check_setting, is_same
 from robustbn._core.dirichlet import Expert
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
-from robustbn._core.file_names import nearest_name
 from robustbn._core.holes import Holes
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Rows, Vector
@@ -58,31 +57,6 @@ from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
 PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
-
-
-def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
-    """Return that there is no setting of a name, those that there are, and the nearest."""
-    near = nearest_name(name, known)
-    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
-
-
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-def naming_the_nearest(call: Call) -> Call:
-    """Let a call answer a misspelt setting with the nearest that there is."""
-    known = [name for name in inspect.signature(call).parameters if name != "self"]
-    owner = call.__qualname__
-    owner = owner.removesuffix(".__init__") if owner.endswith(".__init__") else f"{owner}()"
-
-    @wraps(call)
-    def calling(*values: Any, **settings: Any) -> Any:
-        for name in settings:
-            if name not in known:
-                raise UnknownSettingError(say_unknown(owner, name, known))
-        return call(*values, **settings)
-
-    return cast("Call", calling)
 
 
 class Settings:
@@ -294,7 +268,7 @@ class TableEstimator(Settings, ABC):
         model = read_model(path)
         if model.estimator != cls.__name__:
             raise ModelFileError(
-                f"{path} holds a {model.estimator}; read it with that class's load()."
+                f"{path} contains a {model.estimator}; use the load() method of that class."
             )
         network = build_model_network(model.network, path)
         known = {*cls._names(), *cls._inner_names()} - {"network", *cls._GROUPS}
@@ -382,7 +356,7 @@ class TableEstimator(Settings, ABC):
             return self.network
         raise UnknownSettingError(
             f"network must be a BayesianNetwork; found {type(self.network).__name__}. For a file, "
-            "use read_network(path); robustbn.fit takes its path, or a list of edges, as it is."
+            "use read_network(path); robustbn.fit also accepts a path or a list of edges."
         )
 
     def _note_columns(self, X: Any, network: BayesianNetwork) -> None:
@@ -449,7 +423,9 @@ class TableEstimator(Settings, ABC):
         if expert is not None:
             view = ExpertView(network, expert, self.counts_, self.counts_)
         if view is None:
-            raise SettingError("There is no expert: fit with prior=network, equivalent_rows=50.")
+            raise SettingError(
+                "This fit has no expert's tables: fit with prior=network, equivalent_rows=50."
+            )
         return build_frame(view.columns(), self.reading_.kind)
 
     def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
@@ -525,14 +501,14 @@ class TableEstimator(Settings, ABC):
             node, state = constant[0]
             warn(
                 f"Column {node!r} is {state!r} in every row (constant columns: {len(constant)}): "
-                "it tells nothing of its other states, nor of what depends on those (n_eff = 0). "
-                "Check how the table was made.",
+                "nothing can be learned about its other states, or about nodes that depend on "
+                "them (n_eff = 0). Check how the table was made.",
                 ConstantColumnWarning,
             )
         if self.unseen_configurations_:
             said = say_unseen(self.unseen_configurations_, self.network_, has_prior=has_prior)
             warn(
-                Advice(said, Either(" All are in unseen_configurations_.", "")),
+                Advice(said, Either(" See unseen_configurations_ for all.", "")),
                 UnseenConfigurationWarning,
             )
         inferred = self.inferred_

@@ -36,7 +36,7 @@ MOST_TABLES = 10  # that are told
 NOT_SAID = 5  # rows: fewer that are distrusted are never told
 UNLIKELY = "unlikely rows"
 COMPARE = Remedy(
-    "Compare what the new rows say with what those of the fit said.",
+    "Compare the tables of the new rows with those of the fit.",
     "robustbn compare MODEL NEW_MODEL",
     "robustbn.fit(network, new_table).moved()",
 )
@@ -61,7 +61,7 @@ def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
 
 
 def share_unlikely(findings: list[Finding], n_rows: int) -> float:
-    """Return the share of new rows that are less likely than good rows are."""
+    """Return the share of new rows that are less likely than good rows."""
     unlikely = [each.n_rows for each in findings if each.cause == UNLIKELY]
     return max(unlikely, default=0) / max(n_rows, 1)
 
@@ -73,13 +73,14 @@ def _tell_unlikely(batch: Batch) -> Iterator[Finding]:
     yield Finding(
         NEW_ROWS,
         ERROR if batch.unlikely >= MANY_UNLIKELY else WARNING,
-        f"About {count(n, 'row')} ({percent(batch.unlikely)}) are less likely than good rows are.",
+        f"About {count(n, 'row')} ({percent(batch.unlikely)}) are less likely than good rows.",
         1 - math.exp(-batch.unlikely_nats),
         n_rows=round(n),
         nats=batch.unlikely_nats,
         cause=UNLIKELY,
         advice=Remedy(
-            "Look at the new rows: their columns may be mixed up, or they are of another kind.",
+            "Inspect the new rows: their columns may be mixed up, or they may come from another "
+            "population.",
             "robustbn fit NETWORK NEW --report report.html",
             "robustbn.fit(network, new_table).findings_",
         ),
@@ -93,8 +94,8 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
         yield Finding(
             NEW_ROWS,
             ERROR if batch.effect[-1] >= LARGE_EFFECT else WARNING,
-            f"The tables together are not what they were ({batch.effect[-1]:.3f} nats a row), "
-            "though none of them is clearly another.",
+            f"Taken together, the tables have changed ({batch.effect[-1]:.3f} nats per row), "
+            "although no single table has clearly changed.",
             1 - math.exp(-float(batch.moved[-1])),
             n_rows=batch.n_rows,
             nats=float(batch.moved[-1]),
@@ -107,8 +108,8 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
         yield Finding(
             NEW_ROWS,
             ERROR if effect >= LARGE_EFFECT else WARNING,
-            f"{name}{given} is not what it was: its table differs by {effect:.3f} nats a row, "
-            f"more than {count(batch.n_rows, 'row')} would by chance.",
+            f"The distribution of {name}{given} has changed: its table differs by {effect:.3f} "
+            f"nats per row, more than expected by chance with {count(batch.n_rows, 'row')}.",
             1 - math.exp(-float(batch.moved[node])),
             (nodes[node],),
             n_rows=batch.n_rows,
@@ -136,7 +137,7 @@ def _tell_known(
         yield Finding(
             ROWS,
             ERROR if n >= MANY_UNLIKELY * len(table) else WARNING,
-            f"{count(n, 'row is', 'rows are')} distrusted{group}, more than among the rows of the "
+            f"{count(n, 'row is', 'rows are')} distrusted{group}, a larger share than in the "
             f"fit{name}",
             1.0,
             () if cause is None else cause.columns,
@@ -144,7 +145,7 @@ def _tell_known(
             cause=cause.name if cause else "",
             group=number,
             advice=Remedy(
-                "Look at these rows.", "robustbn score MODEL NEW -o rows.csv", "fit.rows(new_table)"
+                "Inspect these rows.", "robustbn score MODEL NEW -o rows.csv", "fit.rows(new_table)"
             ),
         )
 
@@ -162,13 +163,17 @@ def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
         yield Finding(
             MISSING,
             ERROR if share >= usual + 0.1 else WARNING,
-            f"{as_text(node)} is missing from {percent(share)} of the new rows; it was missing "
-            f"from {percent(usual)} of those of the fit.",
+            f"{as_text(node)} is missing from {percent(share)} of the new rows, compared with "
+            f"{percent(usual)} of the rows of the fit.",
             0.99,
             (node,),
             n_rows=n,
             n_cells=n,
-            advice=Remedy("Ask where they went.", "robustbn inspect NEW", "new_table.isna().sum()"),
+            advice=Remedy(
+                "Check why these values are missing.",
+                "robustbn inspect NEW",
+                "new_table.isna().sum()",
+            ),
         )
 
 
@@ -182,14 +187,14 @@ def _tell_unknown(table: Table) -> Iterator[Finding]:
             UNREADABLE,
             ERROR,
             f"{count(odd.n, 'value')} of {as_text(odd.column)} {'is' if odd.n == 1 else 'are'} "
-            f"none that the model knows: {values}.",
+            f"unknown to the model: {values}.",
             1.0,
             (odd.column,),
             n_rows=odd.n,
             n_cells=odd.n,
             cause=odd.kind,
             advice=Remedy(
-                "Say what they stand for, or correct them.",
+                "Map these values to states, or correct them.",
                 f"robustbn score MODEL NEW --labels {odd.column}:VALUE=STATE",
                 "robustbn.read_table(new_table, network, labels={...})",
             ),

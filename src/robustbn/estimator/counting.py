@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustbn._core.allocate import telling_memory
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred
@@ -19,7 +20,7 @@ from robustbn._learn.updating import add_inferred
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, Table, as_weights, require_rows
-from robustbn.estimator.base import TableEstimator, naming_the_nearest
+from robustbn.estimator.base import TableEstimator
 from robustbn.network import BayesianNetwork
 
 
@@ -91,6 +92,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.kernels = kernels
 
     @telling_memory("Counting")
+    @naming_the_nearest
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the rows of a table and set `network_`.
 

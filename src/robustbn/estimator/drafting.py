@@ -30,7 +30,8 @@ from robustbn.states import FoundStates, states_from
 RARELY, MOSTLY = 0.8, 0.8  # share of the resamples in which an edge, and its direction, returns
 FIRST_LOOKED_AT = 5  # edges
 CAUTION = (
-    "This is a draft. An edge says that two columns depend on each other; its arrow is not a cause."
+    "This is a draft. An edge means that two columns depend on each other; its direction does not "
+    "imply causation."
 )
 
 
@@ -127,8 +128,8 @@ class Draft:
         lines = [f"{self.where}: {size}, {count(len(self.edges), 'edge')}.", CAUTION]
         if self.n_rows_left_out:
             lines.append(
-                f"{count_are(self.n_rows_left_out, 'row')} left out of it: "
-                "edges do not explain how they differ from the others."
+                f"{count_are(self.n_rows_left_out, 'row')} left out of it, because no edges "
+                "explain how they differ from the others."
             )
         if self.n_cells_left_out:
             lines.append(f"{count_are(self.n_cells_left_out, 'cell')} likely to be wrong.")
@@ -136,7 +137,7 @@ class Draft:
         first = self.look_first()[:FIRST_LOOKED_AT]
         if first:
             named = ", ".join(f"{edge.parent} -> {edge.child}" for edge in first)
-            lines.append(f"Look first at: {named}.")
+            lines.append(f"Review first: {named}.")
         lines += [f"Left out: {name} {why}." for name, why in self.left_out.items()]
         if self.alone:
             lines.append(f"Without an edge: {some(self.alone)}.")
@@ -197,7 +198,7 @@ def draft(
     left_out = dict(found.left_out)
     for name in leave_out:
         _require_column(name, "leave_out", found, left_out)
-        left_out[name] = "is left out, as asked for"
+        left_out[name] = "is left out, as requested"
     nodes = [node for node in found.network.nodes if node not in left_out]
     known = {n: reading[n] for n in inspect.signature(read_table).parameters if n in reading}
     known.pop("bins", None)  # the network holds them now
@@ -209,7 +210,7 @@ def draft(
     if len(columns) < 2:
         why = "".join(f" {name} {left_out[name]}." for name in left_out)
         raise DataError(
-            f"{found.where} has {count(len(columns), 'column')} that can be a node, and an edge "
+            f"{found.where} has {count(len(columns), 'column')} that can be a node, but an edge "
             f"needs two.{why} Give the states of a column to make it a node: states={{...}}."
         )
     names = [nodes[k] for k in columns]
@@ -242,9 +243,9 @@ def _find_copies(codes: Codes, nodes: Sequence[str], left_out: dict[str, str]) -
         print_of = sha256(renamed.astype(np.uint16).tobytes()).digest()
         same = first.setdefault(print_of, k)
         if len(at) < 2:
-            left_out[nodes[k]] = "has one value only"
+            left_out[nodes[k]] = "has only one value"
         elif same != k:
-            left_out[nodes[k]] = f"says the same as {nodes[same]}"
+            left_out[nodes[k]] = f"is a copy of {nodes[same]}"
     return [k for k, node in enumerate(nodes) if node not in left_out]
 
 
@@ -255,7 +256,7 @@ def _require_column(
     names = [*found.network.nodes, *found.ignored, *left_out]
     if name not in names:
         near = nearest_name(name, names)
-        raise DataError(f"{setting} names {name!r}, which is no column of {found.where}.{near}")
+        raise DataError(f"{setting} names {name!r}, which is not a column of {found.where}.{near}")
 
 
 def _limits(

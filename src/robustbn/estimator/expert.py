@@ -52,7 +52,7 @@ def _arrange(network: BayesianNetwork, prior: BayesianNetwork, node: str) -> Vec
 def _refuse_others(network: BayesianNetwork, prior: BayesianNetwork) -> None:
     """Refuse a prior over other nodes, parents or states, by the first that differs."""
     if not prior.has_cpts:
-        raise SettingError("The network given as prior has no tables: there is nothing to add.")
+        raise SettingError("The network given as prior has no tables.")
     for node in (*network.nodes, *prior.nodes):
         if node not in prior.parents or node not in network.parents:
             whose = "the prior" if node not in prior.parents else "the network that is fitted"
@@ -73,7 +73,7 @@ def _check_rows(network: BayesianNetwork, given: Any) -> Mapping[str, Any]:
     named = given if isinstance(given, Mapping) else {}
     for node in named:
         if node not in network.parents:
-            raise SettingError(f"equivalent_rows names {node!r}, which is no node.")
+            raise SettingError(f"equivalent_rows names {node!r}, which is not a node.")
     for node, value in named.items() if named else [("", given)]:
         where = f"equivalent_rows[{node!r}]" if node else "equivalent_rows"
         if isinstance(value, Real) and not isinstance(value, bool):

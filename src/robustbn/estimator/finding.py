@@ -306,7 +306,7 @@ def _name_causes(
         unit, value = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
         if unit:
             usual = f"{np.median(elsewhere):.6g} elsewhere, {np.median(here):.6g} there"
-            yield node, "unit", f"{unit} seem to be mixed up (the median is {usual})"
+            yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
         elif value is not None:
             yield node, "one value", f"nearly all are {value:g} there"
 
@@ -317,7 +317,7 @@ def _name_states(
     """Yield what was done to the states of a node at a place, of those that are no intervals."""
     n_forms = count_forms(codes, place.rows)
     if n_forms and place.nodes:
-        yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} different ones"
+        yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} distinct rows"
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
     for node in place.nodes:

@@ -69,11 +69,12 @@ def fit_to(
     for name, given in (("sample_weight", sample_weight), ("known", known)):
         if given is not None and not is_default:
             raise SettingError(
-                f"{name} is understood by the method 'filter' with the schedule 'joint' only."
+                f"{name} is supported only by the method 'filter' with the schedule 'joint'."
             )
     if known is not None and place != "memory":
         raise SettingError(
-            "known is for rows in memory: set place to 'memory', or fit to a part that fits."
+            "known is supported only for rows in memory: set place to 'memory', or fit a smaller "
+            "part of the table."
         )
     if not is_default and place != "memory":
         raise SettingError(
@@ -112,14 +113,14 @@ def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], 
     old, judged = result.learned, result.judged
     if X is None and judged is None:
         raise NotFittedError(
-            "A model from a file does not hold the rows it was fitted to: call "
-            "decide(bad, good, X) with them."
+            "A model file does not contain the rows of the fit: call decide(bad, good, X) with "
+            "them."
         )
     if X is None and (old.recorded or old.cells or fit._sides is not None):
         raise NotFittedError(
-            "The sums of a fit do not tell what a decision makes of rows that miss values or have "
-            "wrong cells, or that are known: they are needed again. Call decide(bad, good, X) with "
-            "the rows of fit; robustbn fit does so with --place memory."
+            "With missing values, wrong cells or known rows, a decision needs the rows of the fit "
+            "again. Call decide(bad, good, X) with these rows; robustbn fit does so with --place "
+            "memory."
         )
     columns = [
         check_groups(name, given, old.model.n_others)
@@ -166,8 +167,8 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
         raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
     if fit._weights is None and not np.isclose(fit.result_.learned.n_rows, n):
         raise NotFittedError(
-            "The rows of this fit were weighted, and their weights are not at hand: fit again, "
-            "and decide then."
+            "The rows of this fit were weighted, and the weights are not stored: fit again before "
+            "you decide."
         )
     return table
 
@@ -217,17 +218,17 @@ def _fit_elsewhere(
     reading = reading or TableConfig(fit.on_unknown, fit.on_missing, fit.bins)
     if reading.on_missing == "state":
         raise SettingError(
-            "A state for missing values is for rows in memory: where they are missing is not "
-            "known before a stream is read. Add the state 'missing' to the network, or let "
-            "them be inferred ('use')."
+            "missing='state' is supported only for rows in memory, because a stream does not tell "
+            "in advance which columns have missing values. Add the state 'missing' to the "
+            "network, or have missing values inferred ('use')."
         )
     if fit.missing_is_evidence:
-        raise SettingError("missing_is_evidence is for rows in memory.")
+        raise SettingError("missing_is_evidence is supported only for rows in memory.")
     complete = _completing(fit, network, reading)
     if place == "dask":
         return fit_on_dask(network, X, sample_weight, config, reading, watch, complete)
     if sample_weight is not None:
-        raise DataError("sample_weight is for rows in memory; a stream takes none.")
+        raise DataError("sample_weight is supported only for rows in memory.")
     streaming = fit.streaming or Streaming()
     return fit_stream(network, X, config, reading, streaming, watch, complete)
 
@@ -257,7 +258,7 @@ def _tell_round(done: Round) -> None:
         spectrum = (
             f"top eigenvalue {done.eigenvalues[0]:.3f}, good rows up to {done.threshold:.3f}; "
         )
-    undone = "" if done.is_accepted else ", undone: more would be in excess than before"
+    undone = "" if done.is_accepted else ", undone: the excess would have grown"
     print(
         f"round {done.number}: {done.action}{undone}; {spectrum}{done.removed:.2%} distrusted "
         f"({done.wall_s:.2f} s)",
@@ -273,8 +274,8 @@ def _warn_if_unsure(result: FitResult) -> None:
         warn(
             Advice(
                 f"Column{'s' if many else ''} {some(list(damaged))} cannot be read, and "
-                f"{'are' if many else 'is'} left out of where bad rows come from; the "
-                "network's columns are not touched by it. "
+                f"{'are' if many else 'is'} not used to find where bad rows come from; the "
+                "network's columns are not affected. "
                 f"{next(iter(damaged.values())).rstrip('.')}. Say which columns to look at with ",
                 Setting("context", Either("[...]", "A,B")),
                 ", or ",
@@ -287,7 +288,7 @@ def _warn_if_unsure(result: FitResult) -> None:
         warn(result.status, ConvergenceWarning)
     if result.few_rows:
         warn(
-            f"{result.few_rows} Sampling noise hides all but gross corruption: read the tables "
-            "with care, or use a simpler network.",
+            f"{result.few_rows} With so few rows only gross corruption can be detected: interpret "
+            "the tables with care, or use a simpler network.",
             SmallSampleWarning,
         )

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core import __version__
+from robustbn._core.calls import require_path
 from robustbn._core.documents import (
     build,
     check_numbers,
@@ -97,6 +98,7 @@ def write_model(
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
+    require_path(path, "save(path)")
     try:
         model = Model(
             estimator, to_plain(settings), describe_network(network), _describe(reading), fit
@@ -111,6 +113,7 @@ def write_model(
 
 def read_model(path: str | Path) -> Model:
     """Read and check the outermost layer of a model file."""
+    require_path(path, "load(path)")
     path = find_file(path)
     if path.suffix.lower() in (".pkl", ".pickle", ".joblib"):
         raise ModelFileError(f"{path} is refused: a pickle may run code when it is opened.")

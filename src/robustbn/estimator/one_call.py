@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from robustbn._core.calls import is_network, naming_the_nearest
 from robustbn._core.config import Streaming, TableConfig, is_same
 from robustbn._core.file_names import inner_suffix, plain_path
 from robustbn._networks import FORMATS, choose_format, read_network
@@ -20,7 +21,6 @@ from robustbn._tables.coded import Table
 from robustbn._tables.sources import open_table
 from robustbn._tables.table import read_table
 from robustbn._tables.values import declare_missing
-from robustbn.estimator.base import naming_the_nearest
 from robustbn.estimator.learning import choose_place, fit_to
 from robustbn.estimator.robust import RobustEstimator
 from robustbn.exceptions import DataError, NetworkError, UnknownSettingError
@@ -152,17 +152,15 @@ def _fit(
     unused = [name for name in settings if name not in of_reading and name not in of_learning]
     if unused:
         raise UnknownSettingError(
-            f"{unused[0]} is for an edge list, whose states are found in the table; this network "
-            "has its states."
+            f"{unused[0]} applies only to an edge list, whose states are found in the table; this "
+            "network already has states."
         )
     estimator = RobustEstimator(network, contamination, **of_learning)
     connection = of_reading.pop("connection", None)
     if isinstance(table, Table):
         if connection is not None or of_reading:
             said = ", ".join(["connection"] if connection is not None else of_reading)
-            raise DataError(
-                f"This table was read already, so {said} cannot change how: read it again."
-            )
+            raise DataError(f"This table was already read, so {said} has no effect: read it again.")
         return estimator.fit(table, known=known)
     if connection is None and choose_place(estimator, table) != "memory":
         fit_to(estimator, table, known=known, reading=TableConfig(**of_reading))
@@ -231,7 +229,7 @@ def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork
     source = None if callable(table) else open_table(table, **of_source)
     if source is not None and source.is_once:
         raise DataError(
-            f"{source.where} can be read once only, so the states of the network cannot be found "
+            f"{source.where} can be read only once, so the states of the network cannot be found "
             "first: give them all with states=..., or a table that can be read twice."
         )
     return states_from(
@@ -239,6 +237,7 @@ def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork
     ).network
 
 
+@naming_the_nearest
 def compare(
     first: RobustEstimator | str | Path,
     second: RobustEstimator | str | Path,
@@ -271,6 +270,12 @@ def compare(
     """
     from robustbn._show.comparison import Comparison, common_nodes, refuse_differences
 
+    for each in (first, second):
+        if is_network(each):
+            raise UnknownSettingError(
+                "compare(first, second) needs fitted estimators or model files; found a "
+                "BayesianNetwork. For two networks, use total_variation(P, Q)."
+            )
     fits = [
         each if isinstance(each, RobustEstimator) else RobustEstimator.load(each)
         for each in (first, second)
@@ -282,5 +287,7 @@ def compare(
         refuse_differences(a, b)
     nodes = common_nodes(a.network, b.network)
     if not nodes:
-        raise NetworkError(f"{a.title} and {b.title} have no node in common that is alike in both.")
+        raise NetworkError(
+            f"{a.title} and {b.title} have no node in common with the same parents and states."
+        )
     return Comparison(a, b, nodes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.calls import naming_the_nearest
 from robustbn._core.cells import NO_CELLS
 from robustbn._core.config import Streaming
 from robustbn._core.findings import Finding
@@ -27,7 +28,7 @@ from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
 from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
 from robustbn._tables.sources import build_frame
-from robustbn.estimator.base import TableEstimator, naming_the_nearest
+from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
 from robustbn.estimator.updating import update_fit
@@ -231,9 +232,10 @@ class RobustEstimator(TableEstimator):
         """Trust in each row of the table, from 0 to 1; NaN for rows that were left out."""
         weights = self.result_.row_weights
         if weights is None:
-            raise AttributeError("This fit holds no row_weights_: the table has too many rows.")
+            raise AttributeError("This fit has no row_weights_: the table has too many rows.")
         return weights
 
+    @naming_the_nearest
     def fit(
         self,
         X: Any,
@@ -260,8 +262,8 @@ class RobustEstimator(TableEstimator):
         weights = self.result_.row_weights
         if weights is None:
             raise DataError(
-                "The table was fitted, but it has too many rows to return a number for each: call "
-                "predict on pieces of it, or fit with streaming=Streaming(weights_to='...')."
+                "The table was fitted, but it has too many rows to return one value per row: call "
+                "predict on parts of it, or fit with streaming=Streaming(weights_to='...')."
             )
         return side_of(weights)
 
@@ -476,8 +478,8 @@ class RobustEstimator(TableEstimator):
         aside, deeper = self.result_.aside, self.result_.deeper
         if aside.is_forgotten or (aside.counted is None and self.result_.row_weights is None):
             raise NotFittedError(
-                "A model from a file does not hold the rows it was fitted to, nor does one of many "
-                "rows once groups were decided: fit again, or call decide(bad, good, X)."
+                "A model file does not contain the rows of the fit, nor does a large fit after "
+                "decide(): fit again, or call decide(bad, good, X)."
             )
         if not 0 < p_value < 1:
             raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
@@ -492,10 +494,9 @@ class RobustEstimator(TableEstimator):
         """Return a frame with the rows that a person should look at, the most telling first.
 
         Its columns are row, weight (the trust in it), group (its number in `groups_`, 0 for none),
-        change (share of the rows, on average over the nodes, whose state the tables would tell
-        otherwise if the answer is not the expected one), why, and the row's states; before them
-        come the columns of `id` and `keep`. Tell the
-        answers to `fit(X, known=...)`, or decide on a whole group with `decide`.
+        change (how much the tables would change if the answer is unexpected, as a share of rows),
+        why, and the row's states; before them come the columns of `id` and `keep`. Give the answers
+        to `fit(X, known=...)`, or decide on a whole group with `decide`.
 
         Parameters
         ----------

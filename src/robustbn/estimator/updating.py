@@ -77,7 +77,8 @@ def check_forgetting(forgetting: Any) -> None:
     """Refuse what is no share of the old rows."""
     if not (is_number(forgetting) and 0 < forgetting <= 1):
         raise SettingError(
-            f"forgetting is what old rows count for, above 0 and at most 1; found {forgetting!r}."
+            f"forgetting is the weight of the old rows, above 0 and at most 1; found "
+            f"{forgetting!r}."
         )
 
 

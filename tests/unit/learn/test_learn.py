@@ -372,7 +372,7 @@ def test_filters_stop_at_the_ceiling_and_say_so():
         found.rows, found.base, RowModel.of_good_rows(found.prior), study.draw, 0.05
     )
     assert look.excess > 0
-    assert stopped == "because more than 5% would go"
+    assert stopped == "because more than 5% would be removed"
     assert 1 - model.weigh(found.rows).mean() <= 0.05
 
 

@@ -289,7 +289,7 @@ def test_the_budget_holds_and_the_status_says_so(oracle):
     X, *_ = attacked_rows("tilt", 2000, 20, eps=0.33)
     found = oracle(DenseVectors.of(X), 0.1, random_state=0)
     assert not found.converged
-    assert "raise contamination" in found.status
+    assert "(raise it)" in found.status
     assert 0.19 < found.removed <= 0.2 + 1e-6
     assert sum(step.removed for step in found.history) == pytest.approx(found.removed, abs=1e-9)
     assert all(step.removed <= 0.25 * 0.1 + 1e-9 for step in found.history)

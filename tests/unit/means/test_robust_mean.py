@@ -160,7 +160,7 @@ def test_columns_of_different_spread_do_not_hide_bad_rows():
     assert robust_mean(X, 0.1, "que").weights[bad].mean() < 0.2
     astray = robust_mean(X, 0.1, "que", scale="common")
     assert not astray.converged
-    assert "covariance that was assumed (see scale)" in astray.status
+    assert "the assumed covariance (see scale)" in astray.status
 
 
 def test_bad_rows_hidden_behind_correlated_columns_are_caught():
@@ -452,7 +452,7 @@ def test_unknown_words_are_answered_with_the_known_ones():
         robust_mean(np.eye(4), scale=[1.0, 2.0])
     with pytest.raises(ValueError, match="4 positive numbers"):
         robust_mean(np.eye(4), scale=[1.0, 2.0, 0.0, 1.0])
-    with pytest.raises(ValueError, match="taken as it is"):
+    with pytest.raises(ValueError, match="used without scaling"):
         robust_mean(Counting(np.eye(4)), scale=np.ones(4))
-    with pytest.raises(ValueError, match="'ransac' cannot find the contamination"):
+    with pytest.raises(ValueError, match="'ransac' cannot estimate the contamination"):
         robust_mean(np.eye(4), method="ransac")

@@ -356,7 +356,7 @@ def test_a_configuration_of_nan_is_read_as_unknown_and_told(tmp_path, name, nan)
     yes = network.states[a][1]
     assert str(caught[0].message) == (
         f"{path}: 1 of 3 configurations has no probabilities (nan): {b} given {a} = {yes}. "
-        "Its states are taken to be equally likely."
+        "Its states are assumed to be equally likely."
     )
     assert caught[0].filename == __file__
     assert network.cpts[b].tolist() == [[0.5, 0.5], [0.5, 0.5]]
@@ -414,7 +414,7 @@ def test_all_configurations_of_nan_are_counted_and_some_are_named(tmp_path):
         network = read_network(tmp_path / "n.bif")
     assert str(caught[0].message).endswith(
         "10 of 10 configurations have no probabilities (nan): a; b given a = s0; b given a = s1 "
-        "and 7 more. Their states are taken to be equally likely."
+        "and 7 more. Their states are assumed to be equally likely."
     )
     np.testing.assert_allclose(network.cpts["a"], 1 / 9)
 
@@ -511,7 +511,7 @@ def test_an_edge_list_is_not_written_and_other_formats_name_their_states(tmp_pat
     with pytest.raises(NetworkError, match="neither states nor tables"):
         write_network(sprinkler, tmp_path / "e.csv")
     (tmp_path / "n.bif").write_text(BIF)
-    with pytest.raises(NetworkError, match="names its states"):
+    with pytest.raises(NetworkError, match="already has states"):
         read_network(tmp_path / "n.bif", states={"a": [0]})
-    with pytest.raises(NetworkError, match="`numbered=` is for UAI"):
+    with pytest.raises(NetworkError, match="`numbered=` applies only to UAI"):
         write_network(sprinkler, tmp_path / "n.bif", numbered=True)

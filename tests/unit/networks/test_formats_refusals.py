@@ -124,7 +124,12 @@ def test_every_format_refuses_a_table_of_the_wrong_size(tmp_path, name):
         ("json", '["a"]', '"a"', "line 3: the parents of node 'b' must be a list"),
         ("json", '["no", "yes"]', '["no", null]', "line 2: node 'a' has the state None"),
         ("json", "0.6]", '"0.6"]', "line 2: table of node 'a': '0.6' is not a number"),
-        ("json", "0.6]", "1" + "0" * 400 + "]", "line 2: table of node 'a' has a number beyond"),
+        (
+            "json",
+            "0.6]",
+            "1" + "0" * 400 + "]",
+            "line 2: table of node 'a' has a number that is too large",
+        ),
         ("json", "0.6]", "1" + "0" * 9000 + "]", "this is not a network: .*digits"),
         ("json", '"version": 1', '"version": 1, "version": 1', "key 'version' appears twice"),
         ("json", '"version": 1', '"version": 2', "has version 2; this release reads version 1"),

@@ -92,7 +92,7 @@ def test_dates_that_could_be_either_are_told_and_not_guessed(tmp_path, monkeypat
     texts = [f"{1 + k % 12:02d}/{1 + k % 11:02d}/202{k % 4}" for k in range(400)]
     frame(texts).assign(more=1).to_csv("rows.csv", index=False)
     (tmp_path / "edges.csv").write_text("since,town\n")
-    with pytest.raises(DataError, match="day and month of its dates cannot be told apart") as error:
+    with pytest.raises(DataError, match="day and month of its dates are ambiguous") as error:
         states_from("rows.csv", EDGES)
     assert "dates={'since': 'dmy'}" in str(error.value)
     ran = call("fit", "edges.csv", "rows.csv", code=4)
@@ -100,7 +100,7 @@ def test_dates_that_could_be_either_are_told_and_not_guessed(tmp_path, monkeypat
     assert "--dates since:mdy" in ran.stderr
     facts = as_json("inspect", "rows.csv", "edges.csv", code=4)
     assert "--dates since:dmy" in facts["problems"][0]["remedy"]
-    assert "cannot be told apart" in call("inspect", "rows.csv").stdout
+    assert "are ambiguous" in call("inspect", "rows.csv").stdout
     for order in ("dmy", "mdy"):
         found = as_json("states", "edges.csv", "rows.csv", "--dates", f"since:{order}")
         since = found["columns"][0]

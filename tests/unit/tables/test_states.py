@@ -160,13 +160,19 @@ def test_a_word_for_missing_is_a_state_if_labels_say_so(tmp_path):
 
 def test_what_names_rows_is_refused_with_the_remedy(monkeypatch):
     names = [f"person {k}" for k in range(200)]
-    with pytest.raises(DataError, match=r"names its rows: 200 different.*states=\{'x': \[...\]\}"):
+    with pytest.raises(
+        DataError,
+        match=r"looks like an identifier: 200 distinct.*states=\{'x': "
+        r"\[...\]\}",
+    ):
         found_in(names)
     with pytest.raises(DataError, match="has no values"):
         found_in([None] * 10)
     assert found_in(names, states={"x": names}).kind == "given"
     monkeypatch.setattr(surveys, "MOST_COUNTED", 100)
-    with pytest.raises(DataError, match="names its rows: more than 100 different values in 200"):
+    with pytest.raises(
+        DataError, match="looks like an identifier: more than 100 distinct values in 200"
+    ):
         found_in(names)
 
 
@@ -201,7 +207,7 @@ def test_the_network_file_remembers_how_columns_are_read(tmp_path):
         for name in ("rows.csv", "rows.parquet"):
             read = robustbn.read_table(tmp_path / name, again)
             np.testing.assert_array_equal(read.codes, codes)
-        with pytest.warns(UserWarning, match="does not hold how columns are read"):
+        with pytest.warns(UserWarning, match="cannot store how columns are read"):
             network.write(tmp_path / "network.net")
 
 
@@ -217,8 +223,8 @@ def test_names_of_states_are_read_back_and_codes_stay_codes():
 def test_a_reading_that_does_not_fit_the_states_is_refused(tmp_path):
     parents, states = {"x": []}, {"x": ["a", "b"]}
     for reading, message in (
-        ({"z": NodeReading(others="a")}, "no node"),
-        ({"x": NodeReading(others="c")}, "no state"),
+        ({"z": NodeReading(others="a")}, "not a node"),
+        ({"x": NodeReading(others="c")}, "not one of its states"),
         ({"x": NodeReading(edges=(1.0, 2.0))}, "3 intervals"),
     ):
         with pytest.raises(NetworkError, match=message):
@@ -437,10 +443,10 @@ def test_fit_finds_states_by_itself_and_says_so(raw):
 def test_nothing_is_left_out_silently(raw):
     args = ("states", raw / "edges.csv", raw / "rows.csv")
     assert json.loads(call(*args, "--json"))["columns_ignored"] == ["id"]
-    assert "ignored     1 column that is no node: id" in call(*args)
+    assert "ignored     1 column that is not a node: id" in call(*args)
     found = robustbn.states_from(raw / "rows.csv", raw / "edges.csv")
     assert found.ignored == ("id",)
-    assert str(found).endswith("No nodes: id.")
+    assert str(found).endswith("Not used as nodes: id.")
 
 
 def test_fit_takes_the_limits_of_states(raw):
@@ -453,15 +459,15 @@ def test_fit_takes_the_limits_of_states(raw):
     call("states", raw / "edges.csv", raw / "rows.csv", "-o", raw / "n.json")
     ran = CliRunner().invoke(main, ["fit", str(raw / "n.json"), *map(str, args[2:])])
     assert ran.exit_code == 2
-    assert "--most-states is for states that are found in the table" in ran.output
-    with pytest.raises(TypeError, match="most_states is for an edge list"):
+    assert "--most-states applies only to states that are found in the table" in ran.output
+    with pytest.raises(TypeError, match="most_states applies only to an edge list"):
         robustbn.fit(fit.network_, raw / "rows.csv", most_states=3)
 
 
 def test_a_format_that_forgets_how_columns_are_read_warns(raw):
     args = ("fit", raw / "edges.csv", raw / "rows.csv", "-o", raw / "fitted.bif")
     facts = json.loads(call(*args, "--json"))
-    assert any("does not hold how columns are read" in text for text in facts["warnings"])
+    assert any("cannot store how columns are read" in text for text in facts["warnings"])
 
 
 def test_inspect_says_of_each_column_what_it_is_and_would_become(raw):
@@ -571,7 +577,7 @@ def test_a_table_that_can_be_read_once_needs_its_states(raw):
 
     batch = pa.record_batch({"a": ["x", "y"] * 500, "b": ["u", "u", "v", "v"] * 250})
     (raw / "edges.csv").write_text("a,b\n")
-    with pytest.raises(DataError, match="can be read once only"):
+    with pytest.raises(DataError, match="can be read only once"):
         robustbn.fit(raw / "edges.csv", once())
     states = {"a": ["x", "y"], "b": ["u", "v"]}
     fit = robustbn.fit(raw / "edges.csv", once(), states=states, place="memory")
@@ -670,9 +676,9 @@ def test_currency_per_cent_thousands_and_decimal_commas_are_numbers(form, notati
 def test_numbers_that_do_not_agree_on_a_notation_stay_what_they_were(texts):
     (survey,) = list(surveys.survey_columns(open_table({"x": texts}), [0]))[-1]
     assert survey.notation is None
-    with pytest.raises(DataError, match="names its rows"):
+    with pytest.raises(DataError, match="looks like an identifier"):
         found_in(texts)
-    with pytest.raises(DataError, match=r"holds text, such as .*no numbers in one notation"):
+    with pytest.raises(DataError, match=r"holds text, such as .*not numbers in one notation"):
         found_in(texts, bins={"x": "q4"})
 
 

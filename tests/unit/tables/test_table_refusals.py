@@ -40,12 +40,12 @@ YES = ["no", "yes"]
         (
             {"a": ["no", "maybe", "maybe"]},
             {},
-            r"The mapping, column 'a': 2 of 3 rows \(66.67%\) have a value that is no state of the "
-            r"node, the first at row 1: 'maybe'. States: 'no', 'yes'. .*labels=\{'a': .*"
+            r"The mapping, column 'a': 2 of 3 rows \(66.67%\) have a value that is not a state of "
+            r"the node, the first at row 1: 'maybe'. States: 'no', 'yes'. .*labels=\{'a': .*"
             r"on_unknown='drop'",
         ),
         ({"a": ["yess"]}, {}, r"Did you mean 'yes' by 'yess'\? Say so with labels=\{'a'"),
-        ({"a": ["YES"]}, {}, "differ from a state in case only: use ignore_case=True"),
+        ({"a": ["YES"]}, {}, "differ from a state only in case: use ignore_case=True"),
         ({"a": [0, 1]}, {}, r"positions of the states: .*codes=True, .*\{'a': \{0: 'no', 1: 'yes'"),
         ({"a": [0.0, 1.0]}, {}, r"positions of the states: .*codes=True"),
         ({"a": ["0", "1"]}, {}, r"positions of the states: .*codes=True"),
@@ -62,9 +62,13 @@ YES = ["no", "yes"]
             {"on_unknown": "missing", "on_missing": "error"},
             "'a': 1 of 2 rows .* have no value or an unknown one, the first at row 1",
         ),
-        ({"a": [[1], [2]]}, {}, r"no state of the node, the first at row 0: '\[1\]'"),
+        ({"a": [[1], [2]]}, {}, r"not a state of the node, the first at row 0: '\[1\]'"),
         ({"a": ["no"]}, {"labels": {"z": {}}}, "labels names 'z', which the network does not have"),
-        ({"a": ["no"]}, {"labels": {"a": {1: "on"}}}, r"labels\['a'\] leads to 'on', no state"),
+        (
+            {"a": ["no"]},
+            {"labels": {"a": {1: "on"}}},
+            r"labels\['a'\] leads to 'on', which is not a state",
+        ),
         ({"a": ["no"]}, {"labels": {"a": {1: "no"}}, "bins": {"a": [1]}}, "both bins and labels"),
         ({"a": [1]}, {"bins": {"z": [1]}}, "bins names 'z', which the network does not have"),
         (
@@ -75,7 +79,7 @@ YES = ["no", "yes"]
         (
             pa.table({"a": [1]}).to_reader(),
             {"bins": {"a": "q2"}},
-            "can be read once only, so the intervals of 'a' cannot be found first: give .* edges",
+            "can be read only once, so the intervals of 'a' cannot be found first: give .* edges",
         ),
         (np.zeros((2, 3)), {}, "has 3 columns; the network has 1 nodes"),
         (np.zeros(2), {}, "two dimensions.*found 1 dimension"),
@@ -121,7 +125,7 @@ def test_what_does_not_fit_is_refused_with_what_to_do(table, settings, message):
         ({"labels": {"a": ["x"]}}, r"labels\['a'\] is a mapping"),
         ({"rename": "a"}, "rename is a mapping"),
         ({"sep": "::"}, "sep is one character.*found '::'"),
-        ({"encoding": "klingon"}, "encoding is the name of one.*found 'klingon'"),
+        ({"encoding": "klingon"}, "encoding must be the name.*found 'klingon'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
@@ -139,7 +143,10 @@ def test_a_share_of_ten_is_taken_for_ten_per_cent_and_refused():
 
 
 def test_few_rows_and_constant_columns_are_told():
-    with pytest.warns(SmallSampleWarning, match=r"4 rows are too few .* 1 free .* 20 are wanted"):
+    with pytest.warns(
+        SmallSampleWarning,
+        match=r"4 rows are too few .* 1 free .* at least 20 rows are recommended",
+    ):
         RobustEstimator(one_node(*YES), random_state=0).fit({"a": [*YES, *YES]})
     with pytest.warns(ConstantColumnWarning, match=r"Column 'a' is 'no' in every row.*n_eff = 0"):
         MaximumLikelihoodEstimator(one_node(*YES)).fit({"a": ["no"] * 100})
@@ -160,8 +167,8 @@ def test_few_rows_and_constant_columns_are_told():
         ("t.csv", b"a,b\nno,1\nyes\n", "Expected 2 columns, got 1: yes. A line has more or fewer"),
         ("t.csv", b"a,a\nno,1\n", "t.csv has two columns for node 'a': number 0 and number 1"),
         ("t.csv", b"b\nno\n", "t.csv lacks 1 of the network's columns: 'a'"),
-        ("t.csv", "a,b\né,1\n".encode("latin-1"), "another encoding: .* encoding='latin-1'"),
-        ("t.csv", "a,é\nno,1\n".encode("latin-1"), "another encoding: .* encoding='latin-1'"),
+        ("t.csv", "a,b\né,1\n".encode("latin-1"), "another encoding; .* encoding='latin-1'"),
+        ("t.csv", "a,é\nno,1\n".encode("latin-1"), "another encoding; .* encoding='latin-1'"),
         ("t.csv", b"\xff\xfea\x00,\x00b\x00\n\x00n", "another encoding"),
         (
             "t.csv",
@@ -191,8 +198,8 @@ def test_few_rows_and_constant_columns_are_told():
         ),
         ("t.pkl", b"anything", "t.pkl is refused: files of this kind may run code"),
         ("t.joblib", b"anything", "t.joblib is refused"),
-        ("t.xls", b"anything", r"t.xls is not a table that can be read; known are .csv"),
-        ("t", b"anything", "is not a table that can be read; known are"),
+        ("t.xls", b"anything", r"t.xls is not a supported table format; supported are .csv"),
+        ("t", b"anything", "is not a supported table format; supported are"),
     ],
 )
 def test_files_that_cannot_be_read_are_named_with_the_reason(name, content, message, tmp_path):
@@ -297,7 +304,7 @@ def test_weights_of_rows_that_were_left_out_alone_are_refused(estimator):
 
 
 def test_without_a_network_a_number_that_is_no_position_is_refused_at_once():
-    with pytest.raises(DataError, match="the number 1,000,000,000,000 is no position"):
+    with pytest.raises(DataError, match="the number 1,000,000,000,000 is not the position"):
         RobustEstimator().fit(np.array([[0], [10**12]]))
 
 

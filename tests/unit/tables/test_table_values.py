@@ -382,7 +382,7 @@ def test_whole_numbers_and_text_in_a_file_are_cut_alike(tmp_path):
     read = read_one(tmp_path / "t.csv", "lo", "mid", "hi", bins={"a": [18, 65]}, **DROP)
     assert read == ([0, 1, 2], 1, 2)
     with pytest.raises(
-        DataError, match=r"'a': 2 of 6 rows .* is no number, .* row 4: 'abc', '1_0'"
+        DataError, match=r"'a': 2 of 6 rows .* is not a number, .* row 4: 'abc', '1_0'"
     ):
         read_one(tmp_path / "t.csv", "lo", "mid", "hi", bins={"a": "q3"})
 
@@ -415,7 +415,7 @@ def test_without_a_network_states_are_what_occurs(tmp_path):
     assert MaximumLikelihoodEstimator(bins=[10]).fit(frame).network_.states["a"] == (0, 1)
     with pytest.raises(DataError, match=r"column 'a': 300 different values .* bins='q5'"):
         MaximumLikelihoodEstimator().fit(frame)
-    with pytest.raises(DataError, match="read once only"):
+    with pytest.raises(DataError, match="read only once"):
         MaximumLikelihoodEstimator().fit(pa.table({"a": ["x"]}).to_reader())
     table = read_table({"a": ["x", "y"]}, one_node("x", "y", "z"))
     assert MaximumLikelihoodEstimator().fit(table).network_.states["a"] == ("x", "y", "z")

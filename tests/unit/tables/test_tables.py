@@ -272,9 +272,9 @@ def test_the_reading_tells_what_was_left_out_and_ignored():
     reading = read_table(table, one_node("x", "y"), **DROP).reading
     assert str(reading) == (
         "The mapping: 3 rows read. 2 of them were left out, with 1 missing and 1 unknown values. "
-        "2 columns are no nodes: 'b', 'c'."
+        "2 columns are not nodes: 'b', 'c'."
     )
-    assert "1 column is no node: 'b'." in str(
+    assert "1 column is not a node: 'b'." in str(
         read_table({"a": ["x"], "b": [1]}, one_node("x", "y")).reading
     )
 

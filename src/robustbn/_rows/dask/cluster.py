@@ -112,7 +112,7 @@ class Partitions:
         except distributed.CancelledError as error:
             on_one_line = " ".join(str(error).split())
             raise DataError(
-                f"While {what}, the cluster lost what partitions are made from ({on_one_line}), "
+                f"While {what}, the cluster lost the data of partitions ({on_one_line}), "
                 f"{TRIES} times. Rows that were put into the memory of a worker are lost with it: "
                 "give a frame that is read from files, or replicate what was persisted."
             ) from None
@@ -250,7 +250,8 @@ def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tu
             progress(what, n_done, len(tasks))
     except distributed.KilledWorker as error:
         error.add_note(
-            f"While {what}: several workers died over the same partition. It may be larger than "
+            f"While {what}: several workers died while computing the same partition. It may be "
+            "larger than "
             "their memory: make partitions smaller, or give the workers more memory."
         )
         raise

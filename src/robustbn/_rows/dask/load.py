@@ -104,8 +104,8 @@ def _require_edges(config: TableConfig) -> None:
         if isinstance(cut, str | Integral):
             where = "bins" if node is None else f"bins[{node!r}]"
             raise DataError(
-                f"{where}={cut!r}: on a cluster, where each partition is read on its own, "
-                "intervals are not found from the rows. Give their inner edges, such as [18, 65]."
+                f"{where}={cut!r}: intervals are not computed from the rows on a cluster, where "
+                "each partition is read separately. Give their inner edges, such as [18, 65]."
             )
 
 

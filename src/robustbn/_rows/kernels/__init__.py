@@ -44,7 +44,7 @@ def has_native() -> bool:
 def _check_machine() -> None:
     """Refuse machines on which nothing was ever tried, rather than be wrong there."""
     if sys.maxsize < 2**63 - 1:
-        raise ImportError("robustbn needs a 64-bit Python; this one is of 32 bits.")
+        raise ImportError("robustbn needs a 64-bit Python; this one is 32-bit.")
     if sys.byteorder != "little":
         raise ImportError("robustbn needs a little-endian machine; this one is big-endian.")
 

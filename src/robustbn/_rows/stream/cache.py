@@ -137,5 +137,5 @@ class CodeCache:
     def _not_written(self, error: OSError) -> CacheError:
         return CacheError(
             f"The cache in {self.folder} cannot be written: {error}. Choose a folder with more "
-            "room, or leave the cache out: the table is then read twice."
+            "space, or use no cache; the table is then read twice."
         )

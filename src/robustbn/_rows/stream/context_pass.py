@@ -130,8 +130,8 @@ class AsidePass:
             if start != end:
                 raise DataError(
                     f"{stream.parts[k].name} has changed while it was read: the first pass found "
-                    f"{n_rows:,} rows, this one {n_rows + start - end:,}. It has to give the same "
-                    "rows at every pass."
+                    f"{n_rows:,} rows, this one {n_rows + start - end:,}. It must give the same "
+                    "rows in every pass."
                 )
 
 

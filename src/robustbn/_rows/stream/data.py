@@ -182,7 +182,7 @@ class RowsInStream:
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         if weights is not None:
-            raise DataError("sample_weight is for rows in memory; a stream takes none.")
+            raise DataError("sample_weight is supported only for rows in memory.")
         while not self._survey(n_most, seed):
             self.cache.close()  # and again, without the files that are damaged
         found = self.surveyed
@@ -242,9 +242,9 @@ class RowsInStream:
         if holes.n_bytes > MEMORY_FOR_HOLES * physical_bytes():
             raise InsufficientMemoryError(
                 Advice(
-                    f"What rows with missing values ask takes {holes.n_bytes / 2**30:.1f} GiB "
-                    "already, since hardly any two rows ask the same. Learn from the values that "
-                    "are there, ",
+                    f"Rows with missing values already need {holes.n_bytes / 2**30:.1f} GiB, "
+                    "because hardly any two rows share the same pattern. Learn only from the "
+                    "observed values, ",
                     Setting("on_missing", "observed"),
                     ", or from a part of the table.",
                 )
@@ -354,8 +354,8 @@ class RowsInStream:
                 if (n_kept, n_read) != (self.surveyed.sizes[k], self.surveyed.reads[k]):
                     raise DataError(
                         f"{self.stream.parts[k].name} has changed while it was read: the first "
-                        f"pass found {self.surveyed.reads[k]:,} rows, this one {n_read:,}. It has "
-                        "to give the same rows at every pass."
+                        f"pass found {self.surveyed.reads[k]:,} rows, this one {n_read:,}. It "
+                        "must give the same rows in every pass."
                     )
                 yield k, None, None
 

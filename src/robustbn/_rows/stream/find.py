@@ -96,8 +96,8 @@ def find_parts(
     part_rows = part_rows or PART_ROWS
     if isinstance(table, Table):
         raise DataError(
-            "This table was read into memory already, and cannot be read in stretches: give the "
-            "path or the frame that it was read from."
+            "This table was read into memory already, and cannot be streamed: give the path or "
+            "the frame that it was read from."
         )
     if isinstance(table, str | os.PathLike):
         return _find_files(os.fspath(table), on_error, config, part_rows)
@@ -112,7 +112,7 @@ def find_parts(
     source = open_table(table)
     if source.is_once:
         raise DataError(
-            f"{source.where} can be read once only, and two passes are needed. Give a function "
+            f"{source.where} can be read only once, but two passes are needed. Give a function "
             "that opens it anew at every call, or read it into memory first."
         )
     return [Part(source.where, partial(open_table, table))], {}
@@ -227,8 +227,8 @@ def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
     first = make()
     if isinstance(first, Iterator) and make() is first:
         raise DataError(
-            "The function returns the same iterator at every call, which can be read once only, "
-            "and two passes are needed. Make a new one in the function."
+            "The function returns the same iterator at every call, which can be read only once, "
+            "but two passes are needed. Create a new iterator in the function."
         )
     waiting = [open_table(as_reader(first))]
 
@@ -258,8 +258,8 @@ def as_reader(made: Any) -> Any:
     first = next(made, None)
     if first is None:
         raise DataError(
-            "The stream has no batches, so not even its columns are known. A function has to "
-            "return a new iterator at every call."
+            "The stream has no batches, so its columns are not known. A function must return a "
+            "new iterator at every call."
         )
     table = _as_table(first)
     names = table.column_names
@@ -294,8 +294,8 @@ def _as_table(made: Any) -> Any:
     if hasattr(made, "__arrow_c_stream__"):
         return pa.table(made)
     raise DataError(
-        f"The stream yields a {type(made).__name__}; record batches, Arrow tables or frames are "
-        "wanted."
+        f"The stream yields a {type(made).__name__}; expected record batches, Arrow tables or "
+        "frames."
     )
 
 

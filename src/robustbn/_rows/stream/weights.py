@@ -53,7 +53,7 @@ def writing_weights(
     _refuse_among_rows(path, table)
     place = Path(path)
     if not place.parent.is_dir():
-        raise DataError(f"{place}: there is no folder {place.parent}.")
+        raise DataError(f"{place}: the folder {place.parent} does not exist.")
     lock = place.with_name(f".{place.name}.lock")
     with holding(lock, os.fspath(path)) as is_alone:
         files = WeightFiles(path, names, is_alone=is_alone)
@@ -274,7 +274,7 @@ def _acquire(file: Path, what: str) -> tuple[int, bool]:
             who = os.read(held, 4096).removeprefix(b"robustbn: ").decode(errors="replace")
             os.close(held)
             raise InUseError(
-                f"{what} is in use by another run: {who}. Wait until it has ended, or choose "
+                f"{what} is in use by another run: {who}. Wait until it has finished, or choose "
                 "another name."
             ) from None
         except (OSError, DataError):
@@ -306,6 +306,7 @@ def _is_at(held: int, file: Path) -> bool:
 
 def _no_lock(file: Path, what: str) -> DataError:
     return DataError(
-        f"{what} cannot be locked: {file} is no lock of robustbn. Remove it, or choose another "
+        f"{what} cannot be locked: {file} is not a lock file of robustbn. Remove it, or choose "
+        "another "
         "name."
     )

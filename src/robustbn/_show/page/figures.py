@@ -135,7 +135,9 @@ class Plots:
         for axes in (left, right):
             _tidy(axes)
         if not tested:
-            left.text(0.5, 0.5, "this method makes no test", ha="center", transform=left.transAxes)
+            left.text(
+                0.5, 0.5, "this method makes no test of rows", ha="center", transform=left.transAxes
+            )
             right.axis("off")
             return figure
         for shown, style, label in (

@@ -95,7 +95,7 @@ def comparison_html(facts: Mapping[str, Any]) -> str:
 
 
 def _moved_tables(result: FitResult) -> str:
-    names = ("table of", "moved by", "its cell that moved most", "counted", "robust")
+    names = ("table of", "moved by", "cell that moved most", "counted", "robust")
     lines = [
         (shorten(table.node, 40), percent(table.moved), shorten(say_state(parents, state), 60),
          percent(counted), percent(robust))
@@ -120,7 +120,9 @@ def _table(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def _picture(network: BayesianNetwork, result: FitResult | None = None) -> str:
     if network.n_nodes > MAX_DRAWN:
-        return '<p class="rbn-quiet">Too many nodes to draw here; the report draws them.</p>'
+        return (
+            '<p class="rbn-quiet">The network has too many nodes to draw here; see the report.</p>'
+        )
     svg = draw_network(network, None if result is None else result.moves, name="rbn-inline")
     return f'<div class="rbn-figure">{svg}</div>'
 

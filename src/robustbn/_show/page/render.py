@@ -190,7 +190,7 @@ def render_markdown(result: FitResult) -> str:
         if lines:
             parts += [f"### {heading}", "\n".join(lines)]
     if result.command:
-        parts.append(_code(result.command, "To repeat it: "))
+        parts.append(_code(result.command, "To reproduce this: "))
     return clean_text("\n\n".join(parts) + "\n")
 
 

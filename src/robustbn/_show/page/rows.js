@@ -52,7 +52,7 @@
   const tell = () => {
     for (let k = pickers.length - 1; k >= 0; k--) if (pickers[k][0].isConnected) pickers[k][1](); else pickers.splice(k, 1);
     at("marks").hidden = marks.size === 0;
-    at("marks-count").textContent = `${plural(marks.size, "row")} ticked`;
+    at("marks-count").textContent = `${plural(marks.size, "row")} marked`;
   };
   const save = (text, name) => {
     const url = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" }));

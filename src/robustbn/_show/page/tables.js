@@ -60,7 +60,7 @@
   const fillRows = (c, td) => {
     td.append(grouped(c.n), make("span", { class: "note" }, ` of ${grouped(c.all)}`));
     const isGone = c.all >= data.group * data.total && c.n < data.kept * c.all;
-    if (isGone) td.append(make("span", { class: "gone" }, "nearly all distrusted: not to be relied on"));
+    if (isGone) td.append(make("span", { class: "gone" }, "nearly all distrusted: do not rely on it"));
   };
   const fillGiven = (parents, codes, td) => codes.forEach((code, j) => td.append(
     make("div", {}, make("span", { class: "note" }, data.nodes[parents[j]].name), ` ${label(parents[j], code)}`),
