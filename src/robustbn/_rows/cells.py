@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
@@ -41,9 +42,11 @@ class SweepCells(Protocol):
 
 
 def load_sweep(kernels: str | None) -> SweepCells:
-    """Return the kernel by the name of the kernels."""
-    module = importlib.import_module(f"robustbn._rows.kernels.{choose_kernels(kernels)}_cells")
-    return cast("SweepCells", module.sweep_cells)
+    """Return the kernel by the name of the kernels; NumPy's for kernels that have none."""
+    name = f"robustbn._rows.kernels.{choose_kernels(kernels)}_cells"
+    if importlib.util.find_spec(name) is None:
+        name = "robustbn._rows.kernels.numpy_cells"
+    return cast("SweepCells", importlib.import_module(name).sweep_cells)
 
 
 # --- counting -----------------------------------------------------------------------------------
