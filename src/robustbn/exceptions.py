@@ -202,7 +202,7 @@ class UnknownSettingError(RobustBNError, TypeError):
     >>> import robustbn
     >>> robustbn.fit(robustbn.example_network("alarm"), [[0] * 37], dates="dmy")
     Traceback (most recent call last):
-    robustbn.exceptions.UnknownSettingError: dates is for an edge list, ...
+    robustbn.exceptions.UnknownSettingError: dates applies only to an edge list, ...
     """
 
 
