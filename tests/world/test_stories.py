@@ -41,7 +41,7 @@ def test_both_applicants_get_what_the_truth_would_give():
         assert found["counting"][who] == "usual rate"
 
 
-def test_three_of_five_waves_are_caught_and_people_decide_the_others():
+def test_three_of_five_waves_are_caught_and_people_know_of_the_others():
     found = follow("fraud")
     ours = {wave: line["robustbn"] for wave, line in found.items()}
     assert {line["counting"] for line in found.values()} == {"let pass"}

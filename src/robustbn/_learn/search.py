@@ -197,9 +197,8 @@ class CopiedRows:
         repeats = copies.hold_to(model, total)
         if not len(repeats.factors) or copies.find_surplus(repeats, total) > CEILING:
             return None
-        is_rest_clean = state.look.excess <= 0 and state.is_explained
-        if is_rest_clean and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
-            return None  # they are of groups, and say nothing more of the rest
+        if state.look.excess <= 0 and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
+            return None  # they are of groups, or too few to describe
         held = hold_copies(replace(state, repeats=repeats))
         gain = _find_gain_of_copies(state, held)
 
