@@ -83,13 +83,14 @@ def log_evidence(layout: Layout, counts: Vector, added: Vector) -> Vector:
     counts, added : C and A, both above 0 or 0; shape (M,).
     """
     added = np.maximum(added, LEAST_ADDED)
-    of_cells = layout.sum_configurations(_log_gamma(added + counts) - _log_gamma(added))
+    of_cells = layout.sum_configurations(log_gamma(added + counts) - log_gamma(added))
     total, seen = layout.sum_configurations(added), layout.sum_configurations(counts)
-    evidence: Vector = of_cells + _log_gamma(total) - _log_gamma(total + seen)
+    evidence: Vector = of_cells + log_gamma(total) - log_gamma(total + seen)
     return evidence
 
 
-def _log_gamma(values: Vector) -> Vector:
+def log_gamma(values: Vector) -> Vector:
+    """Return the logarithm of the gamma function of each of some numbers; shape (n,)."""
     return np.fromiter(map(math.lgamma, values.tolist()), np.float64, len(values))
 
 
@@ -114,7 +115,7 @@ def beta_quantile(level: float, a: Vector, b: Vector) -> Vector:
 def _bisect(level: float, a: Vector, b: Vector) -> Vector:
     """Return beta quantiles, bisecting the logarithm where they are small: they may be tiny."""
     low, high = np.full(a.shape, -700.0), np.full(a.shape, 37.0)  # of logits
-    log_beta = _log_gamma(a) + _log_gamma(b) - _log_gamma(a + b)
+    log_beta = log_gamma(a) + log_gamma(b) - log_gamma(a + b)
     for _ in range(STEPS):
         middle = (low + high) / 2
         is_below = _beta_cdf(middle, a, b, log_beta) < level

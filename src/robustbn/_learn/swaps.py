@@ -6,13 +6,16 @@ numbers, not of the intervals, so a number's density is
 
     P(interval | parents) h(number) / P(interval),
 
-h being a histogram of the column that is fine enough for both. Every row is swapped with the same
+h being a histogram of the column that is fine enough for both. Labels are their own histogram; a
+label that is no state of the other column was not swapped. Every row is swapped with the same
 probability; it, and all tables and histograms of the rows with their values put back, are found by
-expectation-maximisation.
+expectation-maximisation. A swap is worth the evidence that it brings, tables integrated out: a
+lower bound of it, which is exact where it is clear who is swapped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -22,15 +25,16 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import Swap
 from robustbn._core.config import CEILING
+from robustbn._core.dirichlet import JEFFREYS, log_gamma
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
 from robustbn._core.row_model import logistic
 from robustbn._learn.gain import find_gain
 
 FINE = 64  # intervals of the histograms, as many of the numbers of both columns in each
-START = 0.05  # share of the rows that is swapped, to start from
-FIRST_STEPS, MOST_STEPS = 10, 50  # that every pair is given, and one that gains by then
+MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
+NEVER = -1e3  # log-odds of a swap that no row can show
 CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
 
 Places = NDArray[np.int64]
@@ -49,12 +53,56 @@ class Numbers:
     values: Vector
     edges: Vector
 
+    @property
+    def card(self) -> int:
+        """How many states there are."""
+        return len(self.edges) + 1
+
     def read(self, values: Vector) -> Places:
         """Return the states of values."""
         return np.searchsorted(self.edges, values, side="right").astype(np.int64)
 
+    def refine(self, both: Vector) -> Numbers:
+        """Return the column in intervals that are fine enough for the numbers of both columns."""
+        return replace(self, edges=np.unique(np.quantile(both, np.arange(1, FINE) / FINE)))
 
-def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Numbers]) -> list[Swap]:
+    def shares(self, other: Column) -> bool:
+        """Whether values of another column can be values of this one."""
+        return isinstance(other, Numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of a node, numbered alike for all nodes.
+
+    Parameters
+    ----------
+    values : of the rows, NaN where there is none; shape (n,).
+    states : the state of each label, -1 if it is none of this node.
+    card : how many states there are.
+    """
+
+    values: Vector
+    states: Places
+    card: int
+
+    def read(self, values: Vector) -> Places:
+        """Return the states of labels; -1 for one that is no state."""
+        return self.states[values.astype(np.int64)]
+
+    def refine(self, both: Vector) -> Labels:
+        """Return the column: nothing is finer than labels."""
+        return self
+
+    def shares(self, other: Column) -> bool:
+        """Whether values of another column can be values of this one."""
+        return isinstance(other, Labels) and bool(((self.states >= 0) & (other.states >= 0)).any())
+
+
+Column = Numbers | Labels
+
+
+def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Column]) -> list[Swap]:
     """Return pairs of columns that seem to be swapped in some rows, the largest gain first.
 
     O(n) time for each pair.
@@ -62,9 +110,9 @@ def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Numbers]) -> 
     Parameters
     ----------
     codes : of some rows; shape (n, d).
-    columns : the numbers of the same rows, by node.
+    columns : the numbers or labels of the same rows, by node.
     """
-    pairs = list(combinations(columns, 2))
+    pairs = [(a, b) for a, b in combinations(columns, 2) if columns[a].shares(columns[b])]
     found = [_find_swap(layout, codes, columns, pair, len(pairs)) for pair in pairs]
     return sorted((swap for swap in found if swap is not None), key=lambda swap: -swap.gain)
 
@@ -72,7 +120,7 @@ def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Numbers]) -> 
 def _find_swap(
     layout: Layout,
     codes: Codes,
-    columns: Mapping[int, Numbers],
+    columns: Mapping[int, Column],
     pair: tuple[int, int],
     n_tried: int,
 ) -> Swap | None:
@@ -81,30 +129,30 @@ def _find_swap(
     n = int(np.count_nonzero(is_there))
     if not n:
         return None
-    parts = list(_list_parts(layout, codes[is_there], columns, pair, is_there))
+    one, other = (replace(columns[node], values=columns[node].values[is_there]) for node in pair)
+    parts = list(_list_parts(layout, codes[is_there], pair, one, other))
+    never = np.where((one.read(other.values) < 0) | (other.read(one.values) < 0), NEVER, 0.0)
     nobody: Vector = np.zeros(n)
-    before = float(np.sum([part.weigh(nobody)[0] for part in parts]))
-    # to start from, rows are swapped whose values are usual in the other column
-    starts = [part.weigh(nobody) for part in parts if part.is_first]
-    as_is, swapped = np.sum(starts, axis=0)
-    share, best, most = START, None, 0.0
-    for step in range(MOST_STEPS):
-        chances = logistic(swapped - as_is + np.log(share / (1 - share))).astype(np.float64)
-        share = float(np.clip(chances.mean(), 1e-9, 0.5))
-        as_is, swapped = np.sum([part.weigh(chances) for part in parts], axis=0)
-        odds = swapped - as_is + np.log(share / (1 - share))
-        told = float(as_is.sum() + n * np.log1p(-share) + np.logaddexp(0, odds).sum())
-        gain = float(find_gain(told - before, 1, n, n_tried))
-        if step >= FIRST_STEPS and gain <= 0:
+    # to start from, rows are swapped whose values are more usual in the other column
+    start = np.sum([part.weigh(nobody) for part in parts if part.is_first], axis=0)
+    who, share, odds = nobody, 0.5, start[1] - start[0] + never
+    for _ in range(MOST_STEPS):
+        before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
+        share = float(np.clip(who.mean(), 0.5 / n, 0.5))
+        if np.array_equal(before, who):
             break
-        # Tables can also explain swapped values as seldom ones, which blurs later steps.
-        clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
-        if gain >= LEAST_GAIN and clear >= CLEAR and share <= CEILING and gain * clear > most:
-            of_all = np.zeros(len(codes))
-            of_all[is_there] = chances
-            odds_a_row = float(chances @ (swapped - as_is)) / float(chances.sum())
-            best, most = Swap(pair, float(of_all.mean()), gain, odds_a_row, of_all), gain * clear
-    return best
+        as_is, swapped = np.sum([part.weigh(who) for part in parts], axis=0)
+        odds = swapped - as_is + never
+    told = sum(part.find_evidence(who) - part.find_evidence(nobody) for part in parts)
+    told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
+    gain = float(find_gain(told, 1, n, n_tried))
+    chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
+    clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
+    if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
+        return None
+    of_all = np.zeros(len(codes))
+    of_all[is_there] = chances
+    return Swap(pair, float(of_all.mean()), gain, float(chances @ odds / chances.sum()), of_all)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,48 +178,61 @@ class _Part:
 
         The table is that of the rows with their values put back.
         """
+        counts = self._count(chances)
+        logs = np.append(np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
+        return self.sign * logs[self.as_is], self.sign * logs[self.swapped]
+
+    def find_evidence(self, chances: Vector) -> float:
+        """Return the log-probability of the rows with their values put back, tables integrated out.
+
+        Tables that only swapped rows need are so paid for by whoever does not put them back.
+        """
+        counts = self._count(chances)
+        counts = counts[counts.sum(axis=1) > JEFFREYS * self.card]
+        of_cells = log_gamma(counts[counts > JEFFREYS]) - math.lgamma(JEFFREYS)
+        of_configs = log_gamma(counts.sum(axis=1)) - math.lgamma(JEFFREYS * self.card)
+        return self.sign * float(of_cells.sum() - of_configs.sum())
+
+    def _count(self, chances: Vector) -> Vector:
+        """Return the rows with each cell and Jeffreys' prior; shape (configurations, card)."""
         size = int(max(self.as_is.max(), self.swapped.max())) + 1
-        size = -(-size // self.card) * self.card
-        counts = np.full(size + 1, 0.5)  # the last is of rows that show no cell
+        size = max(-(-size // self.card), 1) * self.card
+        counts = np.full(size + 1, JEFFREYS)  # the last is of rows that show no cell
         for cells, weights in ((self.as_is, 1 - chances), (self.swapped, chances)):
             counts += np.bincount(np.where(cells < 0, size, cells), weights, size + 1)
-        by_config = counts[:-1].reshape(-1, self.card)
-        logs = np.append(np.log(by_config / by_config.sum(axis=1, keepdims=True)), 0.0)
-        return self.sign * logs[self.as_is], self.sign * logs[self.swapped]
+        return counts[:-1].reshape(-1, self.card)
 
 
 def _list_parts(
-    layout: Layout,
-    codes: Codes,
-    columns: Mapping[int, Numbers],
-    pair: tuple[int, int],
-    is_there: NDArray[np.bool_],
+    layout: Layout, codes: Codes, pair: tuple[int, int], one: Column, other: Column
 ) -> Iterator[_Part]:
     """Yield the factors that swapping two columns changes."""
-    one, other = (columns[node] for node in pair)
-    x, y = one.values[is_there], other.values[is_there]
+    alone = _swap(one, other.values), _swap(other, one.values)
     swapped = codes.copy()
-    swapped[:, pair[0]], swapped[:, pair[1]] = one.read(y), other.read(x)
+    swapped[:, pair[0]], swapped[:, pair[1]] = (part.swapped for part in alone)
     for family in layout.families:
         if {*family} & {*pair}:
             cells = [_find_cells(layout, each, family) for each in (codes, swapped)]
             yield _Part(cells[0], cells[1], layout.cards[family[-1]])
-    n_one, n_other = len(one.edges) + 1, len(other.edges) + 1
-    alone = _Part(one.read(x), one.read(y), n_one), _Part(other.read(y), other.read(x), n_other)
     divisors = [replace(part, sign=-1) for part in alone]
     if not any(family[-1] in pair and {*pair} <= {*family} for family in layout.families):
         # an edge that the network lacks would look like a swap
         cells = [
-            a * n_other + b
+            a * other.card + b
             for a, b in ((alone[0].as_is, alone[1].as_is), (alone[0].swapped, alone[1].swapped))
         ]
-        yield _Part(cells[0], cells[1], n_one * n_other)
+        yield _Part(cells[0], cells[1], one.card * other.card)
         yield from divisors
-    ends = np.unique(np.quantile(np.concatenate([x, y]), np.arange(1, FINE) / FINE))
-    fine, card = Numbers(x, ends), len(ends) + 1
-    yield _Part(fine.read(x), fine.read(y), card, is_first=True)
-    yield _Part(fine.read(y), fine.read(x), card, is_first=True)
+    both = np.concatenate([one.values, other.values])
+    yield replace(_swap(one.refine(both), other.values), is_first=True)
+    yield replace(_swap(other.refine(both), one.values), is_first=True)
     yield from divisors
+
+
+def _swap(column: Column, values: Vector) -> _Part:
+    """Return the factor of a column alone, in exchange for some values; those it can read."""
+    as_is, swapped = column.read(column.values), column.read(values)
+    return _Part(as_is, np.where(swapped < 0, as_is, swapped), column.card)
 
 
 def _find_cells(layout: Layout, codes: Codes, family: Sequence[int]) -> Places:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
-from robustbn._learn.swaps import Numbers, find_swaps
+from robustbn._learn.swaps import Labels, Numbers, find_swaps
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
@@ -262,8 +263,22 @@ def _find_differences(
 
 def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
     """Return the columns whose values were exchanged in some rows, among rows drawn evenly."""
-    columns = _find_numbers(network, judged, numbers)
+    columns: dict[int, Numbers | Labels] = {**_find_labels(network, judged)}
+    columns |= _find_numbers(network, judged, numbers)
     return find_swaps(network.layout, judged.drawn_codes, columns)
+
+
+def _find_labels(network: BayesianNetwork, judged: JudgedRows) -> dict[int, Labels]:
+    """Return the labels of the nodes that are not cut into intervals, of rows drawn evenly."""
+    every = {label: k for k, label in enumerate(dict.fromkeys(chain(*network.states.values())))}
+    found = {}
+    for i, node in enumerate(network.nodes):
+        numbers = np.array([every[label] for label in network.states[node]], np.float64)
+        states = np.full(len(every), -1, np.int64)
+        states[numbers.astype(np.int64)] = np.arange(len(numbers))
+        values = np.append(numbers, np.nan)[np.minimum(judged.drawn_codes[:, i], len(numbers))]
+        found[i] = Labels(values, states, len(numbers))
+    return found
 
 
 def _find_numbers(

@@ -31,11 +31,12 @@ def make_people(seed: int = 0) -> pd.DataFrame:
     )
 
 
-EDGES = [("height", "weight"), ("age", "income"), ("smokes", "coughs")]
+Edges = list[tuple[str, str]]
+EDGES: Edges = [("height", "weight"), ("age", "income"), ("smokes", "coughs")]
 
 
-def find_swaps(frame: pd.DataFrame) -> list[robustbn.Finding]:
-    fit = robustbn.fit(EDGES, frame, random_state=0)
+def find_swaps(frame: pd.DataFrame, edges: Edges = EDGES) -> list[robustbn.Finding]:
+    fit = robustbn.fit(edges, frame, random_state=0)
     return [found for found in fit.findings_ if found.cause == "swapped columns"]
 
 
@@ -51,6 +52,23 @@ def test_two_columns_of_numbers_that_were_swapped_are_named(share):
     assert found.severity in ("error", "warning")
     told = found.sentence.split(" in rows ")[1].rstrip(".").replace(",", "").split()
     assert {int(row) for row in told} <= set(rows.tolist())
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+@pytest.mark.parametrize("share", [0.03, 0.1])
+@pytest.mark.parametrize("edges", [EDGES, [*EDGES, ("smokes", "town")]])
+def test_two_columns_of_labels_that_were_swapped_are_named(share, edges):
+    frame = make_people()
+    towns = np.random.default_rng(7).choice(["Bonn", "Cork", "Graz", "other"], N_ROWS)
+    frame["smokes"] = frame["smokes"].where(np.arange(N_ROWS) % 50 > 0, "other")
+    frame["town"] = towns
+    edges = [*edges, ("town", "age")]
+    assert not find_swaps(frame, edges)
+    rows = np.random.default_rng(1).choice(N_ROWS, int(share * N_ROWS), replace=False)
+    frame.loc[rows, ["smokes", "town"]] = frame.loc[rows, ["town", "smokes"]].to_numpy()
+    found, *others = find_swaps(frame, edges)  # a group of these rows may be told, too
+    assert all(set(each.columns) == {"smokes", "town"} for each in (found, *others))
+    assert found.n_rows == pytest.approx(share * N_ROWS, rel=0.2)
 
 
 def test_nothing_is_swapped_in_a_clean_table():
