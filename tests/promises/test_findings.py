@@ -100,6 +100,18 @@ def test_a_block_that_is_appended_again_is_told_by_lines_and_by_ids(tmp_path):
         assert "11000" in ids.sentence
 
 
+def test_days_that_are_alike_hour_by_hour_are_no_repeated_block():
+    rng = np.random.default_rng(8)
+    of_days = np.repeat(rng.normal(0, 10, (300, 4)), 12, axis=0)
+    frame = pd.DataFrame(of_days + rng.normal(0, 0.1, of_days.shape), columns=list("abcd"))
+    frame["time"] = np.tile([f"{hour}:00" for hour in range(0, 24, 2)], 300)
+    edges = [("time", node) for node in "abcd"]
+    assert not [f for f in serious(robustbn.fit(edges, frame)) if f.kind == "repeated rows"]
+    frame = pd.concat([frame, frame.iloc[600:660]], ignore_index=True)
+    (found,) = [f for f in serious(robustbn.fit(edges, frame)) if f.kind == "repeated rows"]
+    assert (found.severity, found.n_rows) == ("error", 60)
+
+
 def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
     frame = clean_table()
     frame["weight"] = frame["weight"].astype(object)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import RepeatedBlock
+from robustbn._core.clues import NumberRows, RepeatedBlock
 from robustbn._rows.kernels import load_kernels
 
 LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
@@ -16,13 +19,58 @@ LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, r
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
 MOST_OFFSETS = 20  # distances between a block and its copy that are tried, the most frequent first
 LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: sorted rows do not
+MOST_OTHER = 0.5  # share of a block's rows with other numbers than their copies: it was changed
 MOST_BLOCKS = 5  # that are returned, the longest first
 GAP = 2  # rows in a row that may differ inside of a block: it was changed here and there
 
 Prints = NDArray[np.uint64]
 
 
-def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBlock]:
+@dataclass(frozen=True, eq=False)
+class RowPrints:
+    """What rows are known by: equal where rows are.
+
+    Rows whose numbers lie in the same intervals are no copies where the numbers differ.
+
+    Parameters
+    ----------
+    codes : prints of the states; shape (N,).
+    numbers : prints of the numbers before they were cut, 0 where they are not known; shape (N,).
+    """
+
+    codes: Prints
+    numbers: Prints
+
+    @classmethod
+    def of(cls, codes: Prints, numbers: NumberRows, kept: NDArray[np.int64]) -> RowPrints:
+        """Return the prints of rows, by the prints of their states and the numbers of some.
+
+        Parameters
+        ----------
+        kept : numbers of these rows, increasing; shape (N,).
+        """
+        prints = np.ones(len(numbers.rows), np.uint64)
+        for values in numbers.values.values():
+            alike = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+            prints = prints * FACTOR + alike.view(np.uint64)
+        known, at = np.zeros(len(codes), np.uint64), np.searchsorted(kept, numbers.rows)
+        is_kept = np.isin(numbers.rows, kept)
+        known[at[is_kept]] = np.maximum(prints[is_kept], np.uint64(1))
+        return cls(codes, known)
+
+    def have_other_numbers(self, some: Any, others: Any) -> NDArray[np.bool_]:
+        """Return whether rows are known to have other numbers than others."""
+        a, b = self.numbers[some], self.numbers[others]
+        other: NDArray[np.bool_] = (a != b) & (a != 0) & (b != 0)
+        return other
+
+    def are_same(self, some: Any, others: Any) -> NDArray[np.bool_]:
+        """Return whether rows are the same as others, as far as is known."""
+        same: NDArray[np.bool_] = self.codes[some] == self.codes[others]
+        return same & ~self.have_other_numbers(some, others)
+
+
+def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlock]:
     """Return blocks of rows that come again in the same order, the longest first.
 
     Pairs of equal stretches, each so long that two are hardly ever equal by chance, vote for the
@@ -37,9 +85,9 @@ def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBloc
 
     Parameters
     ----------
-    prints : of the rows, equal where rows are; shape (N,).
     kernels : that find prints which occur more than once.
     """
+    prints = rows.codes
     n, find_copied = len(prints), load_kernels(kernels).find_copied
     if n < 2 * LEAST_ROWS:
         return []
@@ -54,15 +102,15 @@ def find_blocks(prints: Prints, kernels: str | None = None) -> list[RepeatedBloc
     first = np.sort(anchors[copied.rows])
     first = first[first <= n - width]
     pairs = find_copied(_join(prints, first, width), 2)
-    rows = first[pairs.rows]
-    is_pair = np.ones(len(rows), bool)
+    places = first[pairs.rows]
+    is_pair = np.ones(len(places), bool)
     is_pair[np.cumsum(pairs.seen)[:-1]] = False  # from one print to the next
-    apart = np.diff(rows)[is_pair[1:]]
+    apart = np.diff(places)[is_pair[1:]]
     offsets, votes = np.unique(apart, return_counts=True)
     likely = np.argsort(-votes, kind="stable")[:MOST_OFFSETS]
     found: list[RepeatedBlock] = []
     for offset in offsets[likely].tolist():
-        found += _find_runs(prints, int(offset), worth, 2 * np.log(n))
+        found += _find_runs(rows, int(offset), worth, 2 * np.log(n))
     found.sort(key=lambda block: -block.n_rows)
     return _without_overlap(found)[:MOST_BLOCKS]
 
@@ -75,9 +123,12 @@ def _join(prints: Prints, first: NDArray[np.int64], width: int) -> Prints:
     return joined
 
 
-def _find_runs(prints: Prints, offset: int, worth: float, price: float) -> list[RepeatedBlock]:
+def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list[RepeatedBlock]:
     """Return the runs of rows that are equal to those so many rows later."""
-    is_same = prints[:-offset] == prints[offset:]
+    sides = slice(None, -offset), slice(offset, None)
+    is_same = rows.codes[sides[0]] == rows.codes[sides[1]]
+    is_other = rows.have_other_numbers(*sides)
+    is_known = (rows.numbers[sides[0]] > 0) & (rows.numbers[sides[1]] > 0)
     places = np.flatnonzero(is_same)
     breaks = np.flatnonzero(np.diff(places) > GAP + 1)
     firsts = places[np.append(0, breaks + 1)]
@@ -89,8 +140,9 @@ def _find_runs(prints: Prints, offset: int, worth: float, price: float) -> list[
         nats = n_same * worth - price
         if n_rows < LEAST_ROWS or n_rows > offset or nats < LEAST_NATS:
             continue
-        n_changes = int(np.count_nonzero(np.diff(prints[first : last + 1])))
-        if n_changes >= LEAST_CHANGES * n_rows:
+        n_changes = int(np.count_nonzero(np.diff(rows.codes[first : last + 1])))
+        n_other, n_known = (int(each[first : last + 1].sum()) for each in (is_other, is_known))
+        if n_changes >= LEAST_CHANGES * n_rows and n_other <= MOST_OTHER * n_known:
             found.append(RepeatedBlock(first, first + offset, n_rows, nats))
     return found
 

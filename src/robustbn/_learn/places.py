@@ -20,7 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
-from robustbn._learn.blocks import find_blocks
+from robustbn._learn.blocks import RowPrints, find_blocks
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -198,19 +198,20 @@ def look_for_copies(
     Parameters
     ----------
     kept : numbers of the rows that were kept, increasing; None if all were.
-    prints : of these rows, equal where all nodes are; shape (N,).
+    prints : of these rows, equal where all states are; shape (N,).
     kernels : that find prints which occur more than once.
     """
     clues, ids = aside.clues, []
     kept = np.arange(len(prints)) if kept is None else kept
+    by_rows = RowPrints.of(prints, clues.numbers, kept)
     for each in clues.ids:
         first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
         is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
-        is_same = prints[first[is_left]] == prints[again[is_left]]
+        is_same = by_rows.are_same(first[is_left], again[is_left])
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
     blocks = [
         replace(block, first=int(kept[block.first]), again=int(kept[block.again]))
-        for block in find_blocks(prints, kernels)
+        for block in find_blocks(by_rows, kernels)
     ]
     return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from robustbn import random_network, sample
+from robustbn._core.clues import NumberRows
 from robustbn._core.origins import ContextColumn, Groups, RowNumbers
-from robustbn._learn.blocks import find_blocks
+from robustbn._learn.blocks import RowPrints, find_blocks
 from robustbn._learn.differences import find_differences, make_tables
 from robustbn._learn.units import find_one_value, name_states, name_unit
 
 
-def prints_of(codes):
-    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.uint64)
+def prints_of(codes, numbers=None, step=1):
+    prints = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1).astype(np.uint64)
+    rows = np.arange(0, len(codes), step)
+    known = NumberRows() if numbers is None else NumberRows(rows, {"a": numbers[rows]})
+    return RowPrints.of(prints, known, np.arange(len(codes)))
 
 
 def test_a_block_that_is_appended_again_is_found_from_its_first_to_its_last_row():
@@ -28,6 +32,17 @@ def test_rows_that_are_equal_by_chance_make_no_block(n_states):
     codes = np.random.default_rng(1).integers(0, n_states, (5000, 5))
     assert not find_blocks(prints_of(codes))
     assert not find_blocks(prints_of(np.sort(codes, axis=0)))
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_rows_in_the_same_intervals_are_no_block_unless_their_numbers_are_the_same(step):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 4, (3000, 8))
+    codes = np.vstack([codes, codes[500:620]])
+    numbers = rng.normal(size=len(codes))
+    assert not find_blocks(prints_of(codes, numbers, step))
+    numbers[3000:] = numbers[500:620]
+    assert find_blocks(prints_of(codes, numbers, step))[0].n_rows == 120
 
 
 NETWORK = random_network("tree", 8, random_state=3)
