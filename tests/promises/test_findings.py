@@ -151,6 +151,27 @@ def test_labels_that_look_wrong_are_told_with_what_they_may_stand_for(tmp_path, 
     assert "--labels" in told[0].advice.command
 
 
+def test_mistyped_labels_of_a_column_are_one_finding_however_many_they_are(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(3)
+    frame["risk"] = frame["risk"].map({"high": "2. high risk of falls", "low": "1. no known risk"})
+    column = frame["risk"].to_list()
+    for row in rng.choice(N, 200, replace=False):
+        at = rng.integers(3, len(column[row]) - 1)
+        column[row] = column[row][:at] + rng.choice(list("xyz")) + column[row][at:]
+    frame["risk"] = column
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.cause == "mistyped"]
+    assert told.columns == ("risk",)
+    assert 150 <= told.n_cells <= 200  # the rarest labels are 'other'
+    assert "for '1. no known risk'" in told.sentence
+
+
+def test_numbered_labels_are_not_mistyped(tmp_path):
+    frame = clean_table()
+    frame["risk"] = [f"grade {k}" for k in np.random.default_rng(4).choice([1, 1, 1, 1, 2], N)]
+    frame.loc[:20, "risk"] = "grade 3"
+    assert not [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+
+
 def test_a_stream_finds_what_memory_finds(tmp_path):
     frame = clean_table()
     is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-12-31")

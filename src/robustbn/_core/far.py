@@ -20,8 +20,8 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
 
     A number is far if it lies several spreads from the median behind a gap, on the scale, plain or
     logarithmic, on which the quartiles are more nearly symmetric; or if it is the smallest or the
-    largest one, stands alone behind a gap, is repeated, and is a number that people write for a
-    missing value (999, -9, 0).
+    largest one, is repeated, is a number that people write for a missing value (999, -9, 0), and
+    stands alone: behind a gap, or as the only negative one, more frequent than numbers are here.
 
     Parameters
     ----------
@@ -80,8 +80,12 @@ def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
     spread = float(quartiles[1] - quartiles[0]) / 1.349
     after = int(np.searchsorted(numbers, numbers[0], side="right"))
     before = int(np.searchsorted(numbers, numbers[-1], side="left"))
-    if after < high and _is_code(numbers[0], after, numbers[after] - numbers[0], spread, high):
-        low = after
+    if after < high:
+        first, gap = float(numbers[0]), float(numbers[after] - numbers[0])
+        usual = len(numbers) / (1 + np.count_nonzero(np.diff(numbers)))
+        if first < 0 <= numbers[after] and after > usual:
+            gap = np.inf
+        low = after if _is_code(first, after, gap, spread, high) else low
     last, n_last = float(numbers[-1]), len(numbers) - before
     if before > low and _is_code(last, n_last, last - numbers[before - 1], spread, len(numbers)):
         high = before

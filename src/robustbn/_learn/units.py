@@ -28,7 +28,9 @@ BETTER = 0.35  # times the distance without the unit: the unit explains most of 
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
 FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
-NOWHERE = 0.001  # share of the rows elsewhere that have a state: it is new
+NOWHERE = (
+    0.05  # share of a state elsewhere, relative to that here: it is new; ends of places are rough
+)
 RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
@@ -121,8 +123,12 @@ def name_states(here: Numbers, elsewhere: Numbers) -> tuple[str, int, int]:
         return "", -1, -1
     now, usual = here / here.sum(), elsewhere / elsewhere.sum()
     most, gone = int(now.argmax()), int((usual - now).argmax())
-    new = int(np.where(usual <= NOWHERE, now, 0.0).argmax())
-    if usual[new] <= NOWHERE and now[new] >= RENAMED[0] and now[gone] <= RENAMED[1] * usual[gone]:
+    new = int(np.where(usual <= NOWHERE * now, now, 0.0).argmax())
+    if (
+        usual[new] <= NOWHERE * now[new]
+        and now[new] >= RENAMED[0]
+        and now[gone] <= RENAMED[1] * usual[gone]
+    ):
         is_same = abs(now[new] + now[gone] - usual[gone]) <= RENAMED[2] * usual[gone]
         if is_same:
             return "renamed", gone, new

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart
@@ -35,7 +36,9 @@ MOST_EXAMPLES = 3  # values that are quoted
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
-MOST_COMPARED = 60  # labels of a column that are compared with each other
+MOST_COMPARED = 60  # labels of a column, the most frequent, that others are compared with
+BROKEN = "contains characters from a wrong encoding"
+_NO_DIGIT = re.compile(r"\D")
 _BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u00bf]")
 
 
@@ -135,60 +138,93 @@ def find_far(result: FitResult) -> Iterator[Finding]:
 
 
 def find_odd_labels(result: FitResult) -> Iterator[Finding]:
-    """Yield labels that look broken, cut off, mistyped or written in another case."""
+    """Yield the columns with labels that look broken, cut off, mistyped or in another case."""
     judged, network = result.judged, result.network
     if judged is None or result.rows_hidden:
         return
-    scale = result.reading.n_read / max(len(judged.drawn), 1)
     for k, node in enumerate(network.nodes):
         states = network.states[node]
+        if not all(isinstance(state, str) for state in states):
+            continue
         seen = np.bincount(judged.drawn_codes[:, k], minlength=len(states) + 1)[: len(states)]
         labels = {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
-        if len(labels) > MOST_COMPARED or not all(isinstance(s, str) for s in states):
-            continue
+        found: dict[str, dict[str, str]] = {}
         for label, n in labels.items():
             taken_for, how = _guess(label, n, labels)
-            if not how:
-                continue
-            code = next(c for c, s in enumerate(states) if str(s).strip() == label)
-            rows = judged.drawn[judged.drawn_codes[:, k] == code]
-            origins = result.deeper.find_places(rows)
-            parts: Parts = say_parts(result, origins[0].parts) if origins else ()
-            what = f"looks like {taken_for!r}, {how}" if taken_for else how
-            share = n / max(len(judged.drawn), 1)
-            yield Finding(
-                UNREADABLE,
-                WARNING,
-                f"{as_text(label)!r} in {as_text(node)} {as_text(what)} "
-                f"({count(n * scale, 'row')}, {percent(share)}).{having(parts, ' They')}",
-                0.7,
-                (node,),
-                where_of(parts),
-                round(n * scale),
-                round(n * scale),
-                cause=how,
-                advice=Remedy(
-                    "If so, map it to the correct label.",
-                    f"{base_command(result.command)} --labels "
-                    f"{shlex.quote(f'{node}:{label}={taken_for}')}",
-                    f"robustbn.fit(network, table, labels={{{node!r}: {{{label!r}: "
-                    f"{taken_for!r}}}}})",
-                ),
-                rows=tuple(np.sort(rows)[:MOST_NUMBERED].tolist()),
-            )
+            if how:
+                found.setdefault(how, {})[label] = taken_for
+        for how, guessed in found.items():
+            codes = [c for c, state in enumerate(states) if str(state).strip() in guessed]
+            rows = judged.drawn[np.isin(judged.drawn_codes[:, k], codes)]
+            yield _tell_labels(result, node, how, {g: labels[g] for g in guessed}, guessed, rows)
+
+
+def _tell_labels(
+    result: FitResult,
+    node: str,
+    how: str,
+    seen: dict[str, int],
+    taken_for: dict[str, str],
+    rows: NDArray[np.int64],
+) -> Finding:
+    """Return that labels of a column stand for others.
+
+    Parameters
+    ----------
+    how : what happened to them.
+    seen, taken_for : drawn rows with each label, and what it may stand for.
+    rows : numbers of these rows.
+    """
+    n_drawn = max(len(result.judged.drawn) if result.judged is not None else 0, 1)
+    n = sum(seen.values()) * result.reading.n_read / n_drawn
+    many = f"({count(n, 'row')}, {percent(sum(seen.values()) / n_drawn)})"
+    origins = result.deeper.find_places(rows)
+    parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+    shown = sorted(seen, key=lambda label: -seen[label])
+    told = [
+        f"{as_text(label)!r}" + (f" for {as_text(taken_for[label])!r}" if taken_for[label] else "")
+        for label in shown[:MOST_EXAMPLES]
+    ]
+    if len(shown) > MOST_EXAMPLES:
+        told.append(f"and {len(shown) - MOST_EXAMPLES:,} more")
+    which = count(len(shown), "label")
+    may = how.replace("contains", "contain") if how == BROKEN else f"be {how}"
+    said = f"{which} of {as_text(node)} may {may} {many}: {', '.join(told)}."
+    pairs = ",".join(f"{label}={taken_for[label]}" for label in shown)
+    return Finding(
+        UNREADABLE,
+        WARNING,
+        f"{said}{having(parts, ' They')}",
+        0.7,
+        (node,),
+        where_of(parts),
+        round(n),
+        round(n),
+        cause=how,
+        advice=Remedy(
+            "If so, map each to the correct label.",
+            f"{base_command(result.command)} --labels {shlex.quote(f'{node}:{pairs}')}",
+            f"robustbn.fit(network, table, labels={{{node!r}: "
+            f"{ {label: taken_for[label] for label in shown}!r}}})",
+        ),
+        rows=tuple(np.sort(rows)[:MOST_NUMBERED].tolist()),
+    )
 
 
 def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     """Return which label another may stand for, and what happened to it; empty if nothing."""
     if _BROKEN.search(label):
-        return "", "contains characters from a wrong encoding"
+        return "", BROKEN
     others = {other: times for other, times in labels.items() if other != label and times >= n}
     for other in others:
         if other.casefold() == label.casefold():
             return other, "written in another case"
-    frequent = [other for other, times in others.items() if times >= MUCH_RARER * n]
-    if any(character.isdigit() for character in label):
-        return "", ""
+    digits = _NO_DIGIT.sub("", label)  # 'grade 2' is no mistyped 'grade 1'
+    frequent = [
+        other
+        for other in sorted(others, key=lambda other: -others[other])[:MOST_COMPARED]
+        if others[other] >= MUCH_RARER * n and _NO_DIGIT.sub("", other) == digits
+    ]
     for other in frequent:
         goes_on = other[len(label) : len(label) + 1]
         if len(label) >= SHORTEST_CUT and other.startswith(label) and goes_on.isalpha():

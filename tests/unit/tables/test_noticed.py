@@ -27,6 +27,13 @@ def odd_of(clues, column, kind):
     return next(each for each in clues.odd if (each.column, each.kind) == (column, kind))
 
 
+def test_the_only_negative_number_is_a_code_if_it_is_frequent_and_the_end_of_a_scale_if_not():
+    ages = np.repeat(np.arange(0.0, 90.0), 10)
+    assert find_rest(np.sort(np.append(ages, [-1.0] * 20))) == (20, 920)
+    assert find_rest(np.sort(np.append(ages, [-1.0] * 5))) == (0, 905)
+    assert find_rest(np.sort(np.append(ages, [-2.0] * 5 + [-1.0] * 20))) == (0, 925)
+
+
 @pytest.mark.parametrize("how", ["missing", "drop"])
 def test_values_that_are_no_states_are_told_with_their_rows_whatever_is_made_of_them(how):
     frame = {"age": [20, 50, 30, 60], "sex": ["f", "x", "m", "?"]}
