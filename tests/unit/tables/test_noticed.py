@@ -91,6 +91,18 @@ def test_dates_that_cannot_be_are_told_and_the_others_stay_dates():
     assert (odd.n, odd.rows.tolist()) == (2, [7, 90])
 
 
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_exchanged_days_and_months_are_told_however_many_they_are(share):
+    rng = np.random.default_rng(0)
+    days = (np.datetime64("2024-01-01") + np.sort(rng.integers(0, 366, 20_000))).astype(str)
+    days = days.astype(object)
+    for row in rng.choice(len(days), int(share * len(days)), replace=False):
+        days[row] = f"{days[row][:5]}{days[row][8:]}-{days[row][5:7]}"
+    n_odd = sum(day[5:7] > "12" for day in days)
+    frame = {"day": days, "age": [20, 50] * 10_000, "sex": ["f", "m"] * 10_000}
+    assert odd_of(read(pd.DataFrame(frame)), "day", NO_DATE).n == n_odd > 0
+
+
 def test_row_numbers_of_parts_become_those_of_the_whole_table():
     column = Column(as_objects(["a", "?", "b"]))
     whole, part = Noticed(), Noticed()
