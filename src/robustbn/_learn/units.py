@@ -28,9 +28,7 @@ BETTER = 0.35  # times the distance without the unit: the unit explains most of 
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
 FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
-NOWHERE = (
-    0.05  # share of a state elsewhere, relative to that here: it is new; ends of places are rough
-)
+NOWHERE = 0.05  # share of a new state elsewhere, relative to here: the ends of places are rough
 RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
