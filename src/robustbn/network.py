@@ -21,14 +21,13 @@ from robustbn._core.structure import (
     some_of,
     sort_topologically,
 )
+from robustbn._core.tables import fill_unknown, find_wrong_configuration, flatten_tables
 from robustbn.exceptions import NetworkError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
-
-SUM_TOLERANCE = 1e-6
 
 
 class BayesianNetwork:
@@ -91,7 +90,7 @@ class BayesianNetwork:
         self._cpts: Mapping[str, NDArray[np.float64]] | None = None
         self._is_unknown: NDArray[np.bool_] | None = None  # None: no configuration is
         if cpts is not None:
-            self._probabilities = self._flatten(cpts)
+            self._probabilities = flatten_tables(layout, self._parents, cpts)
             if np.isnan(self._probabilities).any():
                 self._probabilities, self._is_unknown = fill_unknown(layout, self._probabilities)
                 for array in (self._probabilities, self._is_unknown):
@@ -445,42 +444,12 @@ class BayesianNetwork:
         the node and shows the offending values.
         """
         if self._probabilities is not None:
-            found = find_wrong_configuration(self, self._probabilities)
+            found = find_wrong_configuration(self._layout, self.describe_cell, self._probabilities)
             if found is not None:
                 raise NetworkError(f"The {found[-1]}.")
 
     def _shape_of(self, node: str) -> tuple[int, ...]:
         return tuple(len(self._states[n]) for n in (*self._parents[node], node))
-
-    def _flatten(self, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-        if not isinstance(cpts, Mapping):
-            raise NetworkError(f"`cpts` must map nodes to tables; found {type(cpts).__name__}.")
-        missing = [n for n in self.nodes if n not in cpts]
-        unknown = [n for n in cpts if n not in self._parents]
-        if missing or unknown:
-            raise NetworkError(
-                f"`cpts` must have one table a node: missing {some_of(missing)}, "
-                f"unknown {some_of(unknown)}."
-            )
-        start = self._layout.cell_start
-        flat = np.empty(self.n_cells)
-        for i, node in enumerate(self.nodes):
-            try:
-                table = np.asarray(cpts[node], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise NetworkError(
-                    f"Table of node {node!r} is not an array of numbers: {error}"
-                ) from None
-            if table.shape != self._shape_of(node):
-                axes = (*self._parents[node], node)
-                raise NetworkError(
-                    f"Table of node {node!r} has shape {table.shape}; expected "
-                    f"{self._shape_of(node)}, the states of {', '.join(map(repr, axes))} in this "
-                    f"order."
-                )
-            flat[start[i] : start[i + 1]] = table.ravel()
-        flat.setflags(write=False)
-        return flat
 
     def tables_of(self, flat: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return a vector of length M as a mapping of nodes to arrays shaped like their tables."""
@@ -547,54 +516,5 @@ def _plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def fill_unknown(
-    layout: Layout, flat: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return tables in which configurations of NaN alone are uniform, and which those are."""
-    is_unknown = layout.sum_configurations(np.isnan(flat)) == layout.config_cards
-    of_cell = layout.config_of_cell
-    filled = np.where(is_unknown[of_cell], 1 / layout.config_cards[of_cell], flat)
-    return filled, is_unknown
-
-
 def _bridges() -> Any:
     return import_module("robustbn._networks.libraries")
-
-
-def find_wrong_configuration(
-    network: BayesianNetwork, probabilities: NDArray[np.float64]
-) -> tuple[int, int, str] | None:
-    """Return the first configuration whose probabilities cannot be: node, number, words for it."""
-    layout, p = network.layout, probabilities
-    with np.errstate(all="ignore"):
-        sums = layout.sum_configurations(p)
-        for wrong, what in (
-            (layout.sum_configurations(~np.isfinite(p)) > 0, "has a value that is not finite"),
-            (layout.sum_configurations(p < 0) > 0, "has a negative probability"),
-            (np.abs(sums - 1) > SUM_TOLERANCE, "does not sum to 1"),
-        ):
-            if wrong.any():
-                return _say_wrong(network, p, sums, wrong, what)
-    return None
-
-
-def _say_wrong(
-    network: BayesianNetwork,
-    p: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    wrong: NDArray[np.bool_],
-    what: str,
-) -> tuple[int, int, str]:
-    layout, k = network.layout, int(np.argmax(wrong))
-    first, i = int(layout.first_cell_of_config[k]), layout.node_of_configuration(k)
-    begin, end = layout.config_start[i : i + 2].tolist()
-    node, parents, _ = network.describe_cell(first)
-    setting = ", ".join(f"{name}={label!r}" for name, label in parents.items())
-    values = repr(p[first : first + layout.cards[i]].tolist())
-    shown = values if len(values) <= 200 else f"{values[:200]}..."
-    said = (
-        f"table of node {node!r}{', configuration ' if setting else ''}{setting}: {shown} {what} "
-        f"(sum {sums[k]:.9g}); {int(wrong[begin:end].sum())} of {end - begin} configurations are "
-        "wrong in this way"
-    )
-    return i, k - begin, said
