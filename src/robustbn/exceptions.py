@@ -148,8 +148,16 @@ class CodeRangeError(DataError):
 
     Attributes
     ----------
-    row, column, value : where the first such code is, and what was found.
-    is_holed : whether values may be missing in that column.
+    row : int
+        The row of the first such code.
+    column : int
+        Its column.
+    value : float
+        The code that was found.
+    n_states : int
+        The number of states of the node.
+    is_holed : bool
+        Whether values may be missing in that column.
 
     Examples
     --------

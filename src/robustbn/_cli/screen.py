@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.options import say, with_options
+from robustbn._show.progress import hiding_progress
 from robustbn.exceptions import (
     DataError,
     InsufficientMemoryError,
@@ -114,7 +115,11 @@ class Screen:
     @contextmanager
     def working(self) -> Iterator[Steps]:
         """Show what is being done while it is done, on a terminal only; then what it warned of."""
-        with warnings.catch_warnings(record=True) as caught, self._progress() as progress:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            hiding_progress(),
+            self._progress() as progress,
+        ):
             warnings.simplefilter("always")
             yield Steps(progress)
         said = [say(each.message) for each in caught if issubclass(each.category, UserWarning)]

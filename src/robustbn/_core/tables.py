@@ -28,7 +28,7 @@ def flatten_tables(
     unknown = [n for n in cpts if n not in parents]
     if missing or unknown:
         raise NetworkError(
-            f"`cpts` must have one table a node: missing {some_of(missing)}, "
+            f"`cpts` must have one table per node: missing {some_of(missing)}, "
             f"unknown {some_of(unknown)}."
         )
     start = layout.cell_start
@@ -49,6 +49,21 @@ def flatten_tables(
             )
         flat[start[i] : start[i + 1]] = table.ravel()
     flat.setflags(write=False)
+    return flat
+
+
+def check_vector(layout: Layout, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a vector of probabilities, one per cell; refuse other shapes and NaN."""
+    if flat.shape != (layout.n_cells,):
+        raise NetworkError(
+            f"A vector of probabilities must have shape ({layout.n_cells},), one entry per cell; "
+            f"found {flat.shape}."
+        )
+    if np.isnan(flat).any():
+        raise NetworkError(
+            "A vector of probabilities contains NaN. Give a mapping of tables to leave "
+            "configurations unknown."
+        )
     return flat
 
 

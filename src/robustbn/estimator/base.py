@@ -32,6 +32,7 @@ from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.posterior import Posterior, find_posterior
+from robustbn._show.progress import showing_progress
 from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
@@ -81,7 +82,13 @@ class Settings:
             check_setting(name, parameter.annotation, getattr(self, name))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name; with `deep`, those inside a group as `group__name` too."""
+        """Return the settings by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the settings inside a group, as `group__name`.
+        """
         settings = {name: getattr(self, name) for name in self._names()}
         if deep:
             for group, value in list(settings.items()):
@@ -91,7 +98,13 @@ class Settings:
         return settings
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings by name; those inside a group as `group__name`."""
+        """Change settings by name.
+
+        Parameters
+        ----------
+        **settings : dict
+            The new values; settings inside a group are named `group__name`.
+        """
         for name, value in settings.items():
             group, _, inner = name.partition("__")
             if name not in (*self._names(), *self._inner_names()):
@@ -135,7 +148,7 @@ class Settings:
         )
 
     def get_metadata_routing(self) -> Any:
-        """Return what `fit` takes beside the rows: `sample_weight`."""
+        """Return what `fit` accepts beside the rows: `sample_weight`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         if hasattr(self, "_metadata_request"):
@@ -145,7 +158,13 @@ class Settings:
         return request
 
     def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether pipelines and searches hand `sample_weight` on to `fit`."""
+        """Say whether pipelines and searches pass `sample_weight` on to `fit`.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            True to pass it on, False not to, or the name under which callers give it.
+        """
         request = self.get_metadata_routing()
         request.fit.add_request(param="sample_weight", alias=sample_weight)
         self._metadata_request = request
@@ -178,6 +197,7 @@ class TableEstimator(Settings, ABC):
     bins: Any
     n_threads: int | None
     kernels: str | None
+    verbose: bool | int | None
     network_: BayesianNetwork
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
@@ -190,12 +210,25 @@ class TableEstimator(Settings, ABC):
     def log_likelihood(self, X: Any) -> float:
         """Return the log-likelihood of all rows together: `sum over cells of C[j] log q[j]`.
 
-        Minus infinity when a row has a state to which the tables give probability zero.
+        It is minus infinity if a row has a state to which the tables give probability zero.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
         """
         return self._log_likelihood(self._encode(X))
 
     def score(self, X: Any, y: None = None) -> float:
-        """Return the mean log-likelihood of a row, for model selection."""
+        """Return the mean log-likelihood per row, for model selection.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
+        y : None, default=None
+            Ignored; scikit-learn passes it.
+        """
         table = self._encode(X)
         require_rows(len(table))
         return self._log_likelihood(table) / len(table)
@@ -215,14 +248,15 @@ class TableEstimator(Settings, ABC):
         return gather_holes(self.network_, table.codes, None, self.kernels, self.n_threads)
 
     def impute(self, X: Any) -> Any:
-        """Return a frame with a line a missing value: row, node, value, probability.
+        """Return a frame with one line per missing value: row, node, value, probability.
 
-        The value is the most probable state given all that the row shows, and the probability is
-        its own; the table itself is left as it is. The frame is of the kind that the table was.
+        The value is the most probable state given the rest of the row, with its probability. The
+        table itself is not changed. The frame is of the same library as the table.
 
         Parameters
         ----------
-        X : any table that `read_table` takes, or its result.
+        X : table-like
+            A table in any form that `read_table` accepts, or the result of `read_table`.
         """
         network, table = self._fitted(), self._encode(X)
         found = self._gather(table).posterior(table.codes, network.probabilities)
@@ -236,11 +270,16 @@ class TableEstimator(Settings, ABC):
         return build_frame(columns, table.reading.kind)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
+        """Write the fitted estimator to a JSON file, compressed if its name ends in `.gz`.
 
-        Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
-        with those rows, and `weights(X)` gives it again. Nor are paths (`cache`,
-        `weights_to`): they belong to the run, and who sends you a model must not choose them.
+        The file has everything that is needed to judge new rows. It does not have the trust in the
+        rows of `fit`, which `weights(X)` computes again, nor the paths `cache` and `weights_to`: a
+        model that someone sends you must not choose where you write.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
         """
         from robustbn.estimator.model_file import write_model
 
@@ -261,7 +300,12 @@ class TableEstimator(Settings, ABC):
     def load(cls, path: str | Path) -> Self:
         """Return a fitted estimator from a file written by `save`.
 
-        Runs no code from the file, and takes no paths from it.
+        Loading runs no code from the file and uses no paths from it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to read.
         """
         from robustbn.estimator.model_file import build_model_network, build_reading, read_model
 
@@ -408,13 +452,13 @@ class TableEstimator(Settings, ABC):
         return align_expert(network, self.prior, self.equivalent_rows)
 
     def expert_tables(self) -> Any:
-        """Return a frame with a line a cell: what the expert says, what is counted and learned.
+        """Return a frame with one line per cell: the expert's, the counted and the learned value.
 
         The columns are node, parents, state, expert, counted (all rows, nothing added), learned,
-        expert_rows (what the expert is worth in this configuration), rows (trusted ones that show
-        it), nats (the log of how many times more probable these rows are if nothing is known of the
-        table than if it is the expert's) and p_value (corrected for the number of configurations);
-        configurations in which the rows contradict the expert most come first. Those that the
+        expert_rows (how many rows the expert counts for in this configuration), rows (trusted rows
+        that show it), nats (the log of how many times more probable these rows are under an unknown
+        table than under the expert's) and p_value (corrected for the number of configurations). The
+        configurations in which the rows contradict the expert most come first; those that the
         expert left empty are not listed.
         """
         network, result = self._fitted(), vars(self).get("result_")
@@ -429,22 +473,25 @@ class TableEstimator(Settings, ABC):
         return build_frame(view.columns(), self.reading_.kind)
 
     def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
-        """Return a fit with more rows; those of before are not needed again.
+        """Return a fit with more rows; the earlier rows are not needed again.
 
-        New rows are judged by what the fit knows, and added to what it counted. Groups, their sides
-        and what people decided on them stay as they are; rates follow the rows. Where nothing
-        drifts the tables are those of a fit to all rows, exactly if no row is distrusted.
-        `fit.check(X)` says in what the new rows differ, `robustbn.compare(fit, updated)` what
-        changed; fit again if much did.
+        New rows are judged by the fit and added to its counts. Groups and the decisions about them
+        stay as they are, and rates follow the rows. As long as nothing drifts, the tables are those
+        of a fit to all rows; they are exactly those if no row is distrusted. `fit.check(X)` says
+        how the new rows differ, and `robustbn.compare(fit, updated)` what changed; fit again if
+        much did.
 
         Parameters
         ----------
-        X : new rows, as in `fit`.
-        forgetting : what the rows of before count for, above 0 and at most 1.
+        X : table-like
+            The new rows, in any form that `read_table` accepts.
+        forgetting : float, default=1.0
+            How much the earlier rows count, above 0 and at most 1.
         """
         self._fitted()
         new = copy(self)
-        new._add(X, forgetting)
+        with showing_progress("Adding rows", self.verbose):
+            new._add(X, forgetting)
         return new
 
     @abstractmethod
@@ -452,11 +499,11 @@ class TableEstimator(Settings, ABC):
         """Add rows to what was counted."""
 
     def posterior(self) -> Posterior:
-        """Return what is known of each table: a mapping from each node to Dirichlet parameters.
+        """Return the posterior of each table: a mapping from each node to Dirichlet parameters.
 
-        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals of all
-        probabilities, `sample(n)` whole networks, `query(x, evidence)` an interval of an answer.
-        Without a prior, half a row is added to every cell (Jeffreys).
+        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals for all
+        probabilities, `sample(n)` whole networks, and `query(x, evidence)` an interval for an
+        answer. Without a prior, half a row is added to every cell (Jeffreys' prior).
         """
         network = self._fitted()
         if "result_" in vars(self):

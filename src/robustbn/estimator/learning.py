@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from robustbn._learn.places import (
 )
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.stream.find import find_place
+from robustbn._show.progress import showing_progress
 from robustbn._show.result import FitResult
 from robustbn._tables.coded import Table, as_sides, as_weights, some
 from robustbn.estimator.finding import build_result
@@ -61,7 +62,7 @@ def fit_to(
     ----------
     sample_weight, known : as in `RobustEstimator.fit`.
     reading : how a table that is not in memory is read; by default as the settings say.
-    watch : who is told of rounds and parts; by default the screen, if `verbose`.
+    watch : is told of rounds and parts; by default standard error, as `verbose` says.
     """
     fit._check_settings()
     config, place = read_config(fit), choose_place(fit, X)
@@ -81,10 +82,13 @@ def fit_to(
             "A table that is not in memory is fitted by the method 'filter' with the schedule "
             "'joint'."
         )
-    watch = watch or (Watch(_tell_round, _tell_part) if fit.verbose else Watch())
     start = time.perf_counter()
     weights = sides = None
-    with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+    with (
+        threadpool_limits(limits=1, user_api="blas"),  # its idle threads spin on our cores
+        showing_progress("Reading the table", fit.verbose) as say,
+    ):
+        watch = watch or _watching(fit.verbose, say)
         if place == "memory":
             network, table = fit._read(X)
             weights, sides = as_weights(sample_weight, table), as_sides(known, table)
@@ -243,6 +247,18 @@ def _completing(
 
 
 # --- what is told while it goes on, and at its end ------------------------------------------------
+
+
+def _watching(verbose: bool | int | None, say: Callable[[str], None]) -> Watch:
+    """Return who is told of rounds and parts: a line each if `verbose`, else the progress line."""
+    if verbose:
+        return Watch(_tell_round, _tell_part)
+    return Watch(
+        lambda done: say(
+            f"Fitting: round {done.number}, {done.removed:.1%} of the rows distrusted"
+        ),
+        lambda what, done, of: say(f"{what[:1].upper()}{what[1:]}: part {done} of {of}"),
+    )
 
 
 def _tell_part(what: str, done: int, total: int) -> None:

@@ -12,6 +12,7 @@ from robustbn._core.origins import ORIGIN_P_VALUE
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
 from robustbn._show.measures import Diagnosis
+from robustbn._show.progress import showing_progress
 from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
 from robustbn._tables.aside import Aside
 from robustbn._tables.sources import build_frame
@@ -29,17 +30,18 @@ class ShownEstimator(TableEstimator):
     contamination_: float
 
     def rows(self, X: Any = None) -> Any:
-        """Return a frame with a line a row: row, weight, is_suspicious, why.
+        """Return a frame with one line per row: row, weight, is_suspicious, why.
 
-        Before them come the columns of `id` and `keep`, if rows keep any; where those of all rows
-        would take more than 256 MiB of a table read in stretches or on a cluster, of the rows that
-        were drawn. The frame is of the kind that the table was. `why` names the cells that speak
-        most against a row; it is empty for rows that are trusted, and of a table read in stretches
-        for those that were not drawn. Rows that were left out have weight NaN.
+        The columns of `id` and `keep` come first. `why` names the cells that count most against a
+        row; it is empty for trusted rows. Rows that were left out have weight NaN. The frame is of
+        the same library as the table. If the table was streamed, `why` is known only for the
+        sampled rows, and so are `id` and `keep` where those of all rows would take more than 256
+        MiB.
 
         Parameters
         ----------
-        X : rows to judge; by default those of `fit`.
+        X : table-like or None, default=None
+            The rows to judge; by default those of `fit`.
         """
         self._fitted()
         table = None if X is None else self._encode(X)
@@ -47,29 +49,31 @@ class ShownEstimator(TableEstimator):
         return build_frame(frames.row_columns(self.result_, table), reading.kind)
 
     def moved(self) -> Any:
-        """Return a frame with a line a node: how far its table moved from counting, most first.
+        """Return a frame with one line per node: how far its table moved, largest first.
 
-        `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
-        which the node would have another state. `error` is what sampling alone would make of it,
-        and `n_eff` the trusted rows, as so many whole ones, that a configuration has on average.
-        The frame is of the kind that the table was.
+        `moved` compares the table with counting all rows by `sum over configurations a of P(a)
+        TV(robust[a], plain[a])`, the share of rows in which the node would have another state.
+        `error` is the part that sampling alone explains, and `n_eff` is the average effective
+        number of trusted rows per configuration. The frame is of the same library as the table.
         """
         self._fitted()
         return build_frame(frames.move_columns(self.result_), self.reading_.kind)
 
     def missing_edges(self, X: Any = None, *, p_value: float = EDGE_P_VALUE) -> Any:
-        """Return a frame with a line a pair of nodes that depend on each other without an edge.
+        """Return a frame with the pairs of nodes that depend on each other without an edge.
 
-        The columns are parent, child, gain (nats a row that the edge would bring), p_value
-        (corrected for the number of pairs) and cells (that it would add), largest gain first. The
-        direction keeps the graph acyclic and costs fewest cells; an edge that is missing makes
-        pairs around it depend on each other too, so add one, fit, and look again:
-        `network.with_edges([(parent, child)])`. Found among the trusted rows.
+        Only trusted rows are used. The columns are parent, child, gain (what the edge would add to
+        the log-likelihood, in nats per row), p_value (corrected for the number of pairs) and cells
+        (how many the edge would add), the largest gain first. The direction keeps the graph acyclic
+        and adds the fewest cells. One missing edge makes pairs around it dependent, too: add one
+        edge with `network.with_edges([(parent, child)])`, fit, and look again.
 
         Parameters
         ----------
-        X : rows to look at; by default up to 20,000 of those of `fit`, drawn evenly.
-        p_value : largest to be named.
+        X : table-like or None, default=None
+            The rows to look at; by default up to 20,000 rows of `fit`, sampled evenly.
+        p_value : float, default=0.01
+            The largest p-value to list.
         """
         network, result = self._fitted(), self.result_
         if X is not None:
@@ -85,11 +89,11 @@ class ShownEstimator(TableEstimator):
 
     @property
     def cells_(self) -> Any:
-        """A frame with a line a cell that is likely to be wrong, the surest first.
+        """A frame with the cells that are likely to be wrong, the most certain first.
 
-        Its columns are row, column, seen, likely, probability (that the likely state is the true
-        one) and nats (its log-odds); before them come those of `id` and `keep`. Of a table of more
-        than a million rows, those of the rows that the fit was learned from.
+        The columns are row, column, seen, likely, probability (that the likely state is the true
+        one) and nats (its log-odds); the columns of `id` and `keep` come first. For a table of more
+        than a million rows, it has the cells of the rows from which the fit was learned.
         """
         result, found = self.result_, self.result_.learned.cells
         wrong, aside = (NO_CELLS, Aside()) if found is None else (found.wrong, result.aside)
@@ -98,31 +102,33 @@ class ShownEstimator(TableEstimator):
 
     @property
     def cell_rates_(self) -> Any:
-        """A frame with a line a column: column, rate, cells and confusions, largest rate first.
+        """A frame with one line per column: column, rate, cells, confusions; largest rate first.
 
-        `rate` is the share of its cells that are wrong, `cells` the number of those that are likely
-        to be, `confusions` what was most often seen for what.
+        `rate` is the share of wrong cells, `cells` the number of cells that are likely to be wrong,
+        and `confusions` the most frequent pairs of the value seen and the likely value.
         """
         return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
 
     def where(self, p_value: float = ORIGIN_P_VALUE, *, cells: bool = False) -> Any:
-        """Return a frame with a line a group of rows that holds more distrusted ones than chance.
+        """Return a frame with the places that have more distrusted rows than chance explains.
 
-        The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
-        that of all rows) and p_value (of the binomial tail, by Bonferroni's correction for all
-        values and stretches that were tested), the smallest p_value first; of those too small for a
-        number, the most log-likelihood by a rate of their own. Looked at are the columns of
-        `context` (see `read_table`), the row number in 100 stretches and, of several files, the
-        file; times by the shortest period of which there are at most 400, from hours to years;
-        numbers by tenths, whole numbers of at most 1,000 values each by itself. Neighbouring
-        stretches are taken together. One line may be about two columns, which hold more together
-        than the better one alone; its p_value is corrected for all pairs. Of a table that came as
-        an array, the row number alone is looked at.
+        The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (the rate
+        over that of all rows) and p_value (binomial, with Bonferroni's correction for all values
+        and ranges that were tested), the smallest p_value first.
+
+        The places are the values of the columns in `context` (see `read_table`), ranges of row
+        numbers, and the files if there are several. Times are grouped by hour, day, month or year,
+        whichever is the shortest with at most 400 groups; numbers by tenths, or one by one if they
+        are whole numbers with at most 1,000 values. Neighbouring ranges are joined. One line may be
+        about two columns, if both together explain more than the better one alone. For an array,
+        only the row number is used.
 
         Parameters
         ----------
-        p_value : largest to be named.
-        cells : rows with a wrong cell are looked for instead, at the usual p_value.
+        p_value : float, default=0.01
+            The largest p-value to list.
+        cells : bool, default=False
+            If True, look for the places of rows with a wrong cell instead, at the default p-value.
         """
         self._fitted()
         aside, deeper = self.result_.aside, self.result_.deeper
@@ -141,27 +147,28 @@ class ShownEstimator(TableEstimator):
         return build_frame(frames.origin_columns(found), self.reading_.kind)
 
     def ask(self, n: int = 20) -> Any:
-        """Return a frame with the rows that a person should look at, the most telling first.
+        """Return a frame with the rows that you should check, the most informative first.
 
-        Its columns are row, weight (the trust in it), group (its number in `groups_`, 0 for none),
+        The columns are row, weight (the trust in it), group (its number in `groups_`, 0 for none),
         change (how much the tables would change if the answer is unexpected, as a share of rows),
-        why, and the row's states; before them come the columns of `id` and `keep`. Give the answers
-        to `fit(X, known=...)`, or decide on a whole group with `decide`.
+        why, and the row's states; the columns of `id` and `keep` come first. Pass the answers to
+        `fit(X, known=...)`, or decide on a whole group with `decide`.
 
         Parameters
         ----------
-        n : how many rows, at the most.
+        n : int, default=20
+            The largest number of rows to return.
         """
         self._fitted()
         return build_frame(frames.question_columns(self.result_, n), self.reading_.kind)
 
     def summary(self) -> Any:
-        """Return a frame with a line a headline figure: figure, value, meaning.
+        """Return a frame with one line per headline figure: figure, value, meaning.
 
         The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
         largest_move, tables_moved, unseen_configurations, kinds, repeated_rows, rounds, converged
-        (1 or 0) and seconds. The frame is of the kind that the table was. `moved()` has a line a
-        node, `rows()` a line a row.
+        (1 or 0) and seconds. The frame is of the same library as the table. `moved()` has one line
+        per node, and `rows()` one line per row.
         """
         self._fitted()
         return build_frame(frames.summary_columns(self.result_), self.reading_.kind)
@@ -175,37 +182,44 @@ class ShownEstimator(TableEstimator):
         rows: bool = True,
         max_rows: int = ROWS_SHOWN,
     ) -> str | None:
-        """Write the report, one HTML page that needs nothing else; without a path, return it.
+        """Write the report, one self-contained HTML page; without a path, return it.
 
         Parameters
         ----------
-        path : the file; it is there as a whole or not at all.
-        title : of the page; by default the name of the table and how many rows it has.
-        command : what repeats the fit; by default the call in Python.
-        rows : whether single rows may be shown; False for private data.
-        max_rows : how many of them at the most, least trusted first.
+        path : str or Path or None, default=None
+            The file to write; it is written completely or not at all.
+        title : str or None, default=None
+            The title of the page; by default the name of the table and its number of rows.
+        command : str or None, default=None
+            The command that repeats the fit; by default the call in Python.
+        rows : bool, default=True
+            Whether single rows may be shown; False for private data.
+        max_rows : int, default=2000
+            The largest number of rows to show, the least trusted first.
         """
         from robustbn._networks.files import encode, write_bytes
         from robustbn._show.page.render import render_page  # its room is not on the light path
 
         self._fitted()
-        page = render_page(
-            self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
-        )
+        shown = self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
+        with showing_progress("Writing the report", self.verbose):
+            page = render_page(shown)
         if path is None:
             return page
         write_bytes(encode(page, str(path)), Path(path))
         return None
 
     def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
-        """Return what was found as Markdown, for a ticket; no single row is shown.
+        """Return the result as Markdown, for a ticket; no single row is shown.
 
-        The verdict, the findings with what to do about each, and the cells that moved most.
+        It has the verdict, the findings with what to do about each, and the cells that moved most.
 
         Parameters
         ----------
-        title : of the text; by default the name of the table and how many rows it has.
-        command : what repeats the fit; by default the call in Python.
+        title : str or None, default=None
+            The title of the text; by default the name of the table and its number of rows.
+        command : str or None, default=None
+            The command that repeats the fit; by default the call in Python.
         """
         from robustbn._show.page.render import render_markdown
 
@@ -221,7 +235,7 @@ class ShownEstimator(TableEstimator):
         return Plots(self.result_)
 
     def diagnose(self) -> Diagnosis:
-        """Return what the paper asks of network and rows and whether it holds; print the result."""
+        """Return which of the paper's conditions on network and rows hold; print the result."""
         self._fitted()
         return self.result_.diagnosis
 
