@@ -2,7 +2,7 @@
 
 Each adversary is a function `(Scene) -> rows`, in `KINDS`. Far ones are easy to see and do great
 harm to counting; near ones stay close to the network; the last group cannot be told from good rows
-by anyone, and an estimator should at least do no harm there.
+by any method; there an estimator should at least do no harm.
 """
 
 from __future__ import annotations
@@ -356,7 +356,7 @@ def lawful(scene: Scene) -> Codes:
 
 
 def tail(scene: Scene) -> Codes:
-    """Rows the network could have made, from one tail of a random direction."""
+    """Rows that the network could have produced, from one tail of a random direction."""
     pool = scene.draw_good(max(len(scene.codes), 2 * scene.n_bad))
     return pool[_along(scene, pool).argsort()[-scene.n_bad :]] if scene.n_bad else pool[:0]
 

@@ -116,9 +116,6 @@ class MaximumLikelihoodEstimator(_Estimator):
         which joblib and Dask set for their workers. It does not change the results.
     kernels : {"native", "numpy"} or None, default=None
         Which kernels to use; by default the fastest that are installed.
-    verbose : bool or None, default=None
-        False hides the progress, which is otherwise shown on standard error after two seconds if
-        that is a terminal.
 
     Attributes
     ----------
@@ -158,7 +155,6 @@ class MaximumLikelihoodEstimator(_Estimator):
         bins: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
-        verbose: bool | int | None = None,
     ) -> None:
         self.prior = prior
         self.pseudo_count = pseudo_count
@@ -169,7 +165,6 @@ class MaximumLikelihoodEstimator(_Estimator):
         self.bins = bins
         self.n_threads = n_threads
         self.kernels = kernels
-        self.verbose = verbose
         super().__init__(state_names=state_names)
 
 

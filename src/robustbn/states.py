@@ -1,4 +1,4 @@
-"""From an edge list and a raw table to a network: the states of every node, found."""
+"""Find the states of the nodes of an edge list in a raw table."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source
 
 
 def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> None:
-    """Refuse a setting that names what is no node."""
+    """Refuse a setting that names something else than a node."""
     wrong = [node for node in said if node not in set(nodes)]
     if wrong:
         near = nearest_name(wrong[0], nodes)
@@ -242,7 +242,7 @@ def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> 
 
 
 def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return the parents of each node, of edges in any form."""
+    """Return the parents of each node, given edges in any form."""
     if isinstance(edges, BayesianNetwork):
         return {node: list(of) for node, of in edges.parents.items()}
     if isinstance(edges, str | os.PathLike):
@@ -305,7 +305,7 @@ def _find(
 
 
 def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
-    """Return the columns that name rows, by their first ones, or places, and why they are out."""
+    """Return the columns that identify rows or places, with the reason to leave them out."""
     found = {node: "cannot be read" for node in places if node in source.damaged}
     found |= {
         node: "says where the row comes from, so it is context"
@@ -322,7 +322,7 @@ def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
 
 
 def _why_left_out(found: ColumnStates) -> str:
-    """Return why a column becomes no node where nobody asked for it; empty if it does."""
+    """Return why a column does not become a node by default; empty if it does."""
     if found.kind == DATE:
         return "says when the row was made, so it is context"
     if found.kind == IDENTIFIER:

@@ -236,6 +236,6 @@ def choose_format(path: Path, format: str | None = None) -> str:
         hint = Advice(did_you_mean(path, FORMATS) if name_of(path) == str(path) else "")
         if not str(hint):
             named = Setting("format", Either("...", "FORMAT"), "from_format")
-            hint = Advice(" Say which, if the file is one of these: ", named, ".")
+            hint = Advice(" If the file has one of these formats, say which: ", named, ".")
         raise NetworkError(Advice(f"{name_of(path)}: {gone}{known}.", hint))
     return FORMATS[suffix]

@@ -91,7 +91,7 @@ def _draw_cards(
         drawn = [int(c) for c in cards]
     if len(drawn) != n_nodes:
         raise SettingError(
-            f"cards must have one entry a node: {n_nodes} nodes, {len(drawn)} entries."
+            f"cards must have one entry per node: {n_nodes} nodes, {len(drawn)} entries."
         )
     if not all(1 <= c <= MAX_STATES for c in drawn):
         raise SettingError(f"A node has 1 to {MAX_STATES:,} states; found {sorted(set(drawn))}.")

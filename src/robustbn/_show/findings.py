@@ -37,6 +37,7 @@ from robustbn._show.saying import (
     LINE_OF_ROW,
     MOST_NUMBERED,
     Parts,
+    as_python,
     base_command,
     has_lines,
     having,
@@ -471,9 +472,9 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
 def _choose_rows(parts: Parts, place: Difference) -> str:
     """Return Python for the rows of a place."""
     chosen = [
-        f"(table[{name!r}] == {first!r})"
+        f"(table[{name!r}].astype(str) == {first!r})"
         if first == last
-        else f"table[{name!r}].between({first!r}, {last!r})"
+        else f"table[{name!r}].between({as_python(first)}, {as_python(last)})"
         for name, first, last in parts
         if name not in (ROW_NUMBER, "line", FILE_NAME)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -101,3 +102,9 @@ def quote_names(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         shown.append(f"{len(names) - MOST_NAMED} more columns")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def as_python(value: str) -> str:
+    """Return an end of a range as Python compares it: a number without quotes, else text."""
+    number = value.replace(",", "")
+    return number if re.fullmatch(r"-?\d+(\.\d+)?", number) else repr(value)

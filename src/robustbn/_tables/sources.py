@@ -210,7 +210,7 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
         return Source(names, len(names), len(array), "numpy", "The array", read)
     if array.ndim != 2:
         raise DataError(
-            "Rows must be a table of two dimensions, one column a node; found "
+            "Rows must be a table of two dimensions, one column per node; found "
             f"{array.ndim} dimension(s), shape {array.shape}. Reshape your data: "
             "array.reshape(-1, 1) for one column, array.reshape(1, -1) for one row."
         )

@@ -1,4 +1,4 @@
-"""What the estimators share: settings, tables in, priors, likelihoods, files."""
+"""What the estimators share: settings, reading tables, priors, likelihoods, files."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ from robustbn.exceptions import (
 from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
-PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
+PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # never saved in a file
 
 
 class Settings:
     """Settings by name, as `clone`, pipelines and searches expect."""
 
     on_missing: str
-    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that hold others, by their class
+    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that contain others, with their class
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -77,7 +77,7 @@ class Settings:
         return [f"{group}__{each.name}" for group, of in cls._GROUPS.items() for each in fields(of)]
 
     def _check_settings(self) -> None:
-        """Refuse settings of the wrong kind, by name."""
+        """Refuse settings of the wrong type; the error names the setting."""
         for name, parameter in inspect.signature(type(self)).parameters.items():
             check_setting(name, parameter.annotation, getattr(self, name))
 
@@ -125,7 +125,7 @@ class Settings:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_clone__(self) -> Self:
-        """Return a copy with the same settings; they are values, and need no copy themselves."""
+        """Return an estimator with the same settings, which are values and are not copied."""
         copy = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_metadata_request"):
             copy._metadata_request = self._metadata_request
@@ -172,7 +172,7 @@ class Settings:
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """Return our error, which is scikit-learn's too where scikit-learn is in use."""
+    """Return our error; if scikit-learn is loaded, it is also scikit-learn's error."""
     if "sklearn" not in sys.modules:
         return NotFittedError(message)
     from sklearn import exceptions
@@ -183,9 +183,9 @@ def not_fitted(message: str) -> NotFittedError:
 
 
 class TableEstimator(Settings, ABC):
-    """What the estimators share: tables in, priors, likelihoods."""
+    """What the estimators share: reading tables, priors, likelihoods."""
 
-    _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
+    _HAS_CONTEXT: ClassVar[bool] = False  # whether columns that are not nodes are used as context
     network: BayesianNetwork | None
     prior: BayesianNetwork | str | float | None
     pseudo_count: float
@@ -197,7 +197,7 @@ class TableEstimator(Settings, ABC):
     bins: Any
     n_threads: int | None
     kernels: str | None
-    verbose: bool | int | None
+    verbose: bool | int | None = None
     network_: BayesianNetwork
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
@@ -244,7 +244,7 @@ class TableEstimator(Settings, ABC):
         return float(shown + expected.log_likelihood) if not expected.n_impossible else -np.inf
 
     def _gather(self, table: Table) -> Holes:
-        """Return what rows that miss values ask."""
+        """Return the missing values of a table, ready to be inferred."""
         return gather_holes(self.network_, table.codes, None, self.kernels, self.n_threads)
 
     def impute(self, X: Any) -> Any:
@@ -290,7 +290,7 @@ class TableEstimator(Settings, ABC):
             if name != "network" and name not in self._GROUPS and name not in PATH_SETTINGS
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
-            settings["random_state"] = None  # a generator has moved on
+            settings["random_state"] = None  # the state of a generator has changed since
         if isinstance(self.prior, BayesianNetwork):
             settings["prior"] = describe_network(self.prior)
         fit = self._describe_fit()
@@ -323,7 +323,7 @@ class TableEstimator(Settings, ABC):
             name: value for name, value in model.settings.items() if name not in PATH_SETTINGS
         }
         if isinstance(settings.get("prior"), dict):
-            with warnings.catch_warnings():  # what is unknown was told when the prior was read
+            with warnings.catch_warnings():  # the warning was given when the prior was read
                 warnings.simplefilter("ignore", UnseenConfigurationWarning)
                 settings["prior"] = build_model_network(settings["prior"], f"{path}, prior")
         self = cls()
@@ -350,7 +350,7 @@ class TableEstimator(Settings, ABC):
 
     def _repr_html_(self) -> str:
         """Show the settings, and the network, in a notebook."""
-        from robustbn._show.page.inline import settings_html  # its room is not on the light path
+        from robustbn._show.page.inline import settings_html  # loaded only when it is needed
 
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
@@ -386,7 +386,7 @@ class TableEstimator(Settings, ABC):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Let what is set inside be set as a whole; whatever ends it leaves all as it was."""
+        """Set all attributes inside, or, if anything goes wrong, none of them."""
         before = dict(vars(self))
         try:
             yield
@@ -395,7 +395,7 @@ class TableEstimator(Settings, ABC):
             raise
 
     def _given_network(self) -> BayesianNetwork | None:
-        """Return the structure to fit, if one was given; refuse what is none."""
+        """Return the structure to fit, if one was given; refuse anything but a network."""
         if self.network is None or isinstance(self.network, BayesianNetwork):
             return self.network
         raise UnknownSettingError(
@@ -412,12 +412,12 @@ class TableEstimator(Settings, ABC):
             del self.feature_names_in_
 
     def _encode(self, X: Any, *, has_context: bool = False, forgives: bool = False) -> Table:
-        """Return rows as codes, read as those in `fit` were.
+        """Return rows as codes, read in the same way as the rows of `fit`.
 
         Parameters
         ----------
-        has_context : whether columns beside the network are read, too.
-        forgives : whether values that are no states are missing, and no error.
+        has_context : whether columns that are not nodes are read, too.
+        forgives : whether values that are not states count as missing instead of raising an error.
         """
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
@@ -516,7 +516,7 @@ class TableEstimator(Settings, ABC):
     def _pseudo_counts(
         self, network: BayesianNetwork, counts: Vector | None = None
     ) -> Vector | float:
-        """Return what is added to counts; of an expert, less where these counts contradict it."""
+        """Return what the prior adds to the counts; less where they contradict an expert."""
         expert = self._expert(network)
         if expert is not None:
             layout = network.layout
@@ -542,7 +542,7 @@ class TableEstimator(Settings, ABC):
         return 0.0
 
     def _warn_of_tables(self, has_prior: bool) -> None:
-        """Warn of columns and configurations that tell nothing, and of tables that would move."""
+        """Warn about constant columns, unseen configurations, and EM that did not converge."""
         constant = find_constants(self.network_, self.counts_)
         if constant:
             node, state = constant[0]

@@ -1,4 +1,4 @@
-"""Tables by counting: every row is trusted."""
+"""`MaximumLikelihoodEstimator`: learn tables by counting; every row is trusted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
 
     - what to fit: `network` - what is added to the counts: `prior`, `pseudo_count`,
       `equivalent_sample_size`, `equivalent_rows` - how values are read: `on_unknown`, `on_missing`,
-      `bins` - how the work is done: `n_threads`, `kernels`, `verbose`
+      `bins` - how the work is done: `n_threads`, `kernels`
 
     Parameters
     ----------
@@ -73,9 +73,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         which joblib and Dask set for their workers. It does not change the results.
     kernels : {"native", "numpy"} or None, default=None
         Which kernels to use; by default the fastest that are installed.
-    verbose : bool or None, default=None
-        False hides the progress, which is otherwise shown on standard error after two seconds if
-        that is a terminal.
 
     Attributes
     ----------
@@ -113,7 +110,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         bins: Any = None,
         n_threads: int | None = None,
         kernels: str | None = None,
-        verbose: bool | int | None = None,
     ) -> None:
         self.network = network
         self.prior = prior
@@ -125,7 +121,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.bins = bins
         self.n_threads = n_threads
         self.kernels = kernels
-        self.verbose = verbose
 
     @telling_memory("Counting")
     @naming_the_nearest
@@ -142,7 +137,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
             One finite, non-negative weight per row; by default all are 1.
         """
         self._check_settings()
-        with showing_progress("Counting rows", self.verbose):
+        with showing_progress("Counting rows"):
             network, table = self._read(X)
             known = self._pseudo_counts(network)
             counts, inferred = self._count(network, table, as_weights(sample_weight, table), known)
@@ -161,7 +156,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         weights: RowVector | None,
         known: Vector | float,
     ) -> tuple[Vector, Inferred | None]:
-        """Return the counts of rows, and what was inferred; `known` is what is added to them."""
+        """Return the counts and what was inferred; `known` is what the prior adds."""
         rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
         counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
         if not table.holed or table.reading.config.on_missing != "use":
@@ -187,7 +182,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     def _store(
         self, network: BayesianNetwork, reading: Reading, counts: Vector, inferred: Inferred | None
     ) -> None:
-        """Set what was found."""
+        """Set the fitted attributes."""
         self.network_, self.reading_ = network, reading
         self.counts_, self.inferred_ = counts, inferred
         self.unseen_configurations_ = find_unseen(network, counts)

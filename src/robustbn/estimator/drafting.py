@@ -1,4 +1,4 @@
-"""A draft of a structure from a table alone, to be looked at and corrected by a person."""
+"""Draft a structure from a table alone, for a person to review and correct."""
 
 from __future__ import annotations
 
@@ -172,7 +172,6 @@ def draft(
     robust: bool = True,
     cells: str = "trust",
     random_state: int = 0,
-    verbose: bool | None = None,
     **reading: Any,
 ) -> Draft:
     """Draft the structure of a network from a table: which columns depend on each other.
@@ -205,9 +204,6 @@ def draft(
         "find" leaves out single cells that are likely to be wrong.
     random_state : int, default=0
         The seed.
-    verbose : bool or None, default=None
-        False hides the progress, which is otherwise shown on standard error after two seconds if
-        that is a terminal.
     **reading : dict
         How columns become states: `states`, `bins`, `most_states`, `most_numbers`, `rename`,
         `labels`, `missing`, `ignore_case`, `dates`, `sep`, `encoding`, `connection`, `format` and
@@ -235,7 +231,7 @@ def draft(
         left_out[name] = "is left out, as requested"
     nodes = [node for node in found.network.nodes if node not in left_out]
     known = {n: reading[n] for n in inspect.signature(read_table).parameters if n in reading}
-    known.pop("bins", None)  # the network holds them now
+    known.pop("bins", None)  # they are stored in the network now
     read = read_table(
         table, _without_edges(found.network, nodes), on_unknown="missing", context=(), **known
     )
@@ -251,7 +247,7 @@ def draft(
     limits = _limits(names, found, left_out, most_parents, forbid, require, order)
     codes = np.ascontiguousarray(read.codes[:, columns])
     cards = [len(found.network.states[name]) for name in names]
-    with showing_progress("Drafting edges", verbose):
+    with showing_progress("Drafting edges"):
         drafted = draft_rows(codes, cards, limits, config, robust=robust)
     return _describe(drafted, names, found, left_out)
 
@@ -261,7 +257,7 @@ def _without_edges(network: BayesianNetwork, nodes: Sequence[str]) -> BayesianNe
 
 
 def _network(network: BayesianNetwork, parents: Mapping[str, Sequence[str]]) -> BayesianNetwork:
-    """Return a structure of some of the nodes of a network, read as they are there."""
+    """Return a structure over some nodes of a network, with the same reading of columns."""
     return BayesianNetwork(
         parents,
         {node: network.states[node] for node in parents},
@@ -270,11 +266,11 @@ def _network(network: BayesianNetwork, parents: Mapping[str, Sequence[str]]) -> 
 
 
 def _find_copies(codes: Codes, nodes: Sequence[str], left_out: dict[str, str]) -> list[int]:
-    """Return the columns that say something of their own; a copy is told under `left_out`."""
+    """Return the columns that are neither constant nor copies; add the others to `left_out`."""
     first: dict[bytes, int] = {}
     for k, column in enumerate(codes.T):
         _, at, places = np.unique(column, return_index=True, return_inverse=True)
-        renamed = np.argsort(np.argsort(at))[places]  # by first occurrence: any names are alike
+        renamed = np.argsort(np.argsort(at))[places]  # by first occurrence, whatever the names
         print_of = sha256(renamed.astype(np.uint16).tobytes()).digest()
         same = first.setdefault(print_of, k)
         if len(at) < 2:
@@ -287,7 +283,7 @@ def _find_copies(codes: Codes, nodes: Sequence[str], left_out: dict[str, str]) -
 def _require_column(
     name: str, setting: str, found: FoundStates, left_out: Mapping[str, str]
 ) -> None:
-    """Refuse a name that is no column."""
+    """Refuse a name that is not a column."""
     names = [*found.network.nodes, *found.ignored, *left_out]
     if name not in names:
         near = nearest_name(name, names)
@@ -303,7 +299,7 @@ def _limits(
     require: Iterable[tuple[str, str]],
     order: Sequence[str],
 ) -> Limits:
-    """Return what a structure may be, by the numbers of columns; refuse what contradicts itself."""
+    """Return the limits of a draft, by column numbers; refuse limits that contradict each other."""
     if not isinstance(most_parents, Integral) or most_parents < 1:
         raise SettingError(f"most_parents is a whole number, at least 1; found {most_parents!r}.")
     if isinstance(order, str) or len(set(order)) != len(order):

@@ -1,4 +1,4 @@
-"""One call from files to a fitted estimator; one more to set two of them side by side."""
+"""`fit`, one call from files to a fitted estimator, and `compare` for two of them."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def fit(
 
 
 def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of `fit` that are not as they are by default."""
+    """Return the settings of `fit` that differ from the default."""
     shown = dict(inspect.signature(fit).parameters)
     for name in ("network", "table", "contamination"):
         del shown[name]
@@ -249,7 +249,7 @@ def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
 def _fit(
     network: Any, table: Any, contamination: float | str, settings: dict[str, Any]
 ) -> RobustEstimator:
-    """Read what has to be read, and learn; `settings` are those that are not the default."""
+    """Read network and table, and fit; `settings` are those that differ from the default."""
     _refuse_others(network, table, settings)
     known = settings.pop("known", None)
     if settings.get("connection") is None:
@@ -287,7 +287,7 @@ def _fit(
 
 
 def _refuse_others(network: Any, table: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse what is no network, and a network and a table in each other's place."""
+    """Refuse anything but a network, and a network and a table that were swapped."""
     is_network = isinstance(network, BayesianNetwork | str | PathLike | Iterable)
     is_table = isinstance(network, Table) or hasattr(network, "shape")
     has_suffix = isinstance(network, str | PathLike) and not {"format", "connection"} & set(
@@ -313,7 +313,7 @@ def _is_structure(value: Any) -> bool:
 
 
 def _bring(table: Any, settings: dict[str, Any]) -> Any:
-    """Return a table that can be read several times; takes out of `settings` what says how."""
+    """Return a table that can be read repeatedly; removes the settings that it uses."""
     how = {name: settings.pop(name, None) for name in ("format", "sheet")}
     if not isinstance(table, str | PathLike) and not any(how.values()):
         return table
@@ -323,7 +323,7 @@ def _bring(table: Any, settings: dict[str, Any]) -> Any:
 
 
 def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
-    """Return the network of a path or of edges; takes out of `settings` what they have used."""
+    """Return the network of a path or of edges; removes the settings that it uses."""
     states = settings.pop("states", None)
     states = None if states is None else read_states(states)
     if isinstance(network, str | PathLike):

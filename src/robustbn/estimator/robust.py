@@ -1,4 +1,4 @@
-"""Tables as if the bad rows were not there."""
+"""`RobustEstimator`: learn tables from rows that cannot all be trusted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Found:
 
 
 def _found(path: str) -> Any:
-    """Return a view; its type is that of what is found there."""
+    """Return a view with the type of the attribute that it shows."""
     return _Found(path)
 
 
@@ -246,8 +246,8 @@ class RobustEstimator(ShownEstimator):
     offset_ = float(np.log(DOUBT))
     _HAS_CONTEXT = True
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
-    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
-    _sides: NDArray[np.int8] | None = None  # of those that are known
+    _weights: RowVector | None = None  # sample weights of the rows of `fit`, if they are in memory
+    _sides: NDArray[np.int8] | None = None  # of the known rows: good or bad
 
     @naming_the_nearest
     def __init__(

@@ -198,7 +198,7 @@ class ShownEstimator(TableEstimator):
             The largest number of rows to show, the least trusted first.
         """
         from robustbn._networks.files import encode, write_bytes
-        from robustbn._show.page.render import render_page  # its room is not on the light path
+        from robustbn._show.page.render import render_page  # loaded only when it is needed
 
         self._fitted()
         shown = self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
@@ -244,7 +244,7 @@ class ShownEstimator(TableEstimator):
 
     def __str__(self) -> str:
         """Return what was found, in a few sentences; the settings alone before `fit`."""
-        from robustbn._show.advice import say_fit  # its room is not on the light path
+        from robustbn._show.advice import say_fit  # loaded only when it is needed
 
         return f"{self!r}\n{say_fit(self.result_)}" if hasattr(self, "result_") else repr(self)
 
