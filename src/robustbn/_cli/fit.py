@@ -123,7 +123,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.option(
     "--missing-is-evidence",
     is_flag=True,
-    help="Treat which values are missing as evidence for or against a row.",
+    help="Use the pattern of missing values as evidence for or against a row.",
 )
 @click.option(
     "--known",

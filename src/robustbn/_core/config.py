@@ -71,7 +71,12 @@ class RobustConfig:
         "Largest share of bad rows to expect: 0.1, 10% or auto (estimate it).  [default: auto]",
         kind="share",
     )
-    method: str = _given("filter", "--method", "How bad rows are found.  [default: filter]")
+    method: str = _given(
+        "filter",
+        "--method",
+        "How bad rows are found; the others are the paper's methods and baselines.  "
+        "[default: filter]",
+    )
     schedule: str = _given(
         "joint",
         "--schedule",
@@ -89,7 +94,8 @@ class RobustConfig:
     copies: str = _given(
         "auto",
         "--copies",
-        "How to treat repeated rows; auto: keep them if most rows repeat, otherwise distrust them.",
+        "How to treat repeated rows; auto: keep them if most rows repeat, otherwise distrust "
+        "them.  [default: auto]",
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(

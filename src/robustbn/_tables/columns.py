@@ -104,7 +104,7 @@ def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
     if hints:
         return Advice("Did you mean ", Setting("rename", hints), "?")
     other = Setting("rename", Either("{column: node}", "COLUMN=NODE"))
-    return Advice("Add the column, or say which one it is with ", other, ".")
+    return Advice("Add the missing columns, or say which columns they are with ", other, ".")
 
 
 def fix_edges(
