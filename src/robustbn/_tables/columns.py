@@ -104,7 +104,10 @@ def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
     if hints:
         return Advice("Did you mean ", Setting("rename", hints), "?")
     other = Setting("rename", Either("{column: node}", "COLUMN=NODE"))
-    return Advice("Add the missing columns, or say which columns they are with ", other, ".")
+    add = "Add the column, or say which one it is with "
+    if len(missing) > 1:
+        add = "Add the columns, or say which ones they are with "
+    return Advice(add, other, ".")
 
 
 def fix_edges(
