@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text
@@ -100,7 +101,7 @@ def quote_names(names: Sequence[str]) -> str:
     """Return a few names, and how many more there are."""
     shown = [as_text(name) for name in names[:MOST_NAMED]]
     if len(names) > MOST_NAMED:
-        shown.append(f"{len(names) - MOST_NAMED} more columns")
+        shown.append(count(len(names) - MOST_NAMED, "more column"))
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
