@@ -275,7 +275,7 @@ def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
     if array.ndim != 2:
         raise DataError(
             f"Rows must be an array of shape (rows, {network.n_nodes}); found "
-            f"{array.ndim} dimension(s), shape {array.shape}."
+            f"{count(array.ndim, 'dimension')}, shape {array.shape}."
         )
     if array.shape[1] != network.n_nodes:
         raise DataError(

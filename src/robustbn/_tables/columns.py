@@ -90,7 +90,7 @@ def place_columns(where: str, names: Sequence[str], nodes: Sequence[str]) -> lis
     return [place[node] for node in nodes]
 
 
-def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
+def advise_renaming(missing: Sequence[str], spare: Sequence[str]) -> Advice:
     """Say which of the spare columns may be those of nodes that have none."""
     import difflib  # seldom needed
 
