@@ -78,6 +78,7 @@ docs: $(READY) ## Run every block of the pages, build the site in docs/_build/ht
 	$(BIN)/pytest $(WORKERS) $(PAGES) -k "not checkers and not house_rules"
 	$(BIN)/sphinx-build -q -j auto -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
+	$(BIN)/python docs/check_search.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 figures: $(READY) ## Draw the figures of the pages again
