@@ -27,6 +27,7 @@ from benchmarks import (
     context,
     counting,
     dask_scale,
+    dirt,
     draft,
     first_look,
     gate,
@@ -100,6 +101,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "mistakes": mistakes.main,
     "gate": gate.main,
     "cells": wrong_cells.main,
+    "dirt": dirt.main,
     "draft": draft.main,
     "stale": stale.main,
 }
