@@ -99,7 +99,7 @@ def run(settings: Settings, methods: Sequence[str] = (), notebook: Path = NOTEBO
     files = ("dirt_tables", "dirt_methods", "real_tables", "held_out")
     version = code_version(*(f"benchmarks/{name}.py" for name in files))
     cells = [DirtCell(place, name) for place in places for name in names]
-    kept = Notebook(notebook, version, fresh=settings.fresh)
+    kept = Notebook(notebook, version, fresh=settings.fresh, retry=True)
     for cell in cells:  # code of others is not ours to keep results of
         if cell.method not in METHODS:
             kept.forget(cell)
