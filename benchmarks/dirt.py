@@ -40,8 +40,8 @@ from benchmarks.real import (
     mean_of,
     share_left,
     share_worse,
-    with_interval,
 )
+from benchmarks.verdict import with_interval
 
 Records = list[Record]
 

@@ -1,7 +1,7 @@
 """`python -m benchmarks stale`: which results were made by other code, and which pages quote them.
 
 A page quotes the results that it links to or names (`benchmarks/results/NAME.md`), and those that
-it lists in a comment, anywhere on it: `<!-- figures: robustness, real-full -->`.
+it lists in a comment, anywhere on it: `<!-- figures: holes, real-full -->`.
 """
 
 from __future__ import annotations
