@@ -51,6 +51,10 @@ SECTIONS = {
     "cells": "single wrong cells",
     "planted": "planted bad rows",
 }
+HEADER = (
+    "method", "told", "cells", "loss", "left", "worse", "good lost", "caught", "clean: alarms",
+    "clean: loss", "s",
+)  # fmt: skip
 MOST_LISTED = 12  # of the cells that are lost, in the report
 LEAST_LOSS = 0.005  # nats a row that counting must lose for a ratio to it to say anything
 NOTE = (
@@ -174,11 +178,9 @@ def tabulate(records: Records, names: Sequence[str], focus: str) -> Iterator[Tab
     title = find_method(focus).title
     for section, words in SECTIONS.items():
         lines = [_line(records, section, name) for name in names]
-        header = ("method", "told", "cells", "loss", "left", "worse", "good lost", "caught")
-        header = (*header, "clean: alarms", "clean: loss", "s")
         kept = tuple(line for line in lines if line)
         if kept:
-            yield Table(words[0].upper() + words[1:], header, kept, n_words=2)
+            yield Table(words[0].upper() + words[1:], HEADER, kept, n_words=2)
     yield Table(
         f"By columns: what {title} leaves",
         ("section", "up to 10", "11 to 16", "17 to 25", "over 25"),

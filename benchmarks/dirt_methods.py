@@ -105,7 +105,7 @@ def isolate(network: BayesianNetwork, rows: Codes, share: float) -> Weights:
     if not share:
         return np.ones(len(rows))
     forest = IsolationForest(contamination=share, random_state=0)
-    return (forest.fit_predict(expand_one_hot(network, rows)) > 0).astype(float)
+    return np.where(forest.fit_predict(expand_one_hot(network, rows)) > 0, 1.0, 0.0)
 
 
 def drop_by_ecod(network: BayesianNetwork, rows: Codes, share: float) -> Weights:
@@ -114,7 +114,8 @@ def drop_by_ecod(network: BayesianNetwork, rows: Codes, share: float) -> Weights
 
     if not share:
         return np.ones(len(rows))
-    return 1.0 - ECOD(contamination=share).fit(expand_one_hot(network, rows)).labels_
+    found = ECOD(contamination=share).fit(expand_one_hot(network, rows)).labels_
+    return np.where(found > 0, 0.0, 1.0)
 
 
 def drop_by_cleanlab(network: BayesianNetwork, rows: Codes, share: float) -> Weights:

@@ -125,7 +125,7 @@ def run(settings: Settings) -> Report:
 
 def share(records: Sequence[dict[str, Any]], what: str) -> float:
     """Return the share of the batches that failed."""
-    return sum(r[what] for r in records) / sum(r["batches"] for r in records)
+    return float(sum(r[what] for r in records) / sum(r["batches"] for r in records))
 
 
 def tabulate(records: Sequence[dict[str, Any]]) -> Iterator[Table]:

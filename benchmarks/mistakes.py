@@ -398,8 +398,8 @@ def tabulate(lines: Lines) -> Iterator[Table]:
         ]
         alarms = with_interval(clean, partial(mean_of, what="warning"), ".1f") if clean else "–"
         found.append((way, *shares, alarms, f"{sum(line['error'] for line in clean)}"))
-    header = ("way", "right, 5 % and more", "named", "right, 1 % and less", "named")
-    header = (*header, "warnings on a clean table", "errors on clean tables")
+    shares_of = ("right, 5 % and more", "named", "right, 1 % and less", "named")
+    header = ("way", *shares_of, "warnings on a clean table", "errors on clean tables")
     yield Table("All ways", header, tuple(found))
     sizes = sorted({line["size"] for line in lines if line["mistake"] != "clean"})
     own = {
@@ -411,9 +411,9 @@ def tabulate(lines: Lines) -> Iterator[Table]:
         groups = [[line for line in own[mistake] if line["size"] == size] for size in sizes]
         pairs = ((mean_of(g, "right"), mean_of(g, "named")) if g else None for g in groups)
         shown.append((mistake, *("–" if p is None else f"{p[0]:.2f}, {p[1]:.2f}" for p in pairs)))
-    header = ("mistake", *(f"{size:.1%} of the rows" for size in sizes))
+    columns = ("mistake", *(f"{size:.1%} of the rows" for size in sizes))
     note = "Shares of the tables: right, named."
-    yield Table("Findings, the least found first", header, tuple(shown), note)
+    yield Table("Findings, the least found first", columns, tuple(shown), note)
 
 
 def find_goals(lines: Lines) -> Iterator[Goal]:

@@ -277,7 +277,8 @@ def tabulate_choices(records: Records) -> Table:
             ratios.setdefault(method, []).append((error / (floor or 1), is_lowest))
     lines = []
     for method in (m for m in (*OURS, *RIVALS) if m in ratios):
-        mine, found = [r for r in records if r["method"] == method], ratios[method]
+        mine = [r for r in records if r["method"] == method and "seconds" in r]
+        found = ratios[method]
         lines.append(
             (
                 METHODS[method].title,
@@ -287,12 +288,15 @@ def tabulate_choices(records: Records) -> Table:
                 _mean_share([r.get("precision") for r in mine]),
                 _mean_share([r.get("recall") for r in mine]),
                 _mean_share([r.get("lost") for r in mine if r["adversary"] == "none"]),
+                f"{np.median([r['seconds'] for r in mine]):.2f}",
+                f"{np.median([r['peak_bytes'] for r in mine]) / 2**20:.0f}",
             )
         )
-    header = ("method", "R", "largest R", "lowest", "precision", "recall", "lost, clean")
+    judged = ("R", "largest R", "lowest", "precision", "recall", "lost, clean")
+    header = ("method", *judged, "seconds", "MiB")
     note = (
         "R: geometric mean. `lowest`: lowest of all or within 2 %. `lost, clean`: good rows "
-        "distrusted where all are good."
+        "distrusted where all are good. Seconds and memory above that of the rows: medians."
     )
     return Table("What you would pick instead", header, tuple(lines), note)
 
