@@ -261,7 +261,8 @@ def test_a_run_is_a_report_that_names_what_failed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = f"plan_{name}"
-    few = list(getattr(proof, plan)(Settings(quick=True)))[:6]
+    cells = getattr(proof, plan)(Settings(quick=True))
+    few = [cell for cell in cells if cell.method not in ("pgmpy", "pyagrum")][:6]
     small = [dataclasses.replace(cell, n_rows=300, n_draws=500) for cell in few]
     bad = dataclasses.replace(small[0], adversary="nobody")
     monkeypatch.setattr(proof, plan, lambda _: iter([*small, bad]))
