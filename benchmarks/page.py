@@ -72,13 +72,17 @@ SECTIONS = (
     Section("gate", "The gate's false alarms", "gate --quick", "gate", 0.5),
     Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft --quick", "draft", 1),
     Section("proof-peers", "Speed: all methods on the same rows", "peers", "peers --full", 1),
-    Section("counting", "Speed: counting, beside its peers", "counting --quick", "counting", 0.5),
-    Section("robust_time", "Speed: a robust fit, beside counting", "robust_time --quick",
-            "robust_time", 1.5),
-    Section("stream", "Speed: a table that is read in chunks", "stream --quick", "stream", 0.5),
-    Section("growth", "Growth with rows, nodes, configurations", "growth --quick", "growth", 0.5),
-    Section("threads", "Threads", "threads --quick", "threads", 0.5),
-    Section("profile", "Where the time of a fit goes", "profile --quick", "profile", 0.5, 2),
+    Section("counting", "Speed: counting, beside its peers",
+            "counting --quick --rounds 5 --budget 3", "counting", 1),
+    Section("robust_time", "Speed: a robust fit, beside counting",
+            "robust_time --quick --rounds 3 --budget 5", "robust_time", 1),
+    Section("stream", "Speed: a table that is read in chunks", "stream --quick --rounds 1",
+            "stream", 0.5),
+    Section("growth", "Growth with rows, nodes, configurations",
+            "growth --quick --rounds 3 --budget 5", "growth", 0.5),
+    Section("threads", "Threads", "threads --quick --rounds 5 --budget 3", "threads", 0.5),
+    Section("profile", "Where the time of a fit goes", "profile --quick --rounds 3", "profile",
+            0.5, 2),
     Section("report_page", "The report: size, time until it can be used", "", "report_page", 0),
 )  # fmt: skip
 
@@ -195,8 +199,8 @@ def _render_section(stored: Stored, folder: Path) -> Iterator[str]:
         yield f"Its tables {where}: it was made before pages were assembled from them."
         return
     yield stored.content["note"]
-    if stored.section.result == PAPER and (figure := _draw(stored)):
-        yield f"![Error against m]({_relative(figure, folder)})"
+    if (figure := stored.path.with_suffix(".svg")).exists():
+        yield f"![{stored.section.title}]({_relative(figure, folder)})"
     if stored.missed:
         yield "**Missed goals**"
         lines = [(g["sentence"], g["wanted"], g["measured"]) for g in stored.missed]
@@ -240,15 +244,16 @@ def _render_lines(header: Any, lines: Any, n_words: int) -> Iterator[str]:
         yield f"… and {len(lines) - MOST_LINES} more."
 
 
-def _draw(stored: Stored) -> Path | None:
-    """Draw the paper's figure beside its numbers."""
-    assert stored.path is not None
-    try:
-        path = stored.path.with_suffix(".svg")
-        return draw_paper(stored.content["records"], path, describe_sources(stored.content))
-    except ImportError as missing:
-        say(f"no figure: {missing}")
-        return None
+def draw(folder: Path) -> None:
+    """Draw the paper's figure beside its numbers, if they are there."""
+    for stored in (find_result(s, folder) for s in SECTIONS if s.result == PAPER):
+        if stored.path is None:
+            continue
+        try:
+            path = stored.path.with_suffix(".svg")
+            draw_paper(stored.content["records"], path, describe_sources(stored.content))
+        except ImportError as missing:
+            say(f"no figure: {missing}")
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -260,10 +265,11 @@ def _link(path: Path, folder: Path) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the page anew from the results in the folder; nothing is measured."""
+    """Write the page and its figure anew from the results in the folder; nothing is measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks page", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the page goes")
     chosen = parser.parse_args(arguments)
+    draw(chosen.output)
     chosen.page.write_text(render(chosen.output, chosen.page), encoding="utf-8")
     say(f"wrote {chosen.page}")

@@ -12,7 +12,7 @@ pytest.importorskip(
     "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
 )
 
-from benchmarks import bench, page
+from benchmarks import bench, page, stale
 from benchmarks.__main__ import BENCHMARKS, COMMANDS, find
 from benchmarks.measure import RESULTS, Goal, Report, Settings, Table, write_report
 from benchmarks.page import SECTIONS, Section, find_result, render
@@ -125,13 +125,12 @@ def test_the_figure_of_the_paper_is_drawn_from_its_numbers(tmp_path):
     stored = json.loads(path.read_text())
     path.write_text(json.dumps(stored | {"records": records}))
     section = next(s for s in SECTIONS if s.result == page.PAPER)
-    assert "![Error against m](../proof-paper.svg)" in shown(tmp_path, section)
+    page.main(["--output", str(tmp_path), "--page", str(tmp_path / "proof.md")])
+    assert f"![{section.title}](../proof-paper.svg)" in shown(tmp_path, section)
     assert stored["sources"] in (tmp_path / "proof-paper.svg").read_text()
 
 
-def test_the_page_that_is_kept_is_the_one_of_the_kept_results(tmp_path):
-    written = tmp_path / "proof.md"
-    page.main(["--output", str(RESULTS), "--page", str(written)])
+def test_the_page_that_is_kept_has_every_section_and_quotes_kept_results():
     kept = page.PAGE.read_text(encoding="utf-8")
     titles = [line for line in kept.splitlines() if line.startswith("## ")]
     assert titles[2:] == [f"## {section.title}" for section in SECTIONS]
@@ -179,3 +178,20 @@ def test_all_sections_are_run_and_one_that_fails_stops_nobody(tmp_path, monkeypa
 def test_a_section_runs_in_a_process_of_its_own_and_its_failure_is_told(tmp_path):
     assert not bench.measure("no-such-benchmark", tmp_path)
     assert bench.measure("stale --help", RESULTS)
+
+
+# --- what is stale --------------------------------------------------------------------------------
+
+
+def test_sections_that_were_not_measured_and_an_old_page_are_stale(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "SECTIONS", (HOLES,))
+    monkeypatch.setattr(stale, "SECTIONS", (HOLES,))
+    target = tmp_path / "proof.md"
+    asked = f"  {HOLES.title}: python -m benchmarks holes --full"
+    lines = stale.describe_page(tmp_path, target)
+    assert lines[1:] == [asked, "proof.md is not what the results give: python -m benchmarks page"]
+    write(tmp_path, "0.1", full=True)
+    target.write_text(render(tmp_path, target), encoding="utf-8")
+    assert stale.describe_page(tmp_path, target) == []
+    write(tmp_path, "0.2", full=True)
+    assert "not what the results give" in stale.describe_page(tmp_path, target)[0]
