@@ -68,8 +68,8 @@ NOTE = (
     "that is distrusted where some are bad, `caught` the same of the bad rows. A method that is "
     "*told* knows the true share of bad rows, which nobody does. Methods that give tables and no "
     "weights have no alarms. Brackets hold 95 % intervals by drawing tables again, all cells of a "
-    "table together; there are none for fewer than three tables. Numbers of robustbn were chosen on "
-    "packages that the planted rows and the wrong cells are of (`python -m benchmarks judging` "
+    "table together; there are none for fewer than three tables. Numbers of robustbn were chosen "
+    "on packages that the planted rows and the wrong cells are of (`python -m benchmarks judging` "
     "leaves packages out); no number was chosen on the public tables whose bad rows are known."
 )
 
