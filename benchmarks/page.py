@@ -69,7 +69,7 @@ SECTIONS = (
     Section("holes", "Missing values, beside pyAgrum's EM", "holes --quick", "holes --full", 0.5),
     Section("posteriors", "Intervals and experts", "posteriors --quick", "posteriors", 0.5),
     Section("calibration", "What a fit says of itself", "calibration --quick", "calibration", 0.5),
-    Section("gate", "The gate's false alarms", "gate --quick", "gate", 0.5),
+    Section("gate", "The gate's false alarms", "gate", "gate", 0.5),
     Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft --quick", "draft", 1),
     Section("proof-peers", "Speed: all methods on the same rows", "peers", "peers --full", 1),
     Section("counting", "Speed: counting, beside its peers",
