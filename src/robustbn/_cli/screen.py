@@ -63,18 +63,11 @@ CODES: tuple[tuple[type[Exception], int], ...] = (
 
 @dataclass
 class Screen:
-    """What the caller wants to see, and what there was to warn of.
+    """What the caller wants to see, and what there was to warn of."""
 
-    Parameters
-    ----------
-    is_json : whether the result is JSON.
-    is_quiet : whether only errors, and JSON if asked for, are shown.
-    warned : warnings so far.
-    """
-
-    is_json: bool = False
-    is_quiet: bool = False
-    warned: list[str] = field(default_factory=list)
+    is_json: bool = False  # whether the result is JSON
+    is_quiet: bool = False  # whether only errors, and JSON if asked for, are shown
+    warned: list[str] = field(default_factory=list)  # warnings so far
 
     def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
         """Print a result: as JSON, with what there was to warn of, or in the words of `show`."""

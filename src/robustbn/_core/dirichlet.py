@@ -28,16 +28,10 @@ STEPS, MOST_TERMS = 60, 400  # of bisection, below rounding; of a continued frac
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """An expert's tables, NaN where nothing is said, and how many rows each configuration is worth.
+    """An expert's tables, NaN where nothing is said, and what each configuration is worth."""
 
-    Parameters
-    ----------
-    tables : shape (M,).
-    rows : shape (m,).
-    """
-
-    tables: Vector
-    rows: Vector
+    tables: Vector  # shape (M,)
+    rows: Vector  # that each configuration is worth; shape (m,)
 
     def added(self, layout: Layout) -> Vector:
         """Return the pseudo-counts of an expert who is right, `A[k, v] = rows[k] q[k, v]`; (M,)."""

@@ -104,20 +104,13 @@ class Expansion:
         T[k, v] = s[k, v] V[k, v] - sum over u of q[k, u] s[k, u] V[k, u]
 
     and changing q or s costs O(M), not O(N d).
-
-    Parameters
-    ----------
-    rows : the rows, wherever they are.
-    q : current tables, each configuration summing to 1; shape (M,).
-    pi : probability of each configuration; shape (m,).
-    scale : s; shape (M,).
-    pairs : of the rows' cells, for those who write covariances down; None where it does not pay.
     """
 
-    rows: Rows
-    q: Vector
-    pi: Vector
-    scale: Vector
+    rows: Rows  # the rows, wherever they are
+    q: Vector  # current tables, each configuration summing to 1; shape (M,)
+    pi: Vector  # probability of each configuration; shape (m,)
+    scale: Vector  # s; shape (M,)
+    # of the rows' cells, for those who write covariances down; None where it does not pay
     pairs: PairMemory | None = None
 
     @classmethod
@@ -233,13 +226,9 @@ class PairMemory:
 
     Kept are the first, which in most uses trusts all rows, and the last. What lies between the next
     one and the nearer of them are the rows whose weight differs, and only those are passed over.
-
-    Parameters
-    ----------
-    rows : that are counted.
     """
 
-    rows: Rows
+    rows: Rows  # that are counted
     _kept: list[tuple[RowVector, Vector]] = field(default_factory=list)
 
     def at(self, weights: RowVector) -> Vector:
@@ -273,14 +262,10 @@ class Contrasts:
     Within a configuration every vector is orthogonal to `1 / s`. The reflection that takes `1 / s`
     to the last state's axis, `I - 2 u u'`, leaves the other states' axes as coordinates. They are
     orthonormal: norms, traces and eigenvalues stay what they are.
-
-    Parameters
-    ----------
-    layout : of the M cells.
-    q, scale : of the expansion; shape (M,).
     """
 
-    layout: Layout
+    layout: Layout  # of the M cells
+    # q, scale: of the expansion; shape (M,)
     q: Vector
     scale: Vector
 

@@ -29,17 +29,11 @@ LARGEST_SHARE = 1 - 2.0**-53  # of all components beside the main class: the lar
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`.
+    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`."""
 
-    Parameters
-    ----------
-    table : shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`.
-    edges : ends of the bins, increasing.
-    factors : one more than edges, from 1 downwards: a larger score never gets a larger factor.
-    """
-
-    table: Vector
-    edges: Vector
+    table: Vector  # shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`
+    edges: Vector  # ends of the bins, increasing
+    # one more than edges, from 1 downwards: a larger score never gets a larger factor
     factors: Vector
 
     def weigh(self, rows: Rows) -> RowVector:
@@ -54,22 +48,15 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Which rows appear too often, and the share of its weight that each copy keeps.
+    """Which rows appear too often, and the share of its weight that each copy keeps."""
 
-    Parameters
-    ----------
-    fingerprints : of those rows, increasing.
-    factors : so that all copies together weigh as much as is expected.
-    first, seen, expected : where each appears, how often, and how often it should.
-    codes : of those rows, one copy each; shape (n, d).
-    """
-
-    fingerprints: NDArray[np.uint64]
-    factors: Vector
+    fingerprints: NDArray[np.uint64]  # of those rows, increasing
+    factors: Vector  # so that all copies together weigh as much as is expected
+    # first, seen, expected: where each appears, how often, and how often it should
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     expected: Vector
-    codes: Codes
+    codes: Codes  # of those rows, one copy each; shape (n, d)
 
     def weigh(self, rows: Rows) -> RowVector:
         """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""
@@ -117,29 +104,19 @@ def locate_prints(
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
-    """What good and bad rows look like, and how many there are of each.
+    """What good and bad rows look like, and how many there are of each."""
 
-    Parameters
-    ----------
-    good : tables of the main class of the good population; shape (M,).
-    others : tables of the other components, classes and kinds; shape (M, K).
-    shares : share of each of them among all rows; shape (K,).
-    kept : share of its weight that a row of each of them keeps; shape (K,). It is 1 for classes of
-        the good population, 0 for kinds of rows that are surely bad, and between where neither is
-        sure.
-    intercept, slope : calibration; the log-odds used are `intercept + slope * log-odds`.
-    filters : applied on top.
-    repeats : rows that appear too often.
-    """
-
-    good: Vector
-    others: Vector
-    shares: Vector
+    good: Vector  # tables of the main class of the good population; shape (M,)
+    others: Vector  # tables of the other components, classes and kinds; shape (M, K)
+    shares: Vector  # share of each of them among all rows; shape (K,)
+    # share of its weight that a row of each of them keeps; shape (K,). It is 1 for classes of the
+    # good population, 0 for kinds of rows that are surely bad, and between where neither is sure.
     kept: Vector
+    # intercept, slope: calibration; the log-odds used are `intercept + slope * log-odds`
     intercept: float = 0.0
     slope: float = 1.0
-    filters: tuple[Filter, ...] = ()
-    repeats: Repeats = NO_REPEATS
+    filters: tuple[Filter, ...] = ()  # applied on top
+    repeats: Repeats = NO_REPEATS  # rows that appear too often
 
     @classmethod
     def of_good_rows(cls, good: Vector) -> RowModel:

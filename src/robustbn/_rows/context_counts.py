@@ -28,20 +28,13 @@ ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
 
 @dataclass(frozen=True, eq=False)
 class ContextStretch:
-    """A stretch of rows that were judged, and what they have beside the network's columns.
+    """A stretch of rows that were judged, and what they have beside the network's columns."""
 
-    Parameters
-    ----------
-    start : number of its first row among all that were read.
-    file : number of its file.
-    raws : columns of context, by name; one that is not there misses every value.
-    trust : in its rows, NaN for those left out.
-    """
-
-    start: int
-    file: int
+    start: int  # number of its first row among all that were read
+    file: int  # number of its file
+    # columns of context, by name; one that is not there misses every value
     raws: Mapping[str, RawContext]
-    trust: RowVector
+    trust: RowVector  # in its rows, NaN for those left out
 
     @property
     def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

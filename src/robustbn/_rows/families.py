@@ -16,16 +16,11 @@ AT_ONCE = 2**17  # cells that are counted at once, 8 bytes each: they stay in th
 
 @dataclass(frozen=True, eq=False)
 class CountedBeside:
-    """Joint states of columns, counted for several that take the first place in turn.
+    """Joint states of columns, counted for several that take the first place in turn."""
 
-    Parameters
-    ----------
-    counts : of the joint states, those of one column in the first place after those of another.
-    starts : where those of each begin.
-    """
-
+    # of the joint states, those of one column in the first place after those of another
     counts: NDArray[np.int64]
-    starts: NDArray[np.intp]
+    starts: NDArray[np.intp]  # where those of each begin
 
 
 class FamilyCounts:

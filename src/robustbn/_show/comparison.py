@@ -196,21 +196,17 @@ class ComparedCells:
     Notation: k a configuration, P(k) its share among the trusted rows of both fits.
 
         moved = sum over k of P(k) * 1/2 sum over v of |after[k, v] - before[k, v]|
-
-    Parameters
-    ----------
-    before, after, error : probabilities, and the standard error of their difference.
-    rows : weight of the rows that show each configuration, in both fits; shape (2, K).
-    share : P, of the rows of both that show it; shape (K,).
     """
 
     node: str
     like: BayesianNetwork
+    # before, after, error: probabilities, and the standard error of their difference
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     error: NDArray[np.float64]
+    # weight of the rows that show each configuration, in both fits; shape (2, K)
     rows: NDArray[np.float64]
-    share: NDArray[np.float64]
+    share: NDArray[np.float64]  # P, of the rows of both that show it; shape (K,)
 
     def table(self) -> ChangedTable:
         """Return how far the table moved, with the cell that adds most."""

@@ -23,22 +23,13 @@ Z_95_ONE_SIDED = 1.644854
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """How far the tables moved, one entry a node unless said otherwise.
+    """How far the tables moved, one entry a node unless said otherwise."""
 
-    Parameters
-    ----------
-    moved : parent-weighted total variation between robust and plain table.
-    error : what sampling alone would give in 95 of 100 cases.
-    rows_per_configuration : trusted rows behind a configuration that occurs, on average.
-    n_only_distrusted : configurations that only distrusted rows show.
-    of_configuration : total variation of each configuration; shape (m,).
-    """
-
-    moved: Vector
-    error: Vector
-    rows_per_configuration: Vector
-    n_only_distrusted: NDArray[np.int64]
-    of_configuration: Vector
+    moved: Vector  # parent-weighted total variation between robust and plain table
+    error: Vector  # what sampling alone would give in 95 of 100 cases
+    rows_per_configuration: Vector  # trusted rows behind a configuration that occurs, on average
+    n_only_distrusted: NDArray[np.int64]  # configurations that only distrusted rows show
+    of_configuration: Vector  # total variation of each configuration; shape (m,)
 
     @property
     def is_significant(self) -> NDArray[np.bool_]:

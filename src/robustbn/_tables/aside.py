@@ -43,31 +43,23 @@ MOST_NAME_BYTES = 2**28  # that names of all rows may take; with more, those of 
 
 @dataclass(frozen=True, eq=False)
 class Aside:
-    """What a table has beside the network's columns, for the rows that were read.
+    """What a table has beside the network's columns, for the rows that were read."""
 
-    Parameters
-    ----------
-    context : columns in groups.
-    names : columns that rows keep, the one that names them first: Arrow arrays.
-    raw : columns of a part of a table, as they were read, for whoever knows all parts.
-    damaged : columns that cannot be read and were left out, and why.
-    counted : context that is counted, where nobody holds the group of each row.
-    numbers : of the rows whose names are there, in order; None if all are.
-    n_rows : that were read, if not all have their names here.
-    given_up : of a part of a table, columns that turned out to be no context.
-    is_forgotten : whether context was counted for other verdicts than those of today.
-    clues : what reading noticed besides: odd values, numbers before they were cut, identifiers.
-    """
-
-    context: tuple[ContextColumn, ...] = ()
+    context: tuple[ContextColumn, ...] = ()  # columns in groups
+    # columns that rows keep, the one that names them first: Arrow arrays
     names: Mapping[str, Any] = field(default_factory=dict)
+    # columns of a part of a table, as they were read, for whoever knows all parts
     raw: tuple[RawContext, ...] = ()
+    # columns that cannot be read and were left out, and why
     damaged: Mapping[str, str] = field(default_factory=dict)
+    # context that is counted, where nobody holds the group of each row
     counted: CountedContext | None = None
+    # of the rows whose names are there, in order; None if all are
     numbers: NDArray[np.int64] | None = None
-    n_rows: int = 0
-    given_up: tuple[str, ...] = ()
-    is_forgotten: bool = False
+    n_rows: int = 0  # that were read, if not all have their names here
+    given_up: tuple[str, ...] = ()  # of a part of a table, columns that turned out to be no context
+    is_forgotten: bool = False  # whether context was counted for other verdicts than those of today
+    # what reading noticed besides: odd values, numbers before they were cut, identifiers
     clues: Clues = field(default_factory=Clues)
 
     def without_counts(self) -> Aside:
@@ -108,24 +100,16 @@ def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, An
 
 @dataclass(frozen=True)
 class AsidePlan:
-    """Which columns of a table are read beside the network's.
+    """Which columns of a table are read beside the network's."""
 
-    Parameters
-    ----------
-    names : columns that rows keep, the one that names them first.
-    context : columns of context, each with the kind it is first taken for.
-    is_text : whether a missing value is a word.
-    damaged : columns of context that cannot be read, and why.
-    given_up : columns that a look at the first rows showed to be no context.
-    ids : columns that name rows, whose values should not come twice.
-    """
-
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # columns that rows keep, the one that names them first
+    # columns of context, each with the kind it is first taken for
     context: Mapping[str, str] = field(default_factory=dict)
-    is_text: bool = False
+    is_text: bool = False  # whether a missing value is a word
+    # columns of context that cannot be read, and why
     damaged: Mapping[str, str] = field(default_factory=dict)
-    given_up: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()  # columns that a look at the first rows showed to be no context
+    ids: tuple[str, ...] = ()  # columns that name rows, whose values should not come twice
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -301,23 +301,18 @@ def code_block(
 
 @dataclass
 class Tally:
-    """Missing and unknown values of each node so far.
+    """Missing and unknown values of each node so far."""
 
-    Parameters
-    ----------
-    missing, unknown : number of values of each node that has any.
-    first_missing, first_unknown : number of the first row of each.
-    examples : how often each unknown value of a node was seen, for the first of them.
-    incomplete : rows from which a value is missing.
-    noticed : odd values with their rows, whatever was made of them.
-    """
-
+    # missing, unknown: number of values of each node that has any
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    # first_missing, first_unknown: number of the first row of each
     first_missing: dict[str, int] = field(default_factory=dict)
     first_unknown: dict[str, int] = field(default_factory=dict)
+    # how often each unknown value of a node was seen, for the first of them
     examples: dict[str, Counter[Any]] = field(default_factory=dict)
-    incomplete: int = 0
+    incomplete: int = 0  # rows from which a value is missing
+    # odd values with their rows, whatever was made of them
     noticed: Noticed = field(default_factory=Noticed)
 
     def notice(

@@ -26,44 +26,33 @@ class UnreadableError(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table somewhere.
+    """A table somewhere."""
 
-    Parameters
-    ----------
-    names : of its columns; None for an array, whose columns follow the nodes.
-    n_columns, n_rows : its size; `n_rows` is None when only reading tells.
-    kind : what its owner works with: "pandas", "polars", "pyarrow", "numpy".
-    where : what to call it in messages.
-    stretches : yields stretches of rows in order, each a list of the columns at given positions;
-        what `read` yields is checked, too.
-    is_text : whether a missing value is a word.
-    is_codes : whether its numbers are codes: true of arrays of numbers.
-    is_once : whether it is gone once it is read.
-    may_be_labels : whether its numbers, taken for codes, might have been meant as states.
-    plain : positions of the columns that hold numbers, words or times, as far as that is known
-        before they are read; None if it is not.
-    file_rows : returns, of several files, the name of each and how many rows it has, once they
-        have been read.
-    damaged : columns that are there and cannot be read, and why; they are not among `names`.
-    first_row : number of its first row, for messages, where it is a part of a file.
-    headers : of several files, the columns of each, where they are not all the same; those that a
-        file lacks are missing from its rows.
-    """
-
+    # of its columns; None for an array, whose columns follow the nodes
     names: tuple[str, ...] | None
+    # n_columns, n_rows: its size; `n_rows` is None when only reading tells
     n_columns: int
     n_rows: int | None
-    kind: str
-    where: str
+    kind: str  # what its owner works with: "pandas", "polars", "pyarrow", "numpy"
+    where: str  # what to call it in messages
+    # yields stretches of rows in order, each a list of the columns at given positions; what `read`
+    # yields is checked, too
     stretches: Callable[[Sequence[int]], Iterator[list[Column]]]
-    is_text: bool = False
-    is_codes: bool = False
-    is_once: bool = False
+    is_text: bool = False  # whether a missing value is a word
+    is_codes: bool = False  # whether its numbers are codes: true of arrays of numbers
+    is_once: bool = False  # whether it is gone once it is read
+    # whether its numbers, taken for codes, might have been meant as states
     may_be_labels: bool = False
+    # positions of the columns that hold numbers, words or times, as far as that is known before
+    # they are read; None if it is not
     plain: frozenset[int] | None = None
+    # returns, of several files, the name of each and how many rows it has, once they have been read
     file_rows: FileRows | None = None
+    # columns that are there and cannot be read, and why; they are not among `names`
     damaged: Mapping[str, str] = field(default_factory=dict)
-    first_row: int = 0
+    first_row: int = 0  # number of its first row, for messages, where it is a part of a file
+    # of several files, the columns of each, where they are not all the same; those that a file
+    # lacks are missing from its rows
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -37,21 +37,15 @@ Load = Callable[[Codes], Rows]
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """Rows of a fit that are at hand, and what each is an example of.
+    """Rows of a fit that are at hand, and what each is an example of."""
 
-    Parameters
-    ----------
-    numbers, codes : of the rows.
-    stands_for : rows that each stands for.
-    belongs : how surely each is of each kind; what no kind holds comes last. Shape (n, K + 1).
-    trust : in each.
-    """
-
+    # numbers, codes: of the rows
     numbers: NDArray[np.int64]
     codes: Codes
-    stands_for: Vector
+    stands_for: Vector  # rows that each stands for
+    # how surely each is of each kind; what no kind holds comes last. Shape (n, K + 1).
     belongs: Vector
-    trust: Vector
+    trust: Vector  # in each
 
     @classmethod
     def of(cls, fit: RobustFit, judged: JudgedRows, load: Load) -> AtHand:

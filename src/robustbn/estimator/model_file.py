@@ -67,20 +67,14 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class BesideFit:
-    """What the file of a robust fit holds beside the fit: tables by counting, and its groups.
-
-    Parameters
-    ----------
-    found_counts : as in `FoundGroups`.
-    causes : with the number of the group of each.
-    calibration : how surprising good rows are; None in files of releases that did not keep it.
-    doubt : sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise.
-    """
+    """What the file of a robust fit holds beside the fit: tables by counting, and its groups."""
 
     plain_probabilities: Vector
-    found_counts: Vector
-    causes: tuple[tuple[int, Cause], ...]
+    found_counts: Vector  # as in `FoundGroups`
+    causes: tuple[tuple[int, Cause], ...]  # with the number of the group of each
+    # how surprising good rows are; None in files of releases that did not keep it
     calibration: Calibration | None = None
+    # sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise
     doubt: Vector | None = None
 
 

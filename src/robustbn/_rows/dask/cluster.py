@@ -36,23 +36,15 @@ class _Sent:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """Partitions on a cluster, in order, and questions to all of them.
+    """Partitions on a cluster, in order, and questions to all of them."""
 
-    Parameters
-    ----------
-    client : of the cluster, a `distributed.Client`.
-    makers : each returns what makes a partition, not run yet; anew, under names of its own: what
-        the cluster has forgotten, or given up, stays so under its name.
-    futures : one a partition; replaced where the cluster has lost it for good.
-    sizes : rows that are left in each.
-    progress : is told how far a pass is.
-    """
-
-    client: Any
+    client: Any  # of the cluster, a `distributed.Client`
+    # each returns what makes a partition, not run yet; anew, under names of its own: what the
+    # cluster has forgotten, or given up, stays so under its name
     makers: tuple[MakePartition, ...]
-    futures: list[Any]
-    sizes: tuple[int, ...]
-    progress: Progress
+    futures: list[Any]  # one a partition; replaced where the cluster has lost it for good
+    sizes: tuple[int, ...]  # rows that are left in each
+    progress: Progress  # is told how far a pass is
     sent: _Sent = field(default_factory=_Sent)
 
     @classmethod

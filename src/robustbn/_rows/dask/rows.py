@@ -36,21 +36,15 @@ MOST_WEIGHTS_FETCHED = 50_000_000  # of rows; of more, the trust in each is not 
 
 @dataclass(frozen=True, eq=False)
 class HolesOnDask:
-    """What the rows of a cluster that miss values ask: each worker keeps that of its partitions.
-
-    Parameters
-    ----------
-    verdict : its name, by which workers know what they keep.
-    weigh, weights : the trust in rows, and their own weights; for who has lost what was kept.
-    n_sampled : weight of the questions that are sampled.
-    """
+    """What the rows of a cluster that miss values ask: each worker keeps that of its partitions."""
 
     layout: Layout
     partitions: Partitions
-    verdict: str
+    verdict: str  # its name, by which workers know what they keep
+    # weigh, weights: the trust in rows, and their own weights; for who has lost what was kept
     weigh: Weigh
     weights: RowVector | None
-    n_sampled: float
+    n_sampled: float  # weight of the questions that are sampled
 
     def expect(self, q: Vector) -> Expectation:
         work = partial(expect_rows, self.weigh, self.verdict, q)
@@ -66,26 +60,17 @@ class RowsOnDask:
 
     Rows are numbered as if the partitions, without the rows left out, stood one below another: the
     same rows are drawn as from a table in memory.
-
-    Parameters
-    ----------
-    network : whose nodes the columns are.
-    partitions : the rows.
-    reading : what was found in all of them.
-    founds, found : what was found in each partition, and in all of them.
-    files : of each partition, if the table is a path.
-    kernels : that the workers use, and the host has to use too: "native" or "numpy".
-    n_threads : of the host.
     """
 
-    network: BayesianNetwork
-    partitions: Partitions
-    reading: Reading
+    network: BayesianNetwork  # whose nodes the columns are
+    partitions: Partitions  # the rows
+    reading: Reading  # what was found in all of them
+    # founds, found: what was found in each partition, and in all of them
     founds: tuple[FoundInRows, ...]
     found: FoundInRows
-    files: tuple[str, ...]
-    kernels: str
-    n_threads: int | None
+    files: tuple[str, ...]  # of each partition, if the table is a path
+    kernels: str  # that the workers use, and the host has to use too: "native" or "numpy"
+    n_threads: int | None  # of the host
 
     def __len__(self) -> int:
         return self.partitions.n_rows

@@ -40,17 +40,11 @@ Message = tuple[int, Block | None, Tally, UnreadableError | None]
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Parameters
-    ----------
-    numbers : among all rows of the table, increasing.
-    codes : shape (n, d).
-    keys : by which they were chosen: the smallest of all; empty if they were chosen beforehand.
-    """
-
-    numbers: NDArray[np.int64]
-    codes: Codes
+    numbers: NDArray[np.int64]  # among all rows of the table, increasing
+    codes: Codes  # shape (n, d)
+    # by which they were chosen: the smallest of all; empty if they were chosen beforehand
     keys: NDArray[np.uint64]
 
 
@@ -117,28 +111,20 @@ def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 @dataclass(eq=False)
 class Surveyed:
-    """What the first pass found.
+    """What the first pass found."""
 
-    Parameters
-    ----------
-    counts : of all rows, cell by cell.
-    draw : rows that were drawn.
-    sizes, reads : rows of each part that were kept, and that were read.
-    missing, unknown : values of each node.
-    incomplete : rows from which a value is missing.
-    noticed : odd values, and numbers of some rows.
-    prints : numbers of the rows that were kept, and a print of each, stretch by stretch; None if
-        they are too many.
-    """
-
-    counts: Vector
-    draw: EvenDraw
+    counts: Vector  # of all rows, cell by cell
+    draw: EvenDraw  # rows that were drawn
+    # sizes, reads: rows of each part that were kept, and that were read
     sizes: list[int]
     reads: list[int]
+    # missing, unknown: values of each node
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
-    incomplete: int = 0
-    noticed: Noticed = field(default_factory=Noticed)
+    incomplete: int = 0  # rows from which a value is missing
+    noticed: Noticed = field(default_factory=Noticed)  # odd values, and numbers of some rows
+    # numbers of the rows that were kept, and a print of each, stretch by stretch; None if they are
+    # too many
     prints: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] | None = field(default_factory=list)
 
     @property

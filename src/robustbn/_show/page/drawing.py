@@ -53,36 +53,27 @@ Box = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Picture:
-    """A network laid out: what a drawing in any format needs.
+    """A network laid out: what a drawing in any format needs."""
 
-    Parameters
-    ----------
-    labels, boxes : of each node: its name, shortened, and its centre and width.
-    routes : of each edge: curves from its parent to its child, as `(letter, numbers)` of SVG paths:
-        M x y, L x y, C x1 y1 x2 y2 x y.
-    width, height : of the whole.
-    """
-
+    # labels, boxes: of each node: its name, shortened, and its centre and width
     labels: list[str]
     boxes: list[Box]
+    # of each edge: curves from its parent to its child, as `(letter, numbers)` of SVG paths: M x y,
+    # L x y, C x1 y1 x2 y2 x y
     routes: dict[Edge, Route]
+    # width, height: of the whole
     width: float
     height: float
 
 
 @dataclass(frozen=True)
 class Layered:
-    """One connected part of a graph, layer by layer.
+    """One connected part of a graph, layer by layer."""
 
-    Parameters
-    ----------
-    layers : vertices from top to bottom, each layer from left to right; numbers below the number
-        of nodes are nodes, the others are bends.
-    routes : for each edge the vertices it passes, its two ends included.
-    """
-
+    # vertices from top to bottom, each layer from left to right; numbers below the number of nodes
+    # are nodes, the others are bends
     layers: list[list[int]]
-    routes: dict[Edge, list[int]]
+    routes: dict[Edge, list[int]]  # for each edge the vertices it passes, its two ends included
 
 
 @dataclass(frozen=True)

@@ -57,27 +57,18 @@ class Panel(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a reader can look at below a finding.
-
-    Parameters
-    ----------
-    group : of rows; None for other findings.
-    places : where its rows are.
-    panels : its columns by place.
-    rows : some of its rows: number, line (0 if there are no lines), and values before cutting.
-    cells : wrong cells: row, value, likely value, probability.
-    pair : number of the missing edge in `result.edges`; -1 for none.
-    has_repeats : whether the table of repeated rows belongs here.
-    """
+    """What a reader can look at below a finding."""
 
     finding: Finding
-    group: Group | None = None
-    places: Sequence[Origin] = ()
-    panels: Sequence[Panel] = ()
+    group: Group | None = None  # of rows; None for other findings
+    places: Sequence[Origin] = ()  # where its rows are
+    panels: Sequence[Panel] = ()  # its columns by place
+    # some of its rows: number, line (0 if there are no lines), and values before cutting
     rows: Sequence[tuple[int, int, str]] = ()
+    # wrong cells: row, value, likely value, probability
     cells: Sequence[tuple[int, int, str, str, float]] = ()
-    pair: int = -1
-    has_repeats: bool = False
+    pair: int = -1  # number of the missing edge in `result.edges`; -1 for none
+    has_repeats: bool = False  # whether the table of repeated rows belongs here
 
 
 def gather_evidence(result: FitResult) -> list[Evidence]:
