@@ -229,13 +229,7 @@ def write_batches(
     quotes: str = "needed",
     codec: str | None = None,
 ) -> None:
-    """Write blocks of rows to a path by its suffix, or as CSV to a stream.
-
-    Parameters
-    ----------
-    quotes : "none" if no text needs them; "needed" otherwise.
-    codec : what Parquet or Arrow is compressed with, unless the name says it: rows.zstd.parquet.
-    """
+    """Write blocks of rows to a path by its suffix, or as CSV to a stream."""
     import pyarrow as pa
 
     suffix = _text_suffix(target) if isinstance(target, Path) else ".csv"

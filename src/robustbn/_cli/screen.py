@@ -132,16 +132,7 @@ class Screen:
 
 
 class Steps:
-    """One line a step, gone when all is done; times of the steps stay.
-
-    Parameters
-    ----------
-    progress : a `rich.progress.Progress`, or None to show nothing.
-
-    Attributes
-    ----------
-    seconds : how long each step took, by its name.
-    """
+    """One line a step, gone when all is done; times of the steps stay."""
 
     def __init__(self, progress: Any) -> None:
         self._progress = progress
@@ -237,12 +228,7 @@ def print_table(
 
 
 def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: str) -> None:
-    """Print tables that moved, each with cell that moved most.
-
-    Parameters
-    ----------
-    ends : the last columns, and what of a line is in each.
-    """
+    """Print tables that moved, each with cell that moved most."""
     from robustbn._show.advice import say_state
     from robustbn._show.words import percent, shorten
 

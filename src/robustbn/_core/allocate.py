@@ -79,10 +79,7 @@ def physical_bytes() -> int:
 
 
 def available_cpus() -> int:
-    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so.
-
-    That is how those who run several processes (joblib, Dask) tell each of them its part.
-    """
+    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so."""
     try:
         n = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

@@ -39,10 +39,7 @@ class Expert:
         return added
 
     def nats_against(self, layout: Layout, counts: Vector) -> Vector:
-        """Return the log of the Bayes factor of no expert against this one; shape (m,).
-
-        0 where the expert or the rows say nothing.
-        """
+        """Return the log of the Bayes factor of no expert against this one; shape (m,)."""
         flat = np.full(layout.n_cells, JEFFREYS)
         against = log_evidence(layout, counts, flat)
         against -= log_evidence(layout, counts, self.added(layout))

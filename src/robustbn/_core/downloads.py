@@ -49,10 +49,7 @@ def make_scratch() -> Path:
 
 
 def bring_here(path: str | os.PathLike[str]) -> Path:
-    """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first.
-
-    Raises `OSError`, with a sentence on why, or `MissingDependencyError` if nobody knows how.
-    """
+    """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first."""
     url = url_of(path)
     if url is None:
         return Path(path)
@@ -217,14 +214,7 @@ def say_inflated(name: str, limit: int, unit: str = "bytes") -> str:
 
 
 class BoundedStream:
-    """A stream of bytes that refuses to give more than it should.
-
-    Parameters
-    ----------
-    stream : with `read(n)` and `close()`.
-    limit : how many bytes it may give.
-    refusal : the error, with its message, for one that gives more.
-    """
+    """A stream of bytes that refuses to give more than it should."""
 
     closed = False
 

@@ -98,10 +98,7 @@ def count_together(
     is_judged: NDArray[np.bool_],
     is_bad: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r).
-
-    `codes` has the group of each row, for each column.
-    """
+    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r)."""
     inside = np.array([run.holds(codes[run.column]) & is_judged for run in runs], np.float32)
     of_bad = inside[:, is_bad]
     return (inside @ inside.T).astype(np.int64), (of_bad @ of_bad.T).astype(np.int64)

@@ -86,10 +86,7 @@ NO_REPEATS = Repeats(
 def locate_prints(
     prints: NDArray[np.uint64], wanted: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which of `prints` are among `wanted`, which increases, and their places in it.
-
-    A table of the low bits passes over most of the others without a search.
-    """
+    """Return which of `prints` are among `wanted`, which increases, and their places in it."""
     mask = np.uint64(2**18 - 1)
     might_be = np.zeros(2**18, bool)
     might_be[wanted & mask] = True
@@ -323,10 +320,7 @@ class RowModel:
         return self.divide_calibrated(rows, base).counts
 
     def draw_good(self, draw: Draw, n_rows: int) -> Rows:
-        """Return rows drawn from the good population, each class by its share.
-
-        Their covariance is the one that good rows should have.
-        """
+        """Return rows drawn from the good population, each class by its share."""
         shares = np.append(1 - self.shares.sum(), self.shares * self.kept)
         sizes = np.diff(np.rint(np.cumsum(shares / shares.sum()) * n_rows), prepend=0)
         tables = [self.good, *self.others.T]
@@ -378,14 +372,7 @@ class RowModel:
 
 
 def _divide(by_component: RowVector, log_odds: RowVector, main: RowVector) -> RowVector:
-    """Return `[main, ...]`: what is left of 1 is divided among the other components.
-
-    Parameters
-    ----------
-    by_component : log-odds of each against the main class; used up. Shape (N, K).
-    log_odds : of all of them together; shape (N,).
-    main : probability of the main class; shape (N,).
-    """
+    """Return `[main, ...]`: what is left of 1 is divided among the other components."""
     shares = np.empty((len(main), 1 + by_component.shape[1]), by_component.dtype)
     shares[:, 0] = main
     if by_component.shape[1] == 1:

@@ -145,16 +145,7 @@ class JudgedRows:
         weights: RowVector | None,
         most: int | None = None,
     ) -> JudgedRows:
-        """Return what is known of a table's rows from the trust in some or all of them.
-
-        Parameters
-        ----------
-        trust : in the rows that are at hand; shape (n,).
-        n_rows : of the table; where there are more than n, those at hand stand for all.
-        numbers_of, codes_of : which rows of the table they are, and their codes.
-        weights : trust in each row that was read; None if nobody holds it.
-        most : distrusted rows to keep.
-        """
+        """Return what is known of a table's rows from the trust in some or all of them."""
         nowhere = np.empty(0, np.int64)
         doubtful = nowhere if is_even(trust) else np.flatnonzero(trust < DOUBT)[:most]
         if weights is None or len(trust) == n_rows:

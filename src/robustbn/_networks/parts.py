@@ -75,10 +75,7 @@ def join_parts(
     line_of: Callable[[int], int],
     what: str,
 ) -> Parts:
-    """Bring the states of each node together with its definition, whatever the format calls it.
-
-    `states` are the names, the states, and where they are declared.
-    """
+    """Bring the states of each node together with its definition, whatever the format calls it."""
     require_once([(name, at) for name, _, at in states], source, line_of)
     places = [(each.name, each.at) for each in definitions]
     require_once(places, source, line_of, f"has two {what}s")

@@ -28,10 +28,7 @@ def load_rows(
     *,
     holed: Collection[int] | None = (),
 ) -> Rows:
-    """Check the rows and hand them to kernels.
-
-    Values may be missing in the `holed` columns; None: in those in which some are.
-    """
+    """Check the rows and hand them to kernels."""
     codes = as_codes(X, network)
     holed = find_holed(network.layout, codes) if holed is None else holed
     layout = network.layout.with_holes(holed) if holed else network.layout

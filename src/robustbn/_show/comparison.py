@@ -169,10 +169,7 @@ def refuse_differences(a: FitResult, b: FitResult) -> None:
 def _family(
     side: FitResult, values: Vector, node: str, like: BayesianNetwork
 ) -> NDArray[np.float64]:
-    """Return the values on the cells of a node, parents and states in the order of a network.
-
-    Shape (*cards of the parents, card), and the shape that a value has.
-    """
+    """Return the values on the cells of a node, parents and states in the order of a network."""
     network = side.network
     layout, i = network.layout, network.nodes.index(node)
     own, wanted = [*network.parents[node], node], [*like.parents[node], node]
@@ -261,11 +258,7 @@ def compare_cells(a: FitResult, b: FitResult, node: str) -> ComparedCells:
 
 
 def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[ChangedKind]:
-    """Return the kinds of both fits, those that are alike together, largest first.
-
-    The most similar pair is taken first, down to one half: below that the two differ in more than
-    they share.
-    """
+    """Return the kinds of both fits, those that are alike together, largest first."""
     alike = measure_similarity(a, b, nodes)
     found: list[ChangedKind] = []
     left, gone, new = alike.copy(), dict(enumerate(a.kinds)), dict(enumerate(b.kinds))

@@ -115,11 +115,7 @@ def _rounded(value: float) -> str:
 
 
 def explain_rows(result: FitResult) -> list[ExplainedRow]:
-    """Return the least trusted rows, worst and most frequent first, those that are alike as one.
-
-    At most `result.max_rows` different ones. O(n d) time for n distrusted rows, and O(max_rows d)
-    to explain them.
-    """
+    """Return the least trusted rows, worst and most frequent first, those that are alike as one."""
     judged = result.judged
     if judged is None:
         return []

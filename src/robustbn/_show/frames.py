@@ -31,12 +31,7 @@ def require_judged(result: FitResult, instead: str) -> JudgedRows:
 
 
 def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]:
-    """Return a line a row: row, weight, is_suspicious, why; what names the rows comes before.
-
-    Parameters
-    ----------
-    table : rows to judge; by default those of the fit.
-    """
+    """Return a line a row: row, weight, is_suspicious, why; what names the rows comes before."""
     if table is None:
         judged, weights = result.judged, result.row_weights
         if judged is None or weights is None:
@@ -163,10 +158,7 @@ def _say_confusions(network: BayesianNetwork, wrong: WrongCells, j: int) -> str:
 
 
 def summary_columns(result: FitResult) -> dict[str, Any]:
-    """Return the headline figures: their names, their values, and what they mean.
-
-    A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
-    """
+    """Return the headline figures: their names, their values, and what they mean."""
     top = result.moved_tables[0]
     got = "the prior alone" if result.has_prior else "uniform tables (prior=1 smooths)"
     n_distrusted = math.nan if result.judged is None else result.n_distrusted

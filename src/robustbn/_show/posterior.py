@@ -219,14 +219,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
 def find_posterior(
     network: BayesianNetwork, counts: Vector, rows: Vector, added: Vector | float, kind: str
 ) -> Posterior:
-    """Return what is known of tables: the counts, as so many rows as they are worth, and a prior.
-
-    Parameters
-    ----------
-    counts : weight of the trusted rows on each cell; shape (M,).
-    rows : what those of each configuration are worth; shape (m,).
-    added : the prior; Jeffreys', half a row a cell, in configurations where there is none.
-    """
+    """Return what is known of tables: the counts, as many rows as they are worth, and a prior."""
     layout = network.layout
     seen = layout.sum_configurations(counts)
     scale = np.divide(rows, seen, out=np.zeros_like(seen), where=seen > 0)[layout.config_of_cell]

@@ -127,10 +127,7 @@ class AsidePlan:
         return replace(self, context=left, ids=ids, damaged={**self.damaged, **damaged})
 
     def without_damaged(self, error: Exception, read: Callable[[list[str]], None]) -> AsidePlan:
-        """Return the plan without the columns at which an error was raised; raise it if at none.
-
-        `read` reads all rows of some columns.
-        """
+        """Return the plan without the columns at which an error was raised; raise it if at none."""
         is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
         free = [name for name in (*self.context, *self.ids) if name not in self.names]
         if is_other or isinstance(error, MemoryError) or not free:
@@ -144,13 +141,7 @@ class AsidePlan:
 def plan_aside(
     source: Source, used: Sequence[int], config: TableConfig, *, is_later: bool = False
 ) -> AsidePlan:
-    """Return which columns of a table, or of its first part, to read beside the network's.
-
-    Parameters
-    ----------
-    used : positions of the network's columns.
-    is_later : whether columns that are wanted may be missing.
-    """
+    """Return which columns of a table, or of its first part, to read beside the network's."""
     places = {name: k for k, name in enumerate(source.names or ())}
     named, wanted = config.named, config.context
     if is_later:
@@ -196,10 +187,7 @@ def _require_beside(
 def _try_context(
     source: Source, used: set[int], id: str | None
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Return the kinds of all columns that may be context, why others cannot be read, and ids.
-
-    Decided by their first stretch. An identifier is no context.
-    """
+    """Return the kinds of all columns that may be context, why others cannot be read, and ids."""
     damaged = dict(source.damaged)
     if source.names is None or not source.can_be_tried:
         return {}, damaged, []
@@ -274,10 +262,7 @@ class AsideReader:
             self._has_all = False
 
     def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
-        """Return what was gathered; of a part of a table, context stays as it was read.
-
-        `files` are the names of several, and how many rows each has.
-        """
+        """Return what was gathered; of a part of a table, context stays as it was read."""
         raw = tuple(join_raws(name, raws) for name, raws in self._raws.items())
         names = {n: join_arrow([stretch[n] for stretch in self._names]) for n in self.plan.names}
         if is_part:
@@ -294,10 +279,7 @@ class AsideReader:
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:
-    """Return the columns that cannot be read, and why; a few readings for each of them.
-
-    `read` reads columns at some of the places.
-    """
+    """Return the columns that cannot be read, and why; a few readings for each of them."""
     try:
         read(list(places.values()))
     except MemoryError:

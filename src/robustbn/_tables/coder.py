@@ -318,12 +318,7 @@ class Tally:
     def notice(
         self, coder: ColumnCoder, column: Column, marked: Column, codes: Codes, start: int
     ) -> None:
-        """Take in values that settings turn into missing ones, or into the state for all others.
-
-        Parameters
-        ----------
-        column, marked : a stretch, as it was read and with such values missing.
-        """
+        """Take in values that settings turn into missing ones, or into the state for all others."""
         if marked is not column and marked.is_missing is not None:
             is_gone = marked.is_missing
             is_gone = is_gone if column.is_missing is None else is_gone & ~column.is_missing

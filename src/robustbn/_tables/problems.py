@@ -64,12 +64,7 @@ def find_misfits(
     network: BayesianNetwork,
     config: TableConfig,
 ) -> list[Problem]:
-    """Return the nodes whose columns hold values that are no states, or may not miss any and do.
-
-    Parameters
-    ----------
-    surveys : what the column of each node holds; nodes without one are passed over.
-    """
+    """Return the nodes whose columns hold values that are no states, or may not miss any and do."""
     nodes = [node for node in network.nodes if node in surveys]
     if not nodes:
         return []

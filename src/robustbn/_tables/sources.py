@@ -108,16 +108,7 @@ def open_table(
     encoding: str = "utf-8",
     connection: Any = None,
 ) -> Source:
-    """Return the source behind a frame, an array, a path, a query or an iterator of batches.
-
-    Parameters
-    ----------
-    table : pandas, polars or pyarrow; a pyarrow dataset or reader; a NumPy or SciPy array; a
-        DuckDB relation; anything with `__arrow_c_stream__` or that narwhals knows; a mapping of
-        names to columns; a list of mappings; a path; with `connection`, an SQL query.
-    sep, encoding : of a text file.
-    connection : of a database, DuckDB's or any other with cursors.
-    """
+    """Return the source behind a frame, an array, a path, a query or an iterator of batches."""
     if connection is not None:
         return _open_query(table, connection)
     if isinstance(table, str | os.PathLike):
@@ -280,10 +271,7 @@ def _blocks_of(
 
 
 def build_frame(columns: Mapping[str, Any], kind: str) -> Any:
-    """Return columns as a frame: of pandas, polars or pyarrow if that is what the caller has.
-
-    A caller who came with an array or a file gets what is installed, in this order.
-    """
+    """Return columns as a frame: of pandas, polars or pyarrow if that is what the caller has."""
     import narwhals as nw
 
     if kind not in ("pandas", "polars", "pyarrow"):
@@ -337,12 +325,7 @@ def _column_of_series(series: Any) -> Column:
 def chain_files(
     files: Sequence[Path], read_file: Callable[[int, Sequence[int]], Iterator[list[Column]]]
 ) -> tuple[Callable[[Sequence[int]], Iterator[list[Column]]], FileRows | None]:
-    """Return what reads files one after another, and what tells the rows of each if there are some.
-
-    Parameters
-    ----------
-    read_file : yields stretches of the columns of one of them, by its place.
-    """
+    """Return what reads files one after another, and what tells the rows of each of several."""
     n_rows: dict[str, int] = {}
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:

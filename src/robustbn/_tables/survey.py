@@ -195,14 +195,7 @@ class ColumnSurvey:
 def survey_columns(
     source: Source, positions: Sequence[int], gone: Mapping[int, StateFinder | None] | None = None
 ) -> Iterator[list[ColumnSurvey]]:
-    """Yield what the columns at some positions hold, after each stretch of rows.
-
-    Time: the reading, and the distinct values of each stretch. Memory: bounded.
-
-    Parameters
-    ----------
-    gone : of each column, what finds the values that are said to be missing.
-    """
+    """Yield what the columns at some positions hold, after each stretch of rows."""
     names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
     surveys = [ColumnSurvey(names[k], source.is_text, gone=(gone or {}).get(k)) for k in positions]
     for columns in source.read(positions):

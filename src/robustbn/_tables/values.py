@@ -137,12 +137,7 @@ def declare_missing(
     missing: Any,
     nodes: Iterable[str],
 ) -> dict[str, Mapping[Hashable, Hashable]]:
-    """Return labels that also say which values are missing.
-
-    Parameters
-    ----------
-    missing : a value or values that mean "missing" in every column, or such values by node.
-    """
+    """Return labels that also say which values are missing."""
     declared = dict(labels or {})
     by_node = missing if isinstance(missing, Mapping) else dict.fromkeys(nodes, missing)
     for node, said in by_node.items():
@@ -234,11 +229,7 @@ def nothing_in(n_rows: int) -> Column:
 
 
 def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.integer[Any]]]:
-    """Return values, and the place of each row among them: -1 where one is said to be missing.
-
-    Not all of them need occur; None and NaN may be among them. What is equal to nothing, such as a
-    list, raises a TypeError. O(n).
-    """
+    """Return values, and the place of each row among them: -1 where one is said to be missing."""
     values, found = column.values, column.labels
     if found is not None:
         places = values if values.dtype.kind == "u" else np.maximum(values, -1)
@@ -259,10 +250,7 @@ def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.integer[Any
 
 
 def count_values(column: Column) -> list[tuple[Any, int]]:
-    """Return the values that occur in a column, with the rows of each; None and NaN may be some.
-
-    What is equal to nothing, such as a list, is counted by its text.
-    """
+    """Return the values that occur in a column, with the rows of each; None and NaN may be some."""
     try:
         found, places = find_distinct(column)
     except TypeError:
@@ -273,10 +261,7 @@ def count_values(column: Column) -> list[tuple[Any, int]]:
 
 
 def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
-    """Return the values that occur in a column, missing ones left out.
-
-    Those of a text file (`is_text`) lose the blanks at both ends.
-    """
+    """Return the values that occur in a column, missing ones left out."""
     found = {value for value, _ in count_values(with_moments(column))}
     if is_text:
         found = {str(value).strip() for value in found}
@@ -298,10 +283,7 @@ def without_gone(column: Column, gone: StateFinder | None) -> Column:
 
 
 def as_numbers(column: Column, notation: str | None = None) -> NDArray[np.float64]:
-    """Return a column of numbers, or of text that is one, as floats; NaN for all else.
-
-    What is no number is counted, and complained of, when the column is coded.
-    """
+    """Return a column of numbers, or of text that is one, as floats; NaN for all else."""
     values: Any = column.values
     if column.labels is not None:
         table = [_as_float(label, notation) for label in column.labels]

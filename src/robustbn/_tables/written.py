@@ -45,12 +45,7 @@ CALENDAR = range(1800, 2200)  # years of dates that are not marked as such
 
 
 def day_of(value: Any, order: str | None = None) -> str | None:
-    """Return the day of a date, a time stamp, or text that is one, in ISO form; None for all else.
-
-    Parameters
-    ----------
-    order : of day and month where a text does not say it: "dmy" or "mdy"; "ymd" for 20240531.
-    """
+    """Return the day of a date, a time stamp, or text that is one, in ISO form; else None."""
     if isinstance(value, str):
         return _day_of_text(value.strip(), order)
     if isinstance(value, np.datetime64):
@@ -130,10 +125,7 @@ def _slashed_orders(text: str) -> set[str]:
 
 
 def find_orders(values: Iterable[Any]) -> set[str]:
-    """Return the orders in which all values of 03/07/2024's form are days; both if there are none.
-
-    More than one is no doubt where both give the same day: 05/05/2024.
-    """
+    """Return the orders in which all values like 03/07/2024 are days; both if there are none."""
     orders, is_same = {"dmy", "mdy"}, True
     for value in values:
         if is_doubtful(value):

@@ -180,12 +180,7 @@ def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list
 def _find_where_of(
     aside: Aside, weights: RowVector | None, numbers: NDArray[np.int64], belongs: Vector
 ) -> list[Origin]:
-    """Return where rows of a kind come from; nothing where that is not known.
-
-    Parameters
-    ----------
-    numbers, belongs : of the rows that are distrusted, and how surely each is of the kind.
-    """
+    """Return where rows of a kind come from; nothing where that is not known."""
     if aside.is_forgotten or weights is None:
         return []
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
@@ -207,10 +202,7 @@ def _calibrate(
 def _find_doubt(
     network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
 ) -> Vector:
-    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly.
-
-    Where few rows were drawn of a configuration, their doubt is that of all rows; shape (m,).
-    """
+    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly."""
     layout, trust = network.layout, judged.drawn_trust.astype(np.float64)
     doubt = trust * (1 - trust)
     if not doubt.any():

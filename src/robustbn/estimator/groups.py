@@ -88,15 +88,7 @@ def find_groups(
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundGroups:
-    """Return the groups, those of bad rows with their causes.
-
-    Parameters
-    ----------
-    network : with the learned tables.
-    n_rows : of the table.
-    load : makes rows of codes.
-    find_origins : says where rows come from, if that can be known.
-    """
+    """Return the groups, those of bad rows with their causes."""
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
@@ -123,14 +115,7 @@ def describe_found(
     n_rows: int,
     causes: Mapping[int, Cause | None] | None = None,
 ) -> FoundGroups:
-    """Return the groups as far as sums tell.
-
-    Parameters
-    ----------
-    counts : as in `FoundGroups`.
-    n_rows : of the table.
-    causes : by number, if they are known.
-    """
+    """Return the groups as far as sums tell."""
     trusted = fit.counts * (n_rows / fit.n_rows)
     q, is_bad = network.probabilities, np.append(fit.model.is_bad, True)
     stakes = find_stakes(network.layout, trusted, counts, is_bad)
@@ -165,12 +150,7 @@ def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
 def _find_moved(
     network: BayesianNetwork, trusted: Vector, counts: Vector, *, is_in: bool
 ) -> tuple[MovedCell, ...]:
-    """Return the cells that the rows of a group would move most, by the rows that show them.
-
-    Parameters
-    ----------
-    is_in : whether they are among the trusted already.
-    """
+    """Return the cells that the rows of a group would move most, by the rows that show them."""
     layout = network.layout
     rest = np.maximum(trusted - counts, 0) if is_in else trusted
     without, with_kind = (normalise_counts(layout, c) for c in (rest, rest + counts))

@@ -55,14 +55,7 @@ def fit_to(
     reading: TableConfig | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Fit an estimator to a table.
-
-    Parameters
-    ----------
-    sample_weight, known : as in `RobustEstimator.fit`.
-    reading : how a table that is not in memory is read; by default as the settings say.
-    watch : who is told of rounds and parts; by default the screen, if `verbose`.
-    """
+    """Fit an estimator to a table."""
     fit._check_settings()
     config, place = read_config(fit), choose_place(fit, X)
     is_default = fit.method == "filter" and fit.schedule == "joint"

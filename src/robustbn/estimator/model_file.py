@@ -169,14 +169,7 @@ def describe_fit(
     calibration: Calibration | None = None,
     doubt: Vector | None = None,
 ) -> dict[str, Any]:
-    """Return what a robust fit found as plain values.
-
-    Parameters
-    ----------
-    plain : tables by counting; shape (M,).
-    found : the groups; their causes are stored, single rows are not.
-    calibration, doubt : as in `BesideFit`, if they are known.
-    """
+    """Return what a robust fit found as plain values."""
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     cells = None if fit.cells is None else fit.cells.without_rows()
     return {
@@ -188,12 +181,7 @@ def describe_fit(
 def build_fit(
     document: Any, network: BayesianNetwork, n_rows: int, kernels: str | None
 ) -> tuple[RobustFit, BesideFit, FoundGroups]:
-    """Return a robust fit, without the trust in its rows; what is beside it; its groups.
-
-    Parameters
-    ----------
-    n_rows : of the table.
-    """
+    """Return a robust fit, without the trust in its rows; what is beside it; its groups."""
     layout = network.layout
     fit = build(document, layout, fingerprint_codes(network, kernels))
     beside, m = from_plain(BesideFit, document, "fit"), network.n_cells

@@ -164,11 +164,7 @@ class Partitions:
         return sent.futures
 
     def _group_by_worker(self) -> list[tuple[str | None, list[int]]]:
-        """Return the workers that hold partitions, each with theirs.
-
-        A partition that is held by none, because its worker was lost, goes to the one with fewest
-        rows; Dask makes it again from where it came from.
-        """
+        """Return the workers that hold partitions, each with theirs."""
         held_by = self.client.who_has(list(self.futures))
         groups: dict[str | None, list[int]] = {}
         n_rows: dict[str | None, int] = {}

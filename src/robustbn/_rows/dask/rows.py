@@ -117,10 +117,7 @@ class RowsOnDask:
         gathers: bool = False,
         count: CountRows | None = None,
     ) -> Judged:
-        """Return the counts of all rows by the trust in each, and that trust. One pass.
-
-        Of more than `MOST_WEIGHTS_FETCHED` rows the trust stays on the workers: None stands for it.
-        """
+        """Return the counts of all rows by the trust in each, and that trust. One pass."""
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
         verdict = uuid4().hex if gathers and self.reading.n_holes else None
         work = partial(judge_rows, weigh, keeps_trust, verdict, count)
@@ -163,11 +160,7 @@ def judge_rows(
     partition: Partition,
     weights: RowVector | None,
 ) -> tuple[Vector, tuple[float, float, RowVector | None]]:
-    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept.
-
-    With the name of a verdict, what rows that miss values ask is gathered, and the weight of the
-    questions that are sampled is returned before the trust.
-    """
+    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept."""
     trust = weigh(partition.rows)
     judged = trust if weights is None else trust * weights
     total = float(judged.sum(dtype=np.float64))
@@ -186,10 +179,7 @@ def expect_rows(
     partition: Partition,
     weights: RowVector | None,
 ) -> tuple[Vector, tuple[float, float]]:
-    """Return the expected counts of the families that miss a value, and their variances.
-
-    And the log-likelihood of what they show under the tables q, and the weight that is impossible.
-    """
+    """Return the expected counts of the families that miss a value, and their variances."""
 
     def judge() -> RowVector:
         trust = weigh(partition.rows)
@@ -211,11 +201,7 @@ def read_aside(
     *,
     is_anywhere: bool,
 ) -> Aside:
-    """Return names and context. Two passes over what the workers hold, and one for names.
-
-    `shown` are the rows whose names are wanted. If no row is distrusted anywhere, context is not
-    looked at.
-    """
+    """Return names and context. Two passes over what the workers hold, and one for names."""
     counted = _count(data, weigh, choose_runs) if is_anywhere else None
     numbers = None if data.found.name_bytes <= MOST_NAME_BYTES else shown
     return Aside(

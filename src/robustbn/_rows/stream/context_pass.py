@@ -50,11 +50,7 @@ class AsidePass:
         return self.trust is not None and n_bytes <= MOST_HELD
 
     def read(self, choose_runs: ChooseRuns) -> Aside:
-        """Return names and context.
-
-        Context of many rows is counted, in memory that does not grow with them; then a second look
-        is needed if groups of two columns may belong together.
-        """
+        """Return names and context."""
         surveyed, stream = self.data.surveyed, self.data.stream
         n_read, is_held = surveyed.n_read, self.can_be_held
         of_files = {n: sum(surveyed.reads[k] for k in parts) for n, parts in stream.files.items()}

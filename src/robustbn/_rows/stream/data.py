@@ -325,10 +325,7 @@ class RowsInStream:
     # --- later passes -------------------------------------------------------------------------
 
     def _pass(self) -> Generator[tuple[int, Span | None, Rows | None], None, None]:
-        """Yield the stretches of every part again, and (part, None, None) at the end of each.
-
-        Parts that are in the cache come from there; in the meantime others are read.
-        """
+        """Yield the stretches of every part again, and (part, None, None) at the end of each."""
         parts = [k for k in range(len(self.stream.parts)) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
         with closing(self._coded(uncached)) as messages:

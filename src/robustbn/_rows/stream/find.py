@@ -219,11 +219,7 @@ def _open_slice(
 
 
 def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
-    """Return what opens the table that a function makes, again and again.
-
-    A table that was opened for its columns alone is the one that is read next, so that no rows are
-    taken from it in vain.
-    """
+    """Return what opens the table that a function makes, again and again."""
     first = make()
     if isinstance(first, Iterator) and make() is first:
         raise DataError(

@@ -110,10 +110,7 @@ class CodeStream:
     def read(
         self, part: int, tally: Tally, beside: Sequence[str] = ()
     ) -> Generator[Block, None, None]:
-        """Yield the stretches of a part in order; what is odd is counted in `tally`.
-
-        An unknown or missing value that is to be an error is one at the end of its stretch.
-        """
+        """Yield the stretches of a part in order; what is odd is counted in `tally`."""
         source, first = self.parts[part].open(), self.parts[part].first_row
         positions = find_columns(source, self.network, self.config)
         coders = make_coders(source, self.network, self.config)
@@ -142,10 +139,7 @@ class CodeStream:
 def _read_beside(
     source: Source, positions: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[list[Column], tuple[Column, ...]]]:
-    """Yield columns by their positions, and others by their names; one that is not there is empty.
-
-    None of them may be there: then there is nothing to yield.
-    """
+    """Yield columns by their positions, and others by their names; empty where not there."""
     places = {name: k for k, name in enumerate(source.names or ())}
     there = [places[name] for name in names if name in places]
     for columns in source.read([*positions, *there]) if positions or there else ():

@@ -311,10 +311,7 @@ def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 
 def _untangle(layers: list[list[int]], routes: dict[Edge, list[int]]) -> list[list[int]]:
-    """Order the layers depth first, then by the mean place of neighbours; keep what crosses least.
-
-    Sweeps go down and up again in turn.
-    """
+    """Order layers depth first, then by the mean place of neighbours; keep what crosses least."""
     above: dict[int, list[int]] = {v: [] for layer in layers for v in layer}
     below: dict[int, list[int]] = {v: [] for v in above}
     for a, b in (piece for way in routes.values() for piece in pairwise(way)):

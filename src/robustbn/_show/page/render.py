@@ -47,11 +47,7 @@ MOST_LISTED, MOST_FINDINGS = 5, 20  # tables and findings, in Markdown
 
 
 def render_page(result: FitResult, draft: Any = None) -> str:
-    """Return the report as the text of one HTML file; with the draft of its network, if it is one.
-
-    Time and size grow with the tables and the rows that are shown, not with the rows that were
-    read: at most 30,000 cells and 2,000 rows are shown, and the page says what it leaves out.
-    """
+    """Return the report as the text of one HTML file; with the draft of its network, if any."""
     from markupsafe import Markup
 
     missing = [(edge.parent, edge.child) for edge in result.edges]
