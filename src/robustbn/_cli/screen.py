@@ -206,13 +206,7 @@ def print_facts(console: Console, facts: Mapping[str, str | None]) -> None:
 def print_table(
     console: Console, columns: Mapping[str, str], lines: Iterable[tuple[Sequence[str], bool]]
 ) -> None:
-    """Print a table.
-
-    Parameters
-    ----------
-    columns : "left" or "right" for each, or "wide" for the one that takes the room that is left.
-    lines : the cells of each, and whether it is pale.
-    """
+    """Print a table."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)

@@ -68,10 +68,6 @@ def log_evidence(layout: Layout, counts: Vector, added: Vector) -> Vector:
 
     `log G(A[k]) - log G(A[k] + C[k]) + sum over v of log G(A[k, v] + C[k, v]) - log G(A[k, v])`,
     with G the gamma function: a Dirichlet distribution of the table, integrated out. Shape (m,).
-
-    Parameters
-    ----------
-    counts, added : C and A, both above 0 or 0; shape (M,).
     """
     added = np.maximum(added, LEAST_ADDED)
     of_cells = layout.sum_configurations(_log_gamma(added + counts) - _log_gamma(added))

@@ -1,15 +1,9 @@
 """Files that are not here (s3://, gs://, https://): copies of them in a folder of this process.
 
-A table is read more than once, so its files are fetched as a whole, by fsspec, and every reader
-works on a copy. A copy is used again while the far side says that it is still the same (by an ETag
-or a time); where it says nothing, the file is fetched anew. All copies go when the process ends.
-
-Names and sizes that a far side tells are not believed: a copy lies below its folder, or nothing is
-fetched, and of an archive (zip://data::rows.zip) no more is unpacked than its size lets expect.
-
-So it is with any compressed file: one of gzip of 200 kB can hold 200 MB, one of bzip2 hundreds of
-gigabytes. What is honest inflates by 5 to 50; what inflates by more is refused, unless it is small,
-or the caller says that it is honest. Plain files have no bound.
+Files are fetched as a whole, by fsspec; a copy is used again while the far side says, by an ETag or
+a time, that it is still the same. Names and sizes that a far side tells are not believed: a copy
+lies below its folder, and no more is unpacked than the size of an archive lets expect. What is
+honest inflates by 5 to 50; what inflates by more is refused, unless the caller says otherwise.
 """
 
 from __future__ import annotations

@@ -245,11 +245,7 @@ class PairMemory:
 
 
 def remember_pairs(rows: Rows) -> PairMemory | None:
-    """Return a memory of pairs, or None where passes over the rows are the better way.
-
-    They are where the pairs of cells are more than the entries of the table, M^2 > N d, so that
-    memory would no longer be linear in it; and where there are more than `MOST_WRITTEN_CELLS`.
-    """
+    """Return a memory of pairs, or None where passes over the rows are the better way."""
     layout = rows.layout
     is_small = layout.n_cells**2 <= rows.n_rows * layout.n_nodes
     return PairMemory(rows) if is_small and layout.n_cells <= MOST_WRITTEN_CELLS else None

@@ -23,10 +23,6 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     largest one, stands alone behind a gap, is repeated, and is a number that people write for a
     missing value (999, -9, 0).
 
-    Parameters
-    ----------
-    numbers : finite, in order.
-
     >>> ages = np.sort(np.append(np.tile(np.arange(18.0, 90.0), 5), [999.0] * 4))
     >>> find_rest(ages)
     (0, 360)

@@ -74,6 +74,10 @@ class RowNumbers:
         lasts = tuple(f"{v:,}" for v in self.starts[1:] - 1)
         return Groups(ROW_NUMBER, firsts, lasts, is_ordered=True, kind="rows")
 
+    def as_column(self) -> ContextColumn:
+        """Return the stretch of every row."""
+        return ContextColumn(self.groups, self.place(0, int(self.starts[-1])))
+
     def place(self, start: int, n_rows: int) -> NDArray[np.int16]:
         """Return the stretch of each of some rows, from number `start` on."""
         ends = np.clip(self.starts, start, start + n_rows)

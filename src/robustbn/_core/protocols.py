@@ -240,13 +240,7 @@ class Data(Protocol):
     ) -> Judged:
         """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
 
-        One pass.
-
-        Parameters
-        ----------
-        weights : the rows' own.
-        gathers : whether what rows with missing values ask is gathered.
-        count : counts rows by their weights; by default what they show, as `Rows.count`.
+        One pass. `weights` are the rows' own; `gathers` asks for what rows with missing values ask.
         """
 
 

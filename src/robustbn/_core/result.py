@@ -290,21 +290,11 @@ class RobustFit:
 
 @dataclass(frozen=True, eq=False)
 class OracleResult:
-    """A robust mean and the trust in each row.
-
-    Parameters
-    ----------
-    mean : shape (dim,).
-    weights : of the rows, from 0 (not trusted) to 1; shape (N,).
-    removed : share of the rows' weight that was taken away.
-    converged : whether the method reached what it aims at.
-    status : why it stopped, and what to do if it did not converge.
-    history : the steps.
-    """
+    """A robust mean and the trust in each row; see `MeanResult`."""
 
     mean: Vector
     weights: RowVector
-    removed: float
+    removed: float  # share of the rows' weight that was taken away
     converged: bool
     status: str
     history: tuple[Step, ...] = ()

@@ -345,11 +345,6 @@ class RowModel:
 
         By `log T[j] / good[j]` with the tables of the kind of bad rows that the row most resembles;
         or, where filters alone decide, by its part of the score.
-
-        Parameters
-        ----------
-        cells : the cell of each node that each row touches, -1 where it is none, which says
-            nothing; shape (n, d).
         """
         is_there = cells >= 0
         if self.n_kinds:

@@ -1,8 +1,6 @@
 """Bytes of a network file, in and out: what cannot be opened, compression, encoding, atomic writes.
 
-Reading gives errors that are both a `NetworkError` and the built-in error that Python itself would
-give, so that `except FileNotFoundError` works. Writing goes to a temporary name in the same folder
-and is then moved into place: a file is there as a whole or not at all.
+Errors are both a `NetworkError` and the built-in error that Python itself would give.
 """
 
 from __future__ import annotations

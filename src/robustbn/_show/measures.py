@@ -52,11 +52,6 @@ def measure_moves(
     from the trusted rows and the true table. A table that moved by more than that was given by
     counting as something the trusted rows rule out. Weighing by P(k) keeps configurations with a
     handful of rows from deciding. O(M).
-
-    Parameters
-    ----------
-    q, plain : robust and plain tables; shape (M,).
-    counts, plain_counts : weight of the trusted rows and of all rows on each cell; shape (M,).
     """
     of_config = layout.sum_configurations
     trusted, seen = of_config(counts), of_config(plain_counts)
@@ -86,11 +81,6 @@ def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
     table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
     mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher,
     `m + d (z + (z^2 - 1) g / 6)`: for one configuration 1.96 s, as it should be.
-
-    Parameters
-    ----------
-    spread : s, half the standard errors of a configuration's states times its share; shape (K,).
-    start : the first configuration of each table; shape (d,).
     """
     z, ratio = Z_95_ONE_SIDED, 2 / np.pi
     first, second, third = (np.add.reduceat(spread**power, start) for power in (1, 2, 3))
@@ -278,10 +268,6 @@ def show_pair(network: BayesianNetwork, judged: JudgedRows, edge: Any) -> Missin
     `seen[u, v]` is the share of the child's state v among trusted rows with the parent's state u,
     `expected[u, v]` the mean of `q[v | parents of the child in the row]` over the same rows. From
     the drawn rows that show all of it; O(n card) time.
-
-    Parameters
-    ----------
-    edge : the pair, by the numbers of its nodes: parent, child, gain.
     """
     layout = network.layout
     codes, trust = judged.drawn_codes, judged.drawn_trust.astype(np.float64)

@@ -239,10 +239,6 @@ def worth_of_rows(network: BayesianNetwork, learned: RobustFit, doubt: Vector | 
     variance of an estimated probability is `q (1 - q) / C (1 + V / C) + sum over g of
     p (1 - p) D^2`; the rows are worth as many as would have this variance if they were sure. Cells
     that were inferred are worth nothing, which is careful: families that rows show whole count.
-
-    Parameters
-    ----------
-    doubt : V; shape (m,). None if nothing is known of it.
     """
     layout, of_config = network.layout, network.layout.sum_configurations
     counts, unit = learned.shown_counts, learned.unit

@@ -221,14 +221,7 @@ def _try_context(
 
 
 class AsideReader:
-    """Gathers names and context, stretch by stretch.
-
-    Parameters
-    ----------
-    plan : which columns.
-    shown : numbers of the rows that may be shown, in order: where names of all rows take too much,
-        theirs are kept. None to keep all.
-    """
+    """Gathers names and context, stretch by stretch."""
 
     def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
         self.plan, self._shown = plan, shown

@@ -41,20 +41,7 @@ MOST_STATES_SAID = 12
 
 
 class ColumnCoder:
-    """Turns the columns of one node into codes; remembers what its values stand for.
-
-    Parameters
-    ----------
-    node, states : its name and its states.
-    finder : the rules for labels.
-    edges : inner ends of the intervals of a number that is to be cut, or None.
-    is_codes : whether whole numbers are codes themselves.
-    period : what is taken of a date, before it is looked up.
-    notation : of numbers that are to be cut, if they are not written plainly.
-    gone : finds the values that are said to be missing; None if none is.
-    hole : the code of a missing value, where rows without it are kept; by default one past the last
-        state.
-    """
+    """Turns the columns of one node into codes; remembers what its values stand for."""
 
     def __init__(
         self,
@@ -95,11 +82,7 @@ class ColumnCoder:
         return self._missing if is_gone else self._find(value)
 
     def code(self, column: Column, out: Codes) -> MarkedCodes | None:
-        """Write the codes of a stretch into `out`; values said to be missing are marked already.
-
-        Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
-        where they are; `out` is 0 there. O(n) time.
-        """
+        """Write the codes of a stretch into `out`; values said to be missing are marked already."""
         values, kind = column.values, column.values.dtype.kind
         if column.labels is not None:
             found = self._code_positions(column, column.labels, out)

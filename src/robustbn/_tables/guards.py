@@ -1,8 +1,6 @@
 """Guards against files that say to hold more than they should: what is read is bounded.
 
-A few bytes may say to hold gigabytes: compressed streams are read as far as a file of their size
-may reach, and what Parquet, Arrow and workbooks say of their sizes is looked at before anything is
-unpacked. JSON that is nested too deep would end the process.
+What a file says of its size is looked at before anything is unpacked, and streams are bounded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Tables that are not files here, or not of a kind that is read: made into ones that are.
 
-Standard input is kept in a temporary file and not in memory: a fit takes several passes over its
-table (states, edges of intervals, a first look, the rows, `--clean`), and a stream that is larger
-than the memory can still be read in stretches.
+Standard input is kept in a temporary file: a fit takes several passes over its table.
 """
 
 from __future__ import annotations

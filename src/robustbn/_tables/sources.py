@@ -61,11 +61,7 @@ class Source:
         return not self.is_once and (self.n_rows is not None or self.kind == "file")
 
     def read(self, positions: Sequence[int]) -> Iterator[list[Column]]:
-        """Yield stretches of rows in order, each a list of the columns at given positions.
-
-        A row that points at a category that is not there is an error: it would be another state.
-        Errors of readers name the table.
-        """
+        """Yield stretches of rows in order, each a list of the columns at given positions."""
         n_read = 0
         try:
             for columns in self.stretches(positions):

@@ -1,19 +1,7 @@
 """The values of a table: which are missing, which state each stands for, what a column holds.
 
-A missing value (None, NaN, NaT, a null) stands for no state, unless `labels` names one for None. A
-value for which `labels` names None is missing. Nothing is guessed: any other value stands for a
-state when, in this order,
-1. `labels` says so;
-2. they are equal: text with text, number with number, truth value with truth value;
-3. their texts are equal once blanks at both ends are gone: `" yes "` is "yes";
-4. both are truth values, or text that is one in any case: True is "true", "True" and "TRUE";
-5. both are numbers, or text that is one, and equal: 1, 1.0, "1", "1.0" and True are one another;
-   "01" is text and no number, because leading zeros are often part of a name;
-6. both are dates or times, or text that is one (2024-05-31, 2024-05-31 12:00:00), and equal; a
-   date is its midnight;
-7. with `ignore_case`, their texts are equal in lower case.
-A rule that two states of a node would pass for the same value decides nothing. The keys of `labels`
-are found by the same rules. Bytes are the text that they spell in UTF-8.
+The rules are those of `docs/tables.md`, "Which state a value stands for". The keys of `labels` are
+found by the same rules. Bytes are the text that they spell in UTF-8.
 """
 
 from __future__ import annotations
@@ -54,21 +42,7 @@ def is_missing(value: Any, is_text: bool = False) -> bool:
 
 
 class StateFinder:
-    """Finds the code of a value; remembers the values it has seen.
-
-    Parameters
-    ----------
-    states : the node's labels.
-    labels : what the caller says certain values stand for; None: what a missing one stands for.
-    ignore_case : whether texts that differ in case only are the same.
-    is_text : whether values come from a text file, where a missing value is a word such as "NA".
-    others : the state of a value that stands for no other; None: it is unknown.
-
-    Attributes
-    ----------
-    missing : code of a missing value: MISSING, unless a label was given for it.
-    others : code of a value that stands for no other state; None: it is unknown.
-    """
+    """Finds the code of a value; remembers the values it has seen."""
 
     def __init__(
         self,

@@ -1,13 +1,8 @@
 """Days and numbers in the forms that people write them, and the periods in which days lie.
 
-2024-05-31 and 2024/05/31 start with the year, 31.05.2024 with the day, and 31 May 2024 or May 31,
-2024 spell the month: these are read as they stand. Of 03/07/2024 and 03-07-2024 it must be said
-whether the day ("dmy") or the month ("mdy") comes first, and 20240531 is a number unless "ymd" is
-said.
-
-Numbers are $1,234.50, 1.234,50 €, 12,5 %, 1 234. A notation is the mark before the decimals, `.` or
-`,`, and the unit that every number carries, if any: `.$`, `,€`, `.%`, `,`. The other mark, a blank
-or an apostrophe may part thousands.
+Of 03/07/2024 it must be said whether the day ("dmy") or the month ("mdy") comes first, and 20240531
+is a number unless "ymd" is said. A notation of numbers is the mark before the decimals, `.` or `,`,
+and the unit that every number carries, if any: `.$` reads $1,234.50, `,€` reads 1.234,50 €.
 """
 
 from __future__ import annotations
@@ -143,10 +138,6 @@ def are_compact_days(values: Iterable[Any]) -> bool:
 
 def period_of(value: Any, period: str) -> Any:
     """Return the period in which a date lies, as text; what is no date as it is.
-
-    Parameters
-    ----------
-    period : "year", "quarter", "month" or "day"; an order may follow: "month dmy".
 
     Examples
     --------

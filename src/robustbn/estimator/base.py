@@ -368,13 +368,7 @@ class TableEstimator(Settings, ABC):
             del self.feature_names_in_
 
     def _encode(self, X: Any, *, has_context: bool = False, forgives: bool = False) -> Table:
-        """Return rows as codes, read as those in `fit` were.
-
-        Parameters
-        ----------
-        has_context : whether columns beside the network are read, too.
-        forgives : whether values that are no states are missing, and no error.
-        """
+        """Return rows as codes, read as those in `fit` were."""
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
             network, columns = without_missing_nodes(network)

@@ -231,8 +231,7 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    numbers = RowNumbers.of(n_read)
-    context = [*aside.context, ContextColumn(numbers.groups, numbers.place(0, n_read))]
+    context = [*aside.context, RowNumbers.of(n_read).as_column()]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)

@@ -80,13 +80,6 @@ class Partitions:
         """Return the sum over all partitions, and the rest of each one's answer. One pass.
 
         It is done again if tasks are lost with a worker: the answer is the same, whoever gives it.
-
-        Parameters
-        ----------
-        what : to call it when progress is told.
-        question : what is asked of each partition.
-        weights : a number a row, of which each partition is given its own; shape (N,) or (N, r).
-        given : something else for each partition.
         """
         return self._persist(what, lambda: self._ask_once(what, question, weights, given))
 

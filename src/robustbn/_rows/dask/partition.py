@@ -103,11 +103,7 @@ def first_rows(founds: Sequence[FoundInRows]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The rows of a partition, as a worker holds them: codes, and the same rows packed.
-
-    When it moves to another worker, the codes travel; they are packed there, and what they ask is
-    gathered again.
-    """
+    """The rows of a partition, as a worker holds them: codes, and the same rows packed."""
 
     layout: Layout
     kernels: str

@@ -53,13 +53,6 @@ class EvenDraw:
 
     Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
     held besides.
-
-    Parameters
-    ----------
-    n_most : how many rows are wanted.
-    n_nodes : columns of their codes.
-    seed : of the keys.
-    chosen : numbers of the rows that are wanted, increasing, if they were chosen beforehand.
     """
 
     def __init__(
@@ -138,31 +131,16 @@ class Surveyed:
 
 @dataclass(eq=False)
 class RowsInStream:
-    """A stream as `Data`.
+    """A stream as `Data`."""
 
-    Parameters
-    ----------
-    stream : the parts of the table.
-    cache : where packed rows are kept for the next pass.
-    on_error : "raise", or "skip" to leave out a file that turns out to be damaged.
-    kernels, n_threads : how rows are worked on. Most threads are left to those who decode: a
-        stretch is so short that handing it to several costs more than it saves.
-    weight_files : where the trust in each row is written, if anywhere.
-    progress : is told of every part.
-
-    Attributes
-    ----------
-    surveyed : what the first pass found.
-    """
-
-    stream: CodeStream
-    cache: CodeCache
-    on_error: str = "raise"
+    stream: CodeStream  # the parts of the table
+    cache: CodeCache  # where packed rows are kept for the next pass
+    on_error: str = "raise"  # or "skip" to leave out a file that turns out to be damaged
     kernels: str | None = None
     n_threads: int | None = None
-    weight_files: WeightFiles | None = None
-    progress: Progress = lambda *_: None
-    surveyed: Surveyed = field(init=False)
+    weight_files: WeightFiles | None = None  # where the trust in each row is written, if anywhere
+    progress: Progress = lambda *_: None  # is told of every part
+    surveyed: Surveyed = field(init=False)  # what the first pass found
 
     # --- Data ---------------------------------------------------------------------------------
 
@@ -355,6 +333,7 @@ class RowsInStream:
 
     @property
     def _few_threads(self) -> int:
+        """Most threads are left to those who decode: stretches are short."""
         return max(1, (self.n_threads or available_cpus()) // 4)
 
     def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:

@@ -108,15 +108,7 @@ def draw_network(
     is_interactive: bool = False,
     name: str = "network",
 ) -> str:
-    """Return the network as one `<svg>` element; every label is escaped.
-
-    Parameters
-    ----------
-    moves : how far each node's table moved, for its colour and outline; none by default.
-    missing : edges that the network lacks, parent and child, drawn dashed in another colour.
-    is_interactive : whether nodes are buttons (for the page's script).
-    name : start of the ids in the picture; give each picture of a document its own.
-    """
+    """Return the network as one `<svg>` element; every label is escaped."""
     nodes, picture = network.nodes, lay_out(network)
     steps, is_strong = [0] * len(nodes), [False] * len(nodes)
     notes = [as_text(node) for node in nodes]

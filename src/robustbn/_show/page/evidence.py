@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.findings import MISSING_EDGE, ROWS, WRONG_CELLS, Finding
 from robustbn._core.groups import Group
-from robustbn._core.origins import ContextColumn, Difference, Groups, Origin, RowNumbers
+from robustbn._core.origins import Difference, Groups, Origin, RowNumbers
 from robustbn._show.frames import cell_columns
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE
@@ -174,11 +174,7 @@ def _masks(result: FitResult, place: Difference) -> Iterator[tuple[str, Mask]]:
     yield "elsewhere", ~is_there
     if result.rows_hidden:
         return
-    numbers = RowNumbers.of(result.reading.n_read)
-    context = [
-        *result.aside.context,
-        ContextColumn(numbers.groups, numbers.place(0, result.reading.n_read)),
-    ]
+    context = [*result.aside.context, RowNumbers.of(result.reading.n_read).as_column()]
     column = context[place.runs[0].column]
     codes = column.codes[judged.drawn]
     for label, first, last in _values(column.groups, codes):

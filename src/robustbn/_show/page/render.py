@@ -1,8 +1,7 @@
 """The report as one HTML file that needs nothing else, or as a few lines of Markdown.
 
 Words and pictures are written here, escaped; tables and rows travel as JSON and are put on the page
-by its script, as text. A page forbids itself every request and every script but its own. Two fits
-side by side are shown in the same look.
+by its script, as text. A page forbids itself every request and every script but its own.
 """
 
 from __future__ import annotations
