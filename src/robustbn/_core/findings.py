@@ -6,29 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-ERROR, WARNING, NOTE = "error", "warning", "note"
-SEVERITIES = (ERROR, WARNING, NOTE)  # sure; look at it; worth knowing
+SEVERITIES = ERROR, WARNING, NOTE = "error", "warning", "note"  # sure; look at it; worth knowing
 
-ROWS = "rows"
-WRONG_CELLS = "wrong cells"
-REPEATED_ROWS = "repeated rows"
-REPEATED_IDS = "repeated ids"
-COLUMN_DIFFERS = "column differs"
-UNREADABLE = "unreadable values"
-MISSING = "missing values"
-MISSING_EDGE = "missing edge"
-NEW_ROWS = "new rows differ"
-KINDS = (
-    ROWS,
-    WRONG_CELLS,
-    REPEATED_ROWS,
-    REPEATED_IDS,
-    COLUMN_DIFFERS,
-    UNREADABLE,
-    MISSING,
-    MISSING_EDGE,
-    NEW_ROWS,
-)
+
+class Kind:
+    """What a finding is about, by the name that users read."""
+
+    ROWS = "rows"
+    WRONG_CELLS = "wrong cells"
+    REPEATED_ROWS = "repeated rows"
+    REPEATED_IDS = "repeated ids"
+    COLUMN_DIFFERS = "column differs"
+    UNREADABLE = "unreadable values"
+    MISSING = "missing values"
+    MISSING_EDGE = "missing edge"
+    NEW_ROWS = "new rows differ"
 
 
 class Remedy(NamedTuple):
@@ -48,7 +40,7 @@ class Finding:
 
     Parameters
     ----------
-    kind : one of `KINDS`.
+    kind : one of `Kind`.
     severity : "error" (it is wrong), "warning" (look at it) or "note" (worth knowing).
     sentence : what was found, for a person.
     probability : that something is wrong with the data, from 0 to 1.

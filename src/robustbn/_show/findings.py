@@ -9,22 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.clues import RepeatedIds
-from robustbn._core.findings import (
-    COLUMN_DIFFERS,
-    ERROR,
-    MISSING,
-    MISSING_EDGE,
-    NOTE,
-    REPEATED_IDS,
-    REPEATED_ROWS,
-    ROWS,
-    UNREADABLE,
-    WARNING,
-    WRONG_CELLS,
-    Finding,
-    Remedy,
-    rank_findings,
-)
+from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference, Origin
@@ -71,10 +56,10 @@ def find_all(result: FitResult) -> list[Finding]:
 
 def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     """Yield findings; a column that differs because of values that are told is only a note."""
-    told = [each for each in findings if each.kind in (UNREADABLE, WRONG_CELLS)]
+    told = [each for each in findings if each.kind in (Kind.UNREADABLE, Kind.WRONG_CELLS)]
     for each in findings:
         is_echo = (
-            each.kind in (COLUMN_DIFFERS, MISSING)
+            each.kind in (Kind.COLUMN_DIFFERS, Kind.MISSING)
             and not each.cause
             and any(
                 each.columns == value.columns
@@ -108,7 +93,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         look = f"Compare {' and '.join(columns)} in these rows with their source."
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             ERROR if swap.odds >= SURE_SWAP else WARNING,
             said + ".",
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
@@ -132,7 +117,7 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
         place = result.origins[0] if result.origins else None
         where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             WARNING,
             f"{count(result.n_distrusted, 'row')} "
             f"({percent(result.n_distrusted / max(result.n_rows, 1))}) "
@@ -150,7 +135,7 @@ def _tell_group(result: FitResult, group: Group) -> Finding:
     origin = next(iter(_origins_of(result, group)), None)
     is_sure = group.is_bad and _is_act(group) and group.probability >= SURE
     return Finding(
-        ROWS,
+        Kind.ROWS,
         ERROR if is_sure else WARNING,
         _say_group(result, group),
         group.probability,
@@ -227,7 +212,7 @@ def find_vanishing_states(result: FitResult) -> Iterator[Finding]:
         named = "; ".join(str(each) for each in gone[:MOST_VANISHING])
         more = f"; and {len(gone) - MOST_VANISHING} more" if len(gone) > MOST_VANISHING else ""
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             NOTE if is_named else WARNING,
             f"Nearly all rows of these groups were rejected: {named}{more}. Check that they are "
             f"not genuine subgroups.",
@@ -248,7 +233,7 @@ def find_unsettled(result: FitResult) -> Iterator[Finding]:
         share, said = "auto", "Estimate the share of bad rows: it may exceed contamination."
     value = repr(share) if share == "auto" else share
     yield Finding(
-        ROWS,
+        Kind.ROWS,
         WARNING,
         result.status,
         0.5,
@@ -276,7 +261,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
             is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
-                WRONG_CELLS,
+                Kind.WRONG_CELLS,
                 WARNING if is_sure else NOTE,
                 f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
                 f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.",
@@ -305,7 +290,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         again = say_span(result, block.again, block.again + block.n_rows - 1)
         rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             ERROR,
             f"A block of {count(block.n_rows, 'row')} appears twice in the same order: {again} "
             f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
@@ -324,7 +309,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         worst = result.repeats[0]
         expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             WARNING,
             f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
             "by chance, with about "
@@ -365,7 +350,7 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
     if said:
         is_odd = uneven is not None and not repetition.is_counted
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             WARNING if is_odd else NOTE,
             said.strip(),
             0.5 if is_odd else 0.1,
@@ -393,7 +378,7 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
         rest = "these rows are identical" if is_copy else "these rows differ in other columns"
         yield Finding(
-            REPEATED_IDS,
+            Kind.REPEATED_IDS,
             ERROR if is_copy else WARNING,
             f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
             f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
@@ -449,7 +434,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     is_unit = "unit" in names
     some = _choose_rows(parts, place)
     return Finding(
-        COLUMN_DIFFERS,
+        Kind.COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
         sentence,
         0.99 if is_unit else 0.8 if place.size >= CLEAR else 0.5,
@@ -505,7 +490,7 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
             f"{as_text(columns[0])} are missing there, {percent(float(elsewhere))} elsewhere"
         )
     return Finding(
-        MISSING,
+        Kind.MISSING,
         WARNING,
         f"{having(parts, 'Where ').strip()}, {quote_names(columns)} "
         f"{'is' if len(columns) == 1 else 'are'} missing more often than elsewhere{shares}.",
@@ -525,7 +510,7 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
     for node, n in result.n_missing.items():
         if n >= MANY_MISSING * max(result.n_rows, 1):
             yield Finding(
-                MISSING,
+                Kind.MISSING,
                 NOTE,
                 f"{as_text(node)} is missing from {percent(n / result.n_rows)} of the rows.",
                 0.1,
@@ -552,7 +537,7 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
     for edge in result.edges[:MOST_EDGES]:
         line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
         yield Finding(
-            MISSING_EDGE,
+            Kind.MISSING_EDGE,
             NOTE,
             f"{as_text(edge.parent)} and {as_text(edge.child)} depend on each other, but the "
             f"network has no edge between them ({edge.gain:.3f} nats per row).",
@@ -569,7 +554,7 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
         )
     if not result.edges and not is_exact(result):
         yield Finding(
-            MISSING_EDGE,
+            Kind.MISSING_EDGE,
             NOTE,
             "The network does not describe the trusted rows, and no single edge would fix that. "
             "There may be a hidden group, such as a source or a period with its own probabilities.",

@@ -10,14 +10,7 @@ import numpy as np
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart
-from robustbn._core.findings import (
-    NOTE,
-    UNREADABLE,
-    WARNING,
-    WRONG_CELLS,
-    Finding,
-    Remedy,
-)
+from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show.result import FitResult
 from robustbn._show.saying import (
@@ -50,7 +43,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
         declare = shlex.quote(f"{odd.column}={common}")
         yield Finding(
-            UNREADABLE,
+            Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
             _say_odd(result, odd, parts, n_there),
             0.3 if odd.kind == DECLARED else 0.9,
@@ -114,7 +107,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         parts: Parts = say_parts(result, origins[0].parts) if origins else ()
         values_shown = ", ".join(f"{value:g}" for value in shown)
         yield Finding(
-            WRONG_CELLS,
+            Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
@@ -157,7 +150,7 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
             what = f"looks like {taken_for!r}, {how}" if taken_for else how
             share = n / max(len(judged.drawn), 1)
             yield Finding(
-                UNREADABLE,
+                Kind.UNREADABLE,
                 WARNING,
                 f"{as_text(label)!r} in {as_text(node)} {as_text(what)} "
                 f"({count(n * scale, 'row')}, {percent(share)}).{having(parts, ' They')}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -168,19 +169,8 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
 
 def read_config(fit: RobustEstimator) -> RobustConfig:
     """Return the settings of a robust fit, checked."""
-    return RobustConfig(
-        contamination=fit.contamination,
-        method=fit.method,
-        schedule=fit.schedule,
-        polish=fit.polish,
-        misfit=fit.misfit,
-        copies=fit.copies,
-        cells=fit.cells,
-        sample_rows=fit.sample_rows,
-        seed=_seed(fit.random_state),
-        n_threads=fit.n_threads,
-        kernels=fit.kernels,
-    )
+    names = (each.name for each in fields(RobustConfig) if each.name != "seed")
+    return RobustConfig(**{n: getattr(fit, n) for n in names}, seed=_seed(fit.random_state))
 
 
 def _seed(random_state: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.findings import MISSING_EDGE, ROWS, WRONG_CELLS, Finding
+from robustbn._core.findings import Finding, Kind
 from robustbn._core.groups import Group
 from robustbn._core.origins import Difference, Groups, Origin, RowNumbers
 from robustbn._show.frames import cell_columns
@@ -79,11 +79,11 @@ def gather_evidence(result: FitResult) -> list[Evidence]:
     }
     found, are_placed = [], False
     for finding in result.findings:
-        group = groups.get(finding.group) if finding.kind == ROWS else None
+        group = groups.get(finding.group) if finding.kind == Kind.ROWS else None
         if group is not None and finding.cause != ("" if group.cause is None else group.cause.name):
             group = None
         places = () if group is None else group.origins
-        if finding.kind == ROWS and not are_placed:  # where all of them are, once
+        if finding.kind == Kind.ROWS and not are_placed:  # where all of them are, once
             places, are_placed = (*places, *(o for o in result.origins if o not in places)), True
         found.append(
             Evidence(
@@ -93,7 +93,7 @@ def gather_evidence(result: FitResult) -> list[Evidence]:
                 list(_panels(result, finding)),
                 list(_list_rows(result, finding)),
                 list(_list_cells(result, finding)),
-                pairs.get(finding.columns, -1) if finding.kind == MISSING_EDGE else -1,
+                pairs.get(finding.columns, -1) if finding.kind == Kind.MISSING_EDGE else -1,
                 finding.cause == "copies" and bool(result.repeats),
             )
         )
@@ -136,7 +136,7 @@ def _list_rows(result: FitResult, finding: Finding) -> Iterator[tuple[int, int, 
 
 
 def _list_cells(result: FitResult, finding: Finding) -> Iterator[tuple[int, int, str, str, float]]:
-    if finding.kind != WRONG_CELLS or result.cells is None or result.rows_hidden:
+    if finding.kind != Kind.WRONG_CELLS or result.cells is None or result.rows_hidden:
         return
     wrong = result.cells.wrong
     own = wrong.picked(wrong.columns == result.network.nodes.index(finding.columns[0]))

@@ -11,7 +11,7 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from robustbn._core.findings import NOTE
@@ -104,31 +104,40 @@ def render_comparison(
 
 
 def _render(template: str, scripts: Sequence[str], **words: Any) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FunctionLoader(_page_file),
+    style, script = ("\n".join(map(page_file, names)) for names in (STYLES, scripts))
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
+    page = environment().get_template(template).render(
+        style=Markup(style),  # noqa: S704  our own files, not the reader's data
+        script=Markup(script),  # noqa: S704
+        script_hash=f"sha256-{digest.decode('ascii')}",
+        **words,
+    )  # fmt: skip
+    return clean_text(page)
+
+
+@cache
+def environment() -> Any:
+    """Return what fills in the templates of this folder."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    made = Environment(
+        loader=FunctionLoader(page_file),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        text=as_text, percent=percent, tied=_tie_units, count=count, rounded=rounded
-    )
-    style, script = ("\n".join(map(_page_file, names)) for names in (STYLES, scripts))
-    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
-    page = environment.get_template(template).render(
-        style=Markup(style),  # noqa: S704  our own files, not the reader's data
-        script=Markup(script),  # noqa: S704
-        script_hash=f"sha256-{digest.decode('ascii')}",
-        **words,
-    )
-    return clean_text(page)
+    made.filters.update(
+        text=as_text, percent=percent, tied=_tie_units, count=count, rounded=rounded,
+        shorten=shorten,
+    )  # fmt: skip
+    return made
 
 
-def _page_file(name: str) -> str:
+def page_file(name: str) -> str:
+    """Return a file of this folder."""
     from importlib.resources import files  # slow to import
 
     return (files("robustbn") / "_show" / "page" / name).read_text(encoding="utf-8")
