@@ -13,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -207,10 +208,8 @@ def say_inflated(name: str, limit: int, unit: str = "bytes") -> str:
     )
 
 
-class BoundedStream:
+class BoundedStream(RawIOBase):
     """A stream of bytes that refuses to give more than it should."""
-
-    closed = False
 
     def __init__(self, stream: Any, limit: int, refusal: Exception) -> None:
         self._stream, self._left, self._refusal = stream, limit, refusal
@@ -226,15 +225,6 @@ class BoundedStream:
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        """Do nothing: it is for reading."""
-
     def close(self) -> None:
-        self.closed = True
         self._stream.close()
+        super().close()

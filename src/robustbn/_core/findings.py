@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 SEVERITIES = ERROR, WARNING, NOTE = "error", "warning", "note"  # sure; look at it; worth knowing
 
 
+TOLD = (  # of a finding, in `--json`
+    "kind", "severity", "probability", "columns", "where", "n_rows", "n_cells", "sentence",
+)  # fmt: skip
+
+
 class Kind:
     """What a finding is about, by the name that users read."""
 
@@ -79,17 +84,8 @@ class Finding:
 
     def as_facts(self) -> dict[str, Any]:
         """Return the finding as plain values, as `--json` prints it."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "probability": self.probability,
-            "columns": list(self.columns),
-            "where": dict(self.where),
-            "n_rows": self.n_rows,
-            "n_cells": self.n_cells,
-            "sentence": self.sentence,
-            "advice": self.advice._asdict(),
-        }
+        facts = {name: getattr(self, name) for name in TOLD}
+        return facts | {"columns": list(self.columns), "advice": self.advice._asdict()}
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:

@@ -16,6 +16,7 @@ from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
 from robustbn._networks.files import encode, write_bytes
 from robustbn._show.advice import say_state, verdict
+from robustbn._show.frames import columns_of
 from robustbn._show.measures import expect_moves
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent, say_misfit
@@ -343,17 +344,10 @@ class Comparison:
         (what sampling alone would make of it in 95 of 100 cases), is_significant, and the cell that
         adds most: cell, before, after, z (their difference in standard errors of both).
         """
+        names = {"node": "node", "moved": "moved", "error": "error"}
+        columns = columns_of(self.tables, **names, is_significant="is_significant")
         cells = [table.cell for table in self.tables]
-        columns = {
-            "node": [table.node for table in self.tables],
-            "moved": [table.moved for table in self.tables],
-            "error": [table.error for table in self.tables],
-            "is_significant": [table.is_significant for table in self.tables],
-            "cell": [cell.says for cell in cells],
-            "before": [cell.before for cell in cells],
-            "after": [cell.after for cell in cells],
-            "z": [cell.z for cell in cells],
-        }
+        columns |= columns_of(cells, cell="says", before="before", after="after", z="z")
         return build_frame(columns, self.first.reading.kind)
 
     def cells(self, node: str, most: int = 20) -> list[ChangedCell]:

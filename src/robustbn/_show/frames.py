@@ -60,7 +60,7 @@ def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]
     return beside(names, columns)
 
 
-def _columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
+def columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
     """Return columns of what things have, by the names that it has in them."""
     return {column: [getattr(each, name) for each in found] for column, name in names.items()}
 
@@ -68,19 +68,19 @@ def _columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
 def move_columns(result: FitResult) -> dict[str, Any]:
     """Return a line a node: how far its table moved, most first."""
     names = ("node", "moved", "error", "is_significant", "n_eff")
-    return _columns_of(result.moved_tables, **{name: name for name in names})
+    return columns_of(result.moved_tables, **{name: name for name in names})
 
 
 def edge_columns(result: FitResult, edges: list[Any]) -> dict[str, Any]:
     """Return a line a pair of nodes that depend on each other without an edge."""
     nodes = result.network.nodes
     ends = {name: [nodes[getattr(edge, name)] for edge in edges] for name in ("parent", "child")}
-    return ends | _columns_of(edges, gain="gain", p_value="p_value", cells="n_cells")
+    return ends | columns_of(edges, gain="gain", p_value="p_value", cells="n_cells")
 
 
 def origin_columns(origins: list[Origin]) -> dict[str, Any]:
     """Return a line a group of rows that holds more distrusted ones than chance."""
-    return _columns_of(
+    return columns_of(
         origins, column="column", value="value", rows="n_rows", distrusted="n_distrusted",
         rate="rate", ratio="ratio", p_value="p_value",
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -12,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core import __version__
 from robustbn._core.cells import FoundCells
 from robustbn._core.clues import Swap
 from robustbn._core.config import is_same
+from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
 from robustbn._core.findings import Finding
 from robustbn._core.groups import FoundGroups, Group
@@ -491,11 +490,7 @@ class FitResult:
     @property
     def versions(self) -> dict[str, str]:
         """The versions that decide what a fit gives."""
-        return {
-            "robustbn": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        }
+        return VERSIONS
 
 
 def title_of(reading: Reading) -> str:

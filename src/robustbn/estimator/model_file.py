@@ -9,17 +9,14 @@ rows, and `weights(X)` gives it again.
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from robustbn._core import __version__
 from robustbn._core.calls import require_path
 from robustbn._core.documents import (
+    VERSIONS,
     build,
     check_numbers,
     describe,
@@ -87,17 +84,12 @@ def write_model(
     fit: Any,
 ) -> None:
     """Write a model as JSON, under a temporary name first; `.gz` is compressed."""
-    versions = {
-        "robustbn": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
     require_path(path, "save(path)")
     try:
         model = Model(
             estimator, to_plain(settings), describe_network(network), _describe(reading), fit
         )
-        head = {"format": MODEL_FORMAT, "version": MODEL_VERSION, "versions": versions}
+        head = {"format": MODEL_FORMAT, "version": MODEL_VERSION, "versions": VERSIONS}
         document = {**head, **vars(model)}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     except (TypeError, ValueError) as error:
