@@ -192,15 +192,18 @@ def screen_options(function: Any) -> Any:
     )(run)
 
 
-def print_facts(console: Console, facts: Mapping[str, str | None]) -> None:
-    """Print lines `name  text`, the texts one below the other; no text, no line."""
+def print_facts(console: Console, *blocks: Mapping[str, str | None]) -> None:
+    """Print blocks of lines `name  text`, the texts one below the other; no text, no line."""
     from rich.text import Text
 
-    width = max([10, *map(len, facts)]) + 2
-    for name, text in facts.items():
-        for k, line in enumerate(str(text).split("\n") if text else []):
-            head = f"{'' if k else plain(name):<{width}}"
-            console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
+    for number, facts in enumerate(block for block in blocks if any(block.values())):
+        if number:
+            console.print()
+        width = max([10, *map(len, facts)]) + 2
+        for name, text in facts.items():
+            for k, line in enumerate(str(text).split("\n") if text else []):
+                head = f"{'' if k else plain(name):<{width}}"
+                console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
 
 
 def print_table(

@@ -22,9 +22,9 @@ from robustbn._core.file_names import names_below, plain_path, remember_name, ur
 from robustbn.exceptions import MissingDependencyError
 
 RATIO_SETTING = "ROBUSTBN_MAX_RATIO"
-TABLE_RATIO, TABLE_FLOOR = 100, 2**25  # bytes of text in a byte of a file; in any file
-SHEET_RATIO, SHEET_FLOOR = 16, 2**21  # of workbooks, whose XML is slow to read
-TREE_RATIO, TREE_FLOOR = 12, 2**23  # of networks and models, which are held as a whole
+OF_TABLE = 100, 2**25  # bytes of text in a byte of a file; in any file
+OF_SHEET = 16, 2**21  # of workbooks, whose XML is slow to read
+OF_TREE = 12, 2**23  # of networks and models, which are held as a whole
 FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
 _STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", "contentmd5"}
 
@@ -92,7 +92,7 @@ def _bring(url: str) -> tuple[Path, int | None]:
         raise ValueError("an archive comes first, as in zip://rows.csv::https://a.org/rows.zip")
     archive, most = (Path(rest), None) if url_of(rest) is None else _bring(rest)
     state = archive.stat()
-    most = most or most_inflated(state.st_size, TABLE_RATIO, TABLE_FLOOR)
+    most = most or most_inflated(state.st_size, *OF_TABLE)
     stamp = f"{state.st_size} {state.st_mtime_ns}"
     copy = _still_the_same(url, stamp)
     if copy is None:

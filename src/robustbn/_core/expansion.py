@@ -120,18 +120,15 @@ class Expansion:
         weights: RowVector,
         damping: float = DAMPING,
         pairs: PairMemory | None = None,
-        counts: Vector | None = None,
     ) -> Self:
         """Centre and scale at weighted counts: zero mean, variances close to 1. One pass.
-
-        None where the counts are known.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
         scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
         For common cells this is the paper's scaling (isometric to it for two states). Where values
         are missing, pi is the share of the rows that show a configuration.
         """
-        counts, layout = rows.count(weights) if counts is None else counts, rows.layout
+        counts, layout = rows.count(weights), rows.layout
         n = total_weight(layout, counts, weights)
         return cls(
             rows,

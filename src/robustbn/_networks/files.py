@@ -10,13 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from robustbn._core.downloads import (
-    TREE_FLOOR,
-    TREE_RATIO,
-    bring_here,
-    most_inflated,
-    say_inflated,
-)
+from robustbn._core.downloads import OF_TREE, bring_here, most_inflated, say_inflated
 from robustbn._core.file_names import did_you_mean, name_of, say_special, url_of
 from robustbn.exceptions import (
     NetworkError,
@@ -67,7 +61,7 @@ def _decompress(data: bytes, path: Path) -> bytes:
 
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-            limit = min(MAX_BYTES, most_inflated(len(data), TREE_RATIO, TREE_FLOOR))
+            limit = min(MAX_BYTES, most_inflated(len(data), *OF_TREE))
             text = file.read(limit + 1)
     except EOFError:
         raise NetworkError(

@@ -92,23 +92,14 @@ def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
 
 @dataclass(frozen=True)
 class MovedTable:
-    """How far one table moved from what counting gives.
-
-    Parameters
-    ----------
-    node : whose table it is.
-    moved, error : as in `measure_moves`.
-    n_eff : trusted rows behind a configuration that occurs, on average.
-    is_significant : whether it moved by more than its error.
-    n_only_distrusted : configurations that only distrusted rows show.
-    """
+    """How far one table moved from what counting gives; see `measure_moves`."""
 
     node: str
     moved: float
     error: float
-    n_eff: float
-    is_significant: bool
-    n_only_distrusted: int
+    n_eff: float  # trusted rows behind a configuration that occurs, on average
+    is_significant: bool  # whether it moved by more than its error
+    n_only_distrusted: int  # configurations that only distrusted rows show
 
 
 def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:

@@ -12,16 +12,8 @@ from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
+from robustbn._show import saying
 from robustbn._show.result import FitResult
-from robustbn._show.saying import (
-    MOST_NUMBERED,
-    Parts,
-    base_command,
-    having,
-    say_parts,
-    say_span,
-    where_of,
-)
 from robustbn._show.words import as_text, percent
 
 MOST_EXAMPLES = 3  # values that are quoted
@@ -34,10 +26,10 @@ _BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with values that could not be read, and lines that repeat the header."""
-    fit = base_command(result.command)
+    fit = saying.base_command(result.command)
     for odd in result.aside.clues.odd:
         origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
-        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         parts = tuple(part for part in parts if part[0] != odd.column)
         common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
@@ -48,7 +40,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
             _say_odd(result, odd, parts, n_there),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
-            where_of(parts),
+            saying.where_of(parts),
             odd.n,
             0 if odd.kind == TITLE else odd.n,
             origins[0].gain if origins else 0.0,
@@ -60,12 +52,12 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
                 if odd.column
                 else f"table.iloc[{odd.rows[:3].tolist()}]",
             ),
-            rows=tuple(odd.rows[:MOST_NUMBERED].tolist()),
+            rows=tuple(odd.rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
-def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> str:
-    first = "" if not len(odd.rows) else say_span(result, int(odd.rows[0]), int(odd.rows[0]))
+def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int) -> str:
+    first = "" if not len(odd.rows) else saying.say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
         are = "is" if odd.n == 1 else "are"
@@ -85,7 +77,7 @@ def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> s
     if not parts:
         return said
     every = "All" if n_there >= odd.n else f"{n_there:,}"
-    return f"{said}{having(parts, f' {every} of them').replace('mostly ', '')}"
+    return f"{said}{saying.having(parts, f' {every} of them').replace('mostly ', '')}"
 
 
 def find_far(result: FitResult) -> Iterator[Finding]:
@@ -104,26 +96,28 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         shown = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
         rows = np.sort(sample.rows[far])
         origins = result.deeper.find_places(rows)
-        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         values_shown = ", ".join(f"{value:g}" for value in shown)
+        first = saying.say_span(result, int(rows[0]), int(rows[0]))
+        declare = shlex.quote(f"{node}={shown[0]:g}")
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
-            f"{say_span(result, int(rows[0]), int(rows[0]))}.{having(parts, ' They')}",
+            f"{first}.{saying.having(parts, ' They')}",
             0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
-            where_of(parts),
+            saying.where_of(parts),
             n,
             n,
             cause="far values",
             advice=Remedy(
                 "Correct these values, or declare them as missing.",
-                f"{base_command(result.command)} --missing {shlex.quote(f'{node}={shown[0]:g}')}",
+                f"{saying.base_command(result.command)} --missing {declare}",
                 f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
             ),
-            rows=tuple(rows[:MOST_NUMBERED].tolist()),
+            rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
@@ -146,28 +140,28 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
             code = next(c for c, s in enumerate(states) if str(s).strip() == label)
             rows = judged.drawn[judged.drawn_codes[:, k] == code]
             origins = result.deeper.find_places(rows)
-            parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+            parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
             what = f"looks like {taken_for!r}, {how}" if taken_for else how
             share = n / max(len(judged.drawn), 1)
             yield Finding(
                 Kind.UNREADABLE,
                 WARNING,
                 f"{as_text(label)!r} in {as_text(node)} {as_text(what)} "
-                f"({count(n * scale, 'row')}, {percent(share)}).{having(parts, ' They')}",
+                f"({count(n * scale, 'row')}, {percent(share)}).{saying.having(parts, ' They')}",
                 0.7,
                 (node,),
-                where_of(parts),
+                saying.where_of(parts),
                 round(n * scale),
                 round(n * scale),
                 cause=how,
                 advice=Remedy(
                     "If so, map it to the correct label.",
-                    f"{base_command(result.command)} --labels "
+                    f"{saying.base_command(result.command)} --labels "
                     f"{shlex.quote(f'{node}:{label}={taken_for}')}",
                     f"robustbn.fit(network, table, labels={{{node!r}: {{{label!r}: "
                     f"{taken_for!r}}}}})",
                 ),
-                rows=tuple(np.sort(rows)[:MOST_NUMBERED].tolist()),
+                rows=tuple(np.sort(rows)[: saying.MOST_NUMBERED].tolist()),
             )
 
 

@@ -14,10 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from robustbn._core.downloads import (
-    SHEET_FLOOR,
-    SHEET_RATIO,
-    TABLE_FLOOR,
-    TABLE_RATIO,
+    OF_SHEET,
+    OF_TABLE,
     BoundedStream,
     most_inflated,
     say_inflated,
@@ -36,14 +34,14 @@ def open_unpacked(file: Path, compression: str = "detect") -> Any:
     stream = pa.input_stream(str(file), compression=compression)
     if compression == "detect" and file.suffix.lower() not in COMPRESSIONS:
         return stream
-    limit = most_inflated(file.stat().st_size, TABLE_RATIO, TABLE_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_TABLE)
     refusal = DataError(say_inflated(name_of(file), limit))
     return pa.PythonFile(BoundedStream(stream, limit, refusal), mode="r")
 
 
 def require_modest_rows(file: Path, n_rows: int, n_bytes: int = 0) -> None:
     """Refuse a file that says to hold more rows, or more bytes, than one of its size should."""
-    limit = most_inflated(file.stat().st_size, TABLE_RATIO, TABLE_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_TABLE)
     if n_rows > limit or n_bytes > limit:
         unit = "rows" if n_rows > limit else "bytes"
         raise DataError(say_inflated(name_of(file), limit, unit))
@@ -62,7 +60,7 @@ def require_modest_sheets(file: Path, name: str) -> None:
     """Refuse a workbook whose parts are far larger than the file; more than told is never read."""
     import zipfile
 
-    limit = most_inflated(file.stat().st_size, SHEET_RATIO, SHEET_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_SHEET)
     try:
         with zipfile.ZipFile(file) as parts:
             held = sum(part.file_size for part in parts.infolist())

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustbn._core.findings import NOTE
 from robustbn._core.numbers import count, rounded
-from robustbn._show.advice import (
-    cell_moves,
-    say_cause,
-    say_cell,
-    say_evidence,
-    say_kind_move,
-    say_moved_cells,
-    verdict,
-)
+from robustbn._show import advice
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.evidence import COLUMNS_DRAWN, gather_evidence, line_of
@@ -58,17 +50,17 @@ def render_page(result: FitResult, draft: Any = None) -> str:
         SCRIPTS,
         result=result,
         draft=draft,
-        verdict=as_text(verdict(result)),
-        changed=say_moved_cells(result),
+        verdict=as_text(advice.verdict(result)),
+        changed=advice.say_moved_cells(result),
         evidence=gather_evidence(result),
         kinds_shown={row[8] for row in data["rows"]} - {0},
         line_of=line_of(result),
         say_row=partial(_say_row, line_of(result)),
         most_columns=COLUMNS_DRAWN,
-        say_cause=say_cause,
-        say_cell=say_cell,
-        say_evidence=say_evidence,
-        say_kind_move=say_kind_move,
+        say_cause=advice.say_cause,
+        say_cell=advice.say_cell,
+        say_evidence=advice.say_evidence,
+        say_kind_move=advice.say_kind_move,
         say_names=_say_names,
         legend=[percent(top * k / len(SCALE)) for k in range(len(SCALE) + 1)],
         few=FEW_ROWS,
@@ -188,7 +180,7 @@ def _tiles_of_both(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def render_markdown(result: FitResult) -> str:
     """Return the verdict, the findings and the cells that moved most; labels as text."""
-    parts = [f"## {_escape(result.title)}", _escape(verdict(result))]
+    parts = [f"## {_escape(result.title)}", _escape(advice.verdict(result))]
     sections = [("Findings", _findings(result)), ("Cells that moved most", _cells(result))]
     for heading, lines in sections:
         if lines:
@@ -209,8 +201,8 @@ def _findings(result: FitResult) -> list[str]:
 
 def _cells(result: FitResult) -> list[str]:
     lines = ["| cell | counted | robust |", "|---|---:|---:|"]
-    for table, parents, state, counted, robust in cell_moves(result, MOST_LISTED):
-        what = _escape(say_cell(table.node, parents, state)).replace("|", "\\|")
+    for table, parents, state, counted, robust in advice.cell_moves(result, MOST_LISTED):
+        what = _escape(advice.say_cell(table.node, parents, state)).replace("|", "\\|")
         lines.append(f"| {what} | {percent(counted)} | {percent(robust)} |")
     more = _more(result.n_moved, MOST_LISTED, "tables")
     return [*lines, *([""] if more else []), *more] if result.n_moved else []
