@@ -1,7 +1,6 @@
 """`python -m benchmarks COMMAND`, or `python -m benchmarks NAME... | all`.
 
-Commands: proof, page, stale, compare, golden, stream, soak, judge, order, unplanted, mistakes,
-gate, cells, draft. They have options of their own: see `python -m benchmarks proof --help`.
+Commands have options of their own: see `python -m benchmarks dirt --help`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from robustbn._rows.kernels import has_native
 
@@ -20,95 +21,44 @@ if not has_native():
         "Install a C++17 compiler and reinstall robustbn."
     )
 
-from benchmarks import (
-    calibration,
-    causes,
-    compare,
-    context,
-    counting,
-    dask_scale,
-    draft,
-    first_look,
-    gate,
-    golden,
-    growth,
-    holes,
-    judge,
-    kernels,
-    learned_adversary,
-    misfit,
-    mistakes,
-    order,
-    posteriors,
-    profile_fits,
-    proof,
-    proposals,
-    que_time,
-    real,
-    report_page,
-    robust_mean,
-    robust_time,
-    robustness,
-    sensitivity,
-    soak,
-    stale,
-    startup,
-    stream,
-    tables,
-    threads,
-    unplanted,
-    wrong_cells,
-)
-from benchmarks.measure import Report, Settings, render_markdown, say, write_report
+from benchmarks.measure import RESULTS, Settings, render_markdown, say, write_report
 
-BENCHMARKS: dict[str, Callable[[Settings], Report]] = {
-    "counting": counting.run,
-    "kernels": kernels.run,
-    "robustness": robustness.run,
-    "real": real.run,
-    "proposals": proposals.run,
-    "misfit": misfit.run,
-    "causes": causes.run,
-    "calibration": calibration.run,
-    "posteriors": posteriors.run,
-    "learned_adversary": learned_adversary.run,
-    "holes": holes.run,
-    "sensitivity": sensitivity.run,
-    "robust_time": robust_time.run,
-    "growth": growth.run,
-    "profile": profile_fits.run,
-    "robust_mean": robust_mean.run,
-    "threads": threads.run,
-    "que_time": que_time.run,
-    "startup": startup.run,
-    "tables": tables.run,
-    "first_look": first_look.run,
-    "report_page": report_page.run,
-    "context": context.run,
-    "dask_scale": dask_scale.run,
-}
-COMMANDS: dict[str, Callable[[list[str]], None]] = {
-    "proof": proof.main,
-    "page": proof.rewrite_page,
-    "compare": compare.main,
-    "golden": golden.main,
-    "stream": stream.main,
-    "soak": soak.main,
-    "judge": judge.main,
-    "order": order.main,
-    "unplanted": unplanted.main,
-    "mistakes": mistakes.main,
-    "gate": gate.main,
-    "cells": wrong_cells.main,
-    "draft": draft.main,
-    "stale": stale.main,
-}
+# name: module and, if it is not "run", the function that takes Settings and returns a Report
+BENCHMARKS = {
+    "paper": "proof.run_paper",
+    "gallery": "proof.run_gallery",
+    "published": "proof.run_published",
+    "peers": "proof.run_peers",
+    "profile": "profile_fits.run",
+    **{
+        name: f"{name}.run"
+        for name in (
+            "learned_adversary", "real", "judging", "repair", "mistakes", "misfit", "causes",
+            "holes", "posteriors", "calibration", "gate", "draft", "counting", "robust_time",
+            "growth", "threads", "kernels", "startup", "report_page", "context", "sensitivity",
+            "dask_scale",
+        )
+    },
+}  # fmt: skip
+# name: module, whose `main` takes the rest of the command line
+COMMANDS = {
+    "bench": "bench", "dirt": "dirt", "page": "page", "stale": "stale", "compare": "compare",
+    "golden": "golden", "stream": "stream", "soak": "soak", "judge": "judge", "order": "order",
+    "cells": "wrong_cells",
+}  # fmt: skip
+
+
+def find(name: str) -> Callable[[Any], Any]:
+    """Return a function by module and name; a benchmark is imported only if it is asked for."""
+    module, _, function = name.partition(".")
+    found: Callable[[Any], Any] = getattr(import_module(f"benchmarks.{module}"), function or "main")
+    return found
 
 
 def main(arguments: list[str]) -> None:
     """Run what the command line asks for."""
     if arguments and arguments[0] in COMMANDS:
-        COMMANDS[arguments[0]](arguments[1:])
+        find(COMMANDS[arguments[0]])(arguments[1:])
         return
     chosen = _parse(arguments)
     names = list(BENCHMARKS) if "all" in chosen.names else list(dict.fromkeys(chosen.names))
@@ -120,10 +70,11 @@ def main(arguments: list[str]) -> None:
         seed=chosen.seed,
         n_rounds=chosen.rounds,
         budget_s=chosen.budget,
+        folder=chosen.folder,
         command=shlex.join(["python", "-m", "benchmarks", *arguments]),
     )
     for name in names:
-        report = BENCHMARKS[name](settings)
+        report = find(BENCHMARKS[name])(settings)
         for path in write_report(report, chosen.output):
             say(f"wrote {path}")
         print(render_markdown(report))
@@ -131,7 +82,10 @@ def main(arguments: list[str]) -> None:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     defaults = Settings()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = f"Commands: {', '.join(COMMANDS)}."
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=f"{__doc__}{commands}"
+    )
     names = [*BENCHMARKS, "all"]
     parser.add_argument("names", nargs="+", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer rows; goals are not judged")
@@ -145,7 +99,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--budget", type=float, default=defaults.budget_s, help="seconds for each contender"
     )
-    parser.add_argument("--output", type=Path, default=proof.RESULTS, help="folder for the results")
+    parser.add_argument("--folder", default=defaults.folder, help="of public dirty tables")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     return parser.parse_args(arguments)
 
 

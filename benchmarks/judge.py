@@ -38,8 +38,8 @@ from robustbn._core.config import RobustConfig
 from robustbn._learn import judge
 from robustbn._learn.judge import (
     Traits,
+    find_exactness,
     find_traits,
-    has_rows_to_tell,
     keep_at,
     probability,
     set_beside,
@@ -82,6 +82,7 @@ OF_NETWORKS = {
 }  # that a group weighs there
 OF_CUT = 3.0  # the same, beside rows that do not look like the network's
 GROUPS = Path(__file__).parent / "results" / "judge.json"
+LEAST_WEIGHT = 1e-3  # of a group: those that weigh less are not learned from
 RIDGE = 1.0  # precision of a coefficient, its trait scaled to a spread of one
 
 
@@ -118,7 +119,7 @@ class Example:
 
     Parameters
     ----------
-    is_exact : whether the rest surely looks like rows of the network.
+    exactness : how surely the rest looks like rows of the network, from 0 to 1.
     traits : of each group.
     counts : weight of each component on each cell, the main class first; shape (M, 1 + K).
     good, plain : counts of the good rows, and of all.
@@ -128,7 +129,7 @@ class Example:
     """
 
     cell: Cell
-    is_exact: bool
+    exactness: float
     traits: list[Traits]
     counts: NDArray[np.float64]
     good: NDArray[np.float64]
@@ -271,9 +272,9 @@ def study_cell(cell: Cell) -> Example:
     survey = RowsInMemory(network, rows, None, 1, ()).survey(None, len(rows), 0)
     study = heed_design(network, Study.of(network, survey, None, config, lambda _: None))
     state = search(begin(study, config.sample_size(network.layout)))
-    is_exact = state.is_exact and has_rows_to_tell(state)
+    exactness = find_exactness(state)
     traits = find_traits(state)
-    if not is_exact:
+    if exactness < 1:
         traits = [t | try_acts(set_beside(state, k)) for k, t in enumerate(traits)]
     shares, which = state.population.shares, state.sample.which
     counts = state.sample.rows.count(shares)
@@ -281,7 +282,7 @@ def study_cell(cell: Cell) -> Example:
     plain = survey.rows
     return Example(
         cell,
-        is_exact,
+        exactness,
         traits,
         counts * scale,
         plain.count((~is_bad).astype(np.float32)),
@@ -324,48 +325,54 @@ class Group:
     Parameters
     ----------
     package : that is left out together with it.
-    is_exact : whether the rest surely looks like rows of the network.
-    weight : that a decision about it has.
+    exactness : how surely the rest looks like rows of the network, from 0 to 1.
+    weights : that a decision about it has, beside exact rows and beside others.
     """
 
     package: str
-    is_exact: bool
+    exactness: float
     traits: Traits
     is_bad: bool
-    weight: float
+    weights: tuple[float, float]
 
 
 def list_groups(example: Example) -> list[Group]:
     """Return the groups of an example."""
-    names = [name for name in getattr(judge, NAMES[example.is_exact]) if name != "intercept"]
+    package, exactness = example.cell.package, example.exactness
     return [
-        Group(example.cell.package, example.is_exact, {n: t[n] for n in names}, bool(bad), float(w))
-        for t, bad, w in zip(example.traits, example.is_bad, _weigh(example), strict=True)
+        Group(package, exactness, t, bool(bad), (exactness * beside, (1 - exactness) * others))
+        for t, bad, beside, others in zip(
+            example.traits, example.is_bad, *map(_weigh, (example,) * 2, NAMES), strict=True
+        )
     ]
 
 
 def learn(groups: Sequence[Group]) -> Coefficients:
-    """Return the coefficients, by trait."""
+    """Return the coefficients, by trait; a group teaches either as much as it is judged by it."""
     return {
-        is_exact: _learn_one([g for g in groups if g.is_exact == is_exact and g.weight > 0])
-        for is_exact in (True, False)
+        is_exact: _learn_one(
+            getattr(judge, name), groups, [g.weights[not is_exact] for g in groups]
+        )
+        for is_exact, name in NAMES.items()
     }
 
 
-def _learn_one(groups: Sequence[Group]) -> Traits:
-    X = np.array([list(group.traits.values()) for group in groups])
-    y, weights = ([getattr(group, name) for group in groups] for name in ("is_bad", "weight"))
+def _learn_one(traits: Iterable[str], groups: Sequence[Group], weights: Sequence[float]) -> Traits:
+    names = [name for name in traits if name != "intercept"]
+    some = [(g, w) for g, w in zip(groups, weights, strict=True) if w > LEAST_WEIGHT]
+    X = np.array([[group.traits[name] for name in names] for group, _ in some])
+    y, weights = [group.is_bad for group, _ in some], [w for _, w in some]
     center, spread = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-9)
     found = LogisticRegression(C=1 / RIDGE, max_iter=2000).fit((X - center) / spread, y, weights)
     slopes = found.coef_[0] / spread
     intercept = float(found.intercept_[0] - slopes @ center)
-    return dict(zip(groups[0].traits, slopes.tolist(), strict=True)) | {"intercept": intercept}
+    return dict(zip(names, slopes.tolist(), strict=True)) | {"intercept": intercept}
 
 
-def _weigh(example: Example) -> NDArray[np.float64]:
+def _weigh(example: Example, is_exact: bool) -> NDArray[np.float64]:
     if not example.cell.is_table:
         weight = OF_NETWORKS[example.cell.structure]
-        if not example.is_exact:  # where the others say nothing that tables do not say better
+        if not is_exact:  # where the others say nothing that tables do not say better
             weight = OF_CUT if example.cell.structure == "cut" else 0.0
         return np.full(len(example.traits), weight)
     times = CLEAN if example.cell.way == "clean" else 1.0
@@ -380,13 +387,13 @@ def leave_out(groups: Sequence[Group]) -> dict[str, Coefficients]:
 
 def write_groups(groups: Sequence[Group], path: Path = GROUPS) -> None:
     """Keep groups in a file, a line each: names of traits are told once."""
-    names = {NAMES[g.is_exact]: list(g.traits) for g in groups}
-    lines = [
-        json.dumps(
-            [g.package, g.is_exact, _round(g.traits.values()), g.is_bad, *_round([g.weight])]
+    names = list(dict.fromkeys(name for group in groups for name in group.traits))
+    lines = []
+    for g in groups:
+        traits = [_round(g.traits[name]) if name in g.traits else None for name in names]
+        lines.append(
+            json.dumps([g.package, _round(g.exactness), traits, g.is_bad, *map(_round, g.weights)])
         )
-        for g in groups
-    ]
     told = ",\n".join(lines)
     path.write_text(f'{{"traits": {json.dumps(names)},\n"groups": [\n{told}\n]}}\n')
 
@@ -394,14 +401,16 @@ def write_groups(groups: Sequence[Group], path: Path = GROUPS) -> None:
 def read_groups(path: Path = GROUPS) -> list[Group]:
     """Return the groups of a file."""
     kept = json.loads(path.read_text())
-    return [
-        Group(p, e, dict(zip(kept["traits"][NAMES[e]], t, strict=True)), bad, weight)
-        for p, e, t, bad, weight in kept["groups"]
-    ]
+    found = []
+    for package, exactness, values, is_bad, *weights in kept["groups"]:
+        known = zip(kept["traits"], values, strict=True)
+        traits = {name: value for name, value in known if value is not None}
+        found.append(Group(package, exactness, traits, is_bad, tuple(weights)))
+    return found
 
 
-def _round(values: Iterable[float]) -> list[float]:
-    return [float(f"{value:.4g}") for value in values]
+def _round(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 # --- what it comes to -----------------------------------------------------------------------------
@@ -440,8 +449,9 @@ def calibrate(groups: Sequence[Group], left_out: dict[str, Coefficients]) -> lis
 
 
 def judge_group(coefficients: Coefficients, group: Group) -> float:
-    """Return the probability of a group to be bad."""
-    return probability(group.traits, coefficients[group.is_exact])
+    """Return the probability of a group to be bad: by how surely the rest looks exact."""
+    sides = ((True, group.exactness), (False, 1 - group.exactness))
+    return sum(p * probability(group.traits, coefficients[side]) for side, p in sides if p > 0)
 
 
 def main(arguments: list[str]) -> None:

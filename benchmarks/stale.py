@@ -1,7 +1,7 @@
 """`python -m benchmarks stale`: which results were made by other code, and which pages quote them.
 
 A page quotes the results that it links to or names (`benchmarks/results/NAME.md`), and those that
-it lists in a comment, anywhere on it: `<!-- figures: robustness, real-full -->`.
+it lists in a comment, anywhere on it: `<!-- figures: holes, real-full -->`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from benchmarks.page import PAGE, SECTIONS, find_result, render
 from benchmarks.sources import ROOT, entry_of, find_hash, hash_sources
 
 NEVER_KEPT = "made before hashes were kept"
@@ -62,6 +63,17 @@ def describe_stale(stale: Mapping[str, str], folder: Path, pages: Iterable[Path]
     return lines
 
 
+def describe_page(folder: Path, page: Path = PAGE) -> list[str]:
+    """Return the sections of the page that other code has made, and whether the page is old."""
+    missing = [s for s in SECTIONS if not find_result(s, folder).is_current]
+    lines = [f"  {section.title}: python -m benchmarks {section.full}" for section in missing]
+    if lines:
+        lines = [f"Sections of {page.name} that the present code has not made:", *lines]
+    if not page.exists() or page.read_text(encoding="utf-8") != render(folder, page):
+        lines.append(f"{page.name} is not what the results give: python -m benchmarks page")
+    return lines
+
+
 def _list_pages(title: str, quotes: Mapping[str, set[str]]) -> list[str]:
     lines = [f"  {page}: {', '.join(sorted(names))}" for page, names in quotes.items() if names]
     return [title, *lines] if lines else []
@@ -73,8 +85,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results")
     folder = parser.parse_args(arguments).output
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    lines = describe_stale(find_stale(folder), folder, pages)
+    lines = [*describe_stale(find_stale(folder), folder, pages), *describe_page(folder)]
     if lines:
         print("\n".join(lines))
         raise SystemExit(1)
-    print(f"Every file in {folder} was made by the sources that are here.")
+    print(f"Every file in {folder} and every section was made by the sources that are here.")

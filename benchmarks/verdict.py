@@ -13,8 +13,6 @@ from benchmarks.cells import NOT_MEASURED, Record
 from benchmarks.contenders import FLOOR, RIVALS
 
 TIE = 1.02  # errors whose ratio is at most this count as equal
-CLOSE_TO_COUNTING = 0.9  # an error of at least this share of counting's is hardly a help
-WORTH = 1.05  # counting is within this factor of the floor: nothing to gain
 
 T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
@@ -60,6 +58,16 @@ def bootstrap(
     found = [statistic([r for g in draw for r in groups[g]]) for draw in draws]
     low, high = np.quantile(found, (0.025, 0.975))
     return float(low), float(high)
+
+
+def with_interval(
+    records: Sequence[Record], statistic: Callable[[list[Record]], float], form: str = ".0%"
+) -> str:
+    """Return a figure and, in brackets, its interval over tables."""
+    interval = bootstrap(records, statistic, "table")
+    is_known = interval is not None and interval[0] < interval[1]  # never seen is not never
+    shown = f" ({interval[0]:{form}} to {interval[1]:{form}})" if interval and is_known else ""
+    return f"{statistic(list(records)):{form}}{shown}"
 
 
 def errors_by_method(records: Iterable[Record]) -> dict[str, Average]:
@@ -109,20 +117,6 @@ class Outcome:
         """Whether every rival is lower by more than a tie; true if ours failed."""
         return self.ours is None or self.ours > TIE * max(self.errors.values())
 
-    @property
-    def has_gain(self) -> bool:
-        """Whether counting is far enough from the floor for anything to be gained."""
-        counting = self.errors.get("counting")
-        return not (counting and self.floor and counting <= WORTH * self.floor)
-
-    @property
-    def is_close_to_counting(self) -> bool:
-        """Whether there is something to gain, and ours gains hardly any of it."""
-        counting = self.errors.get("counting")
-        if self.ours is None or counting is None or not self.has_gain:
-            return False
-        return self.ours >= CLOSE_TO_COUNTING * counting
-
 
 def judge(records: Sequence[Record], ours: str) -> list[Outcome]:
     """Return an outcome for each network and adversary of the records, in their order.
@@ -166,20 +160,3 @@ def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     if len(set(sizes)) < 2:
         return math.nan
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def summarise(outcomes: Sequence[Outcome]) -> Record:
-    """Return the numbers that the page leads with."""
-    n = len(outcomes)
-    n_lowest = sum(o.is_lowest for o in outcomes)
-    return {
-        "cells": n,
-        "lowest": n_lowest,
-        "share_lowest": n_lowest / n if n else None,
-        "worst": [(o.network, o.adversary) for o in outcomes if o.is_worst],
-        "lost": [
-            {"network": o.network, "adversary": o.adversary, "ours": o.ours, "best": o.best}
-            for o in outcomes
-            if not o.is_lowest
-        ],
-    }

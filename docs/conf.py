@@ -85,22 +85,7 @@ def link_inside(_app: object, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[`?([^]`]+)`?\]\((\.\./examples/[^)]+)\)", r"{download}`\1 <\2>`", text)
 
 
-def describe_parameters(_app: object, *about: Any) -> None:
-    """Let `name : what it is` be a name and a description; numpydoc takes the latter for a type."""
-    lines, is_list = about[-1], False
-    told: list[str] = []
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if set(after) == {"-"}:
-            is_list = line in ("Parameters", "Attributes")
-        name, colon, what = line.partition(" : ")
-        is_entry = is_list and colon and not line.startswith(" ")
-        told += [name, f"    {what}"] if is_entry else [line]
-    lines[:] = told
-
-
 def setup(app: Any) -> None:
     """Register what is done before pages are read."""
     app.connect("config-inited", copy_measured)
     app.connect("source-read", link_inside)
-    before_numpydoc = {"priority": 400}
-    app.connect("autodoc-process-docstring", describe_parameters, **before_numpydoc)

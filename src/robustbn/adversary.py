@@ -2,7 +2,7 @@
 
 Each adversary is a function `(Scene) -> rows`, in `KINDS`. Far ones are easy to see and do great
 harm to counting; near ones stay close to the network; the last group cannot be told from good rows
-by anyone, and an estimator should at least do no harm there.
+by any method; there an estimator should at least do no harm.
 """
 
 from __future__ import annotations
@@ -41,14 +41,22 @@ def corrupt(
 
     Parameters
     ----------
-    X : good rows, codes of shape (N, d), drawn from `network`.
-    network : the network the good rows come from, with its tables; adversaries know it.
-    kind : one of `KINDS`.
-    eps : share of the returned rows that are corrupted ("subtract" and "starve": share of the good
-        rows that are taken away).
-    mode : "replace" (rows are replaced, the paper's strong model) or "add" (Huber's model: rows are
-        added, so more rows come back than went in).
-    strength : how far the adversary goes, in its own unit; see each adversary.
+    X : array-like of shape (N, d)
+        Good rows, as codes, drawn from `network`.
+    network : BayesianNetwork
+        The network of the good rows, with its tables; adversaries know it.
+    kind : str
+        The adversary, one of `KINDS`.
+    eps : float
+        The share of the returned rows that are corrupted; for "subtract" and "starve", the share of
+        the good rows that are removed.
+    random_state : int, Generator or None, default=None
+        The seed; None for other rows each time.
+    mode : {"replace", "add"}, default="replace"
+        Whether bad rows replace good ones (the paper's strong model) or are added to them (Huber's
+        model).
+    strength : float or None, default=None
+        How far the adversary goes, in its own unit; see each adversary.
 
     Examples
     --------
@@ -89,7 +97,22 @@ def corrupt(
 class Scene:
     """What an adversary knows: the good rows, the network, how many rows it may corrupt.
 
-    An adversary is a function from a scene to `n_bad` rows of codes; `KINDS` names those there are.
+    An adversary is a function from a scene to `n_bad` rows of codes; `KINDS` lists them.
+
+    Parameters
+    ----------
+    codes : array of shape (N, d)
+        The good rows, as codes.
+    network : BayesianNetwork
+        The network of the good rows.
+    n_bad : int
+        The number of rows to make.
+    eps : float
+        The share of corrupted rows.
+    strength : float or None
+        How far to go; None for the adversary's own default.
+    rng : numpy.random.Generator
+        The source of randomness.
 
     Examples
     --------
@@ -111,15 +134,33 @@ class Scene:
     rng: np.random.Generator
 
     def strength_or(self, usual: float) -> float:
-        """Return how far to go: as far as was asked for, or as is usual."""
+        """Return the strength, or a default if none was given.
+
+        Parameters
+        ----------
+        usual : float
+            The default.
+        """
         return usual if self.strength is None else self.strength
 
     def draw(self, tables: NDArray[np.float64] | Mapping[str, ArrayLike]) -> Codes:
-        """Draw rows from the network with other tables, as `with_cpts` takes them."""
+        """Draw `n_bad` rows from the network with other tables.
+
+        Parameters
+        ----------
+        tables : dict or array
+            The tables, as `with_cpts` accepts them.
+        """
         return sample(self.network.with_cpts(tables), self.n_bad, self.rng)
 
     def draw_good(self, n: int | None = None) -> Codes:
-        """Draw rows from the network itself."""
+        """Draw rows from the network itself.
+
+        Parameters
+        ----------
+        n : int or None, default=None
+            The number of rows; by default `n_bad`.
+        """
         return sample(self.network, self.n_bad if n is None else n, self.rng)
 
 
@@ -315,7 +356,7 @@ def lawful(scene: Scene) -> Codes:
 
 
 def tail(scene: Scene) -> Codes:
-    """Rows the network could have made, from one tail of a random direction."""
+    """Rows that the network could have produced, from one tail of a random direction."""
     pool = scene.draw_good(max(len(scene.codes), 2 * scene.n_bad))
     return pool[_along(scene, pool).argsort()[-scene.n_bad :]] if scene.n_bad else pool[:0]
 

@@ -31,14 +31,27 @@ BLOCK_DRAWS = 2**18
 
 
 class TotalVariation(float):
-    """A total variation distance: a float that also knows how well it is known.
+    """A total variation distance: a float that also knows how exact it is.
+
+    Parameters
+    ----------
+    value : float
+        The distance.
+    standard_error : float, default=0.0
+        The standard error of a Monte Carlo estimate; 0 if the value is exact.
+    n_draws : int, default=0
+        The number of rows drawn; 0 if the value is exact.
+    confidence : float, default=0.95
+        The confidence level of the interval from `low` to `high`.
 
     Attributes
     ----------
-    low, high : confidence interval; both equal the value when it is exact.
-    standard_error : of the Monte Carlo estimate; 0 when exact.
-    exact : whether every joint state was enumerated.
-    n_draws : rows drawn; 0 when exact.
+    low : float
+        The lower end of the confidence interval; the value itself if it is exact.
+    high : float
+        The upper end of the confidence interval.
+    exact : bool
+        Whether all joint states were enumerated.
 
     Examples
     --------
@@ -82,19 +95,28 @@ def total_variation(
     confidence: float = 0.95,
     method: str = "auto",
 ) -> TotalVariation:
-    """Return `max over events A of |P(A) - Q(A)|`.
+    """Return the total variation distance: `max over events A of |P(A) - Q(A)|`.
 
-    Exact, by enumeration, when there are at most 2^22 joint states. Otherwise the mean of
+    It is exact, by enumeration, if there are at most 2^22 joint states. Otherwise it is the mean of
     `|tanh(log(P(x) / Q(x)) / 2)|` over rows drawn half from P and half from Q, which is unbiased
     and bounded, with a confidence interval. The networks need the same nodes and states, in any
     order; their edges may differ.
 
     Parameters
     ----------
-    n_draws : rows to draw, half from each network. The standard error shrinks with its square root.
-    random_state : seed of the draws; the same seed gives the same estimate.
-    confidence : of the interval `low` to `high`.
-    method : "auto", "exact" or "monte_carlo".
+    P : BayesianNetwork
+        A network with tables.
+    Q : BayesianNetwork
+        A network with tables and the same nodes and states as P.
+    n_draws : int, default=200000
+        The number of rows to draw, half from each network. The standard error falls with its square
+        root.
+    random_state : int, Generator or None, default=0
+        The seed of the draws; the same seed gives the same result.
+    confidence : float, default=0.95
+        The confidence level of the interval from `low` to `high`.
+    method : {"auto", "exact", "monte_carlo"}, default="auto"
+        Whether to enumerate or to draw; "auto" enumerates if it can.
 
     Examples
     --------
@@ -133,6 +155,17 @@ def total_variation_bound(
     configuration probabilities pi are exact when there are at most 2^22 joint states, and counted
     in `n_draws` drawn rows otherwise.
 
+    Parameters
+    ----------
+    P : BayesianNetwork
+        A network with tables.
+    Q : BayesianNetwork
+        A network with tables and the same structure as P.
+    n_draws : int, default=1000000
+        The number of rows to draw if there are too many joint states to enumerate.
+    random_state : int, Generator or None, default=0
+        The seed of the draws; the same seed gives the same result.
+
     Examples
     --------
     >>> from robustbn import BayesianNetwork
@@ -154,11 +187,22 @@ def total_variation_bound(
 def node_distances(
     P: BayesianNetwork, Q: BayesianNetwork, *, n_draws: int = 1_000_000, random_state: Any = 0
 ) -> dict[str, float]:
-    """Return how far apart the tables of each node are, by what rows of P would show of it.
+    """Return how far apart the tables of each node are, weighted by what rows of P show.
 
-    `sum over configurations k of pi_P[k] TV(P(. | k), Q(. | k))`: a table's
-    distance counts as often as its configuration occurs under P, so a wild difference in a
-    configuration that never happens does not matter. Needs one structure for both.
+    `sum over configurations k of pi_P[k] TV(P(. | k), Q(. | k))`: the distance of each
+    configuration counts in proportion to its probability under P, so a large difference in a
+    configuration that never occurs does not matter. Both networks need the same structure.
+
+    Parameters
+    ----------
+    P : BayesianNetwork
+        A network with tables.
+    Q : BayesianNetwork
+        A network with tables and the same structure as P.
+    n_draws : int, default=1000000
+        The number of rows to draw if there are too many joint states to enumerate.
+    random_state : int, Generator or None, default=0
+        The seed of the draws; the same seed gives the same result.
 
     Examples
     --------
@@ -182,6 +226,15 @@ def configuration_probabilities(
     """Return `pi[k]`, the probability that configuration k occurs; shape (m,).
 
     Exact when there are at most 2^22 joint states; otherwise counted in `n_draws` drawn rows.
+
+    Parameters
+    ----------
+    network : BayesianNetwork
+        A network with tables.
+    n_draws : int, default=1000000
+        The number of rows to draw if there are too many joint states to enumerate.
+    random_state : int, Generator or None, default=0
+        The seed of the draws; the same seed gives the same result.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a caller may catch.
+"""Errors and warnings of robustbn.
 
 Every error robustbn raises on purpose is a `RobustBNError` and also the built-in error a caller
 would expect (`ValueError`, `MemoryError`, ...), so that both kinds of `except` work.
@@ -148,8 +148,16 @@ class CodeRangeError(DataError):
 
     Attributes
     ----------
-    row, column, value : where the first such code is, and what was found.
-    is_holed : whether values may be missing in that column.
+    row : int
+        The row of the first such code.
+    column : int
+        Its column.
+    value : float
+        The code that was found.
+    n_states : int
+        The number of states of the node.
+    is_holed : bool
+        Whether values may be missing in that column.
 
     Examples
     --------
@@ -181,7 +189,7 @@ class CodeRangeError(DataError):
 
 
 class SettingError(RobustBNError, ValueError):
-    """A setting or an argument has a value that it cannot have; the message names it.
+    """A setting or an argument has an invalid value; the message names it.
 
     Examples
     --------
@@ -216,19 +224,19 @@ class ModelFileError(RobustBNError, ValueError):
 class CacheError(RobustBNError, ValueError):
     """A cache of packed rows cannot be written, or has changed on disk.
 
-    Give it a folder with more room, leave it out, or run again.
+    Choose a folder with more space, use no cache, or run again.
     """
 
 
 class InUseError(RobustBNError, BlockingIOError):
-    """Another run writes there now; the message says which process, and where.
+    """Another run is writing to the same place; the message names the process.
 
-    Wait for it, or give each run names of its own.
+    Wait for it, or write to another place.
     """
 
 
 class NotFittedError(RobustBNError, ValueError, AttributeError):
-    """A learned value was asked for before `fit`, or rows of a model that came from a file.
+    """An estimator was used before `fit`, or a model from a file was asked for its rows.
 
     Examples
     --------
@@ -242,9 +250,9 @@ class NotFittedError(RobustBNError, ValueError, AttributeError):
 
 
 class InsufficientMemoryError(RobustBNError, MemoryError):
-    """The work needs more memory than can be had; the message says how much.
+    """More memory is needed than is available; the message says how much.
 
-    Read the table in stretches (`place="stream"`), or use a network with smaller tables.
+    Stream the table (`place="stream"`), or use a network with smaller tables.
     """
 
 
@@ -271,7 +279,7 @@ class ConstantColumnWarning(UserWarning):
 
 
 class SlowBackendWarning(UserWarning):
-    """The native kernels are not there; the NumPy kernels run instead, with the same results.
+    """The native kernels are not installed; the NumPy kernels run instead, with the same results.
 
     Install with a C++17 compiler, or from a wheel, for speed.
     """
@@ -292,7 +300,7 @@ class SmallSampleWarning(UserWarning):
 
 
 class ContextWarning(UserWarning):
-    """A column beside the network cannot be read; it is left out of where bad rows come from.
+    """A column that is not a node cannot be read; it is not used to find where bad rows come from.
 
     Name the columns to look at with `context=[...]`, or none with `context=()`.
     """
@@ -301,12 +309,12 @@ class ContextWarning(UserWarning):
 class RepeatedHeaderWarning(UserWarning):
     """Lines of a text file repeat its header; they are left out.
 
-    Look at how the file was made: files may have been joined, and rows lost or doubled.
+    Check how the file was made: files may have been joined, and rows lost or duplicated.
     """
 
 
 class StandInWarning(UserWarning):
-    """A format cannot hold a name or label; other programs will see another one in its place.
+    """A format cannot store a name or label; other programs will see a stand-in.
 
-    We read the right one back. Write `.json` where names matter.
+    `read_network` restores the true one. Write `.json` if names matter.
     """

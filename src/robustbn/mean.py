@@ -50,25 +50,32 @@ def robust_mean(
 
     Parameters
     ----------
-    X : array of shape (N, dim); SciPy sparse matrix or array (CSR and CSC are used as they are); or
+    X : array-like, sparse matrix or operator
+        An array of shape (N, dim); a SciPy sparse matrix or array (CSR and CSC are not copied); or
         any object with `n_rows`, `dim`, `mean`, `gram`, `score`, `square_norms` and `expected` as
-        in `robustbn._core.protocols.Vectors`, which is taken as it is, `expected` and all.
-    contamination : share of bad rows, above 0 and below 0.5; "auto" removes rows until the rest
-        looks clean. With a number, at most twice that share is removed.
-    method : "spectral" (spectral filter; "filter" is understood too), "que" (quantum-entropy
-        scores, the paper's oracle), "descent" (projected gradient), or a baseline: "none" (plain
-        mean), "coordinate_median", "geometric_median", "one_shot", "ransac".
-    scale : what good rows look like.
-        "columns" (default): their covariance is not known. Columns are divided by a robust spread
-        (median distance from the median; from the entries that differ, where most are equal),
-        and "spectral" also compares each direction with what the middle half of the rows shows, so
-        that correlated columns and tails that are heavy everywhere are not taken for bad rows.
-        "que" and "descent" take the scaled columns as uncorrelated.
-        "common": the same with one spread for all columns, the median of theirs.
-        "identity": their covariance is the identity, as in the paper; sees most.
-        An array: the standard deviation of each column; else as "columns".
-    max_contamination : with "auto", the most that may be removed; below 0.5.
-    random_state : seed, or `numpy.random.Generator`, for sketches, starting blocks and subsets.
+        in `robustbn._core.protocols.Vectors`.
+    contamination : float or "auto", default="auto"
+        The share of bad rows, above 0 and below 0.5; at most twice that share is removed. "auto"
+        removes rows until the rest looks clean.
+    method : str, default="spectral"
+        "spectral" (a spectral filter; also "filter"), "que" (quantum-entropy scores, as in the
+        paper), "descent" (projected gradient), or a baseline: "none" (the plain mean),
+        "coordinate_median", "geometric_median", "one_shot", "ransac".
+    scale : str or array-like, default="columns"
+        What is known about the covariance of good rows:
+
+        - "columns": nothing. Columns are divided by a robust spread (the median distance from the
+          median, or from the entries that differ if most are equal). "spectral" also compares each
+          direction with what the middle half of the rows shows, so that correlated columns and
+          heavy tails are not taken for bad rows; "que" and "descent" treat the scaled columns as
+          uncorrelated.
+        - "common": the same, with one spread for all columns, the median of theirs.
+        - "identity": it is the identity, as in the paper; this detects most.
+        - an array: the standard deviation of each column; otherwise as "columns".
+    max_contamination : float, default=0.4
+        With "auto", the largest share that may be removed, below 0.5.
+    random_state : int or Generator, default=0
+        The seed of sketches, starting blocks and subsets.
 
     Returns
     -------

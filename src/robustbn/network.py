@@ -13,6 +13,7 @@ import numpy as np
 from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import NodeReading
 from robustbn._core.layout import Layout
+from robustbn._core.numbers import count
 from robustbn._core.structure import (
     check_edges,
     check_parents,
@@ -21,6 +22,12 @@ from robustbn._core.structure import (
     some_of,
     sort_topologically,
 )
+from robustbn._core.tables import (
+    check_vector,
+    fill_unknown,
+    find_wrong_configuration,
+    flatten_tables,
+)
 from robustbn.exceptions import NetworkError
 
 if TYPE_CHECKING:
@@ -28,28 +35,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-SUM_TOLERANCE = 1e-6
-
 
 class BayesianNetwork:
-    """A directed acyclic graph over discrete nodes, with or without its probability tables.
+    """A directed acyclic graph over discrete nodes, with or without probability tables.
 
-    Immutable: every change returns a new network. The order of `nodes` is the order of the keys
-    of `parents`; columns of an integer-code array follow it. It need not be topological.
+    It is immutable: every change returns a new network. The order of `nodes` is the order of the
+    keys of `parents`, and the columns of an array of integer codes follow it. It need not be
+    topological.
 
-    Notation: d nodes, m configurations (a node with one setting of its parents), M cells (a
-    configuration with one state of the node).
+    Notation: d nodes, m configurations (a node with one combination of states of its parents), M
+    cells (a configuration with one state of the node).
 
     Parameters
     ----------
-    parents : mapping of each node's name to the names of its parents, in the order of the axes
-        of its table.
-    states : mapping of each node's name to its state labels (1 to 65,536, all different).
-    cpts : optional mapping of each node's name to its table, of shape `(*parent_cards, card)`:
-        the last axis runs over the node's own states and sums to 1. Where a configuration is NaN
-        throughout, its probabilities are unknown: its states are taken to be equally likely, and
-        `is_unknown` tells.
-    reading : optional mapping of nodes to how the values of their columns become states.
+    parents : dict of str to list of str
+        The parents of each node, in the order of the axes of its table.
+    states : dict of str to list
+        The state labels of each node (1 to 65,536, all different).
+    cpts : dict of str to array-like or None, default=None
+        The table of each node, of shape `(*parent_cards, card)`; the last axis runs over the node's
+        own states and sums to 1. A configuration that is all NaN is unknown: its states are treated
+        as equally likely, and `is_unknown` marks it.
+    reading : dict of str to NodeReading or None, default=None
+        How the values of columns become states, for the nodes whose states are not the values
+        themselves.
 
     Examples
     --------
@@ -91,7 +100,7 @@ class BayesianNetwork:
         self._cpts: Mapping[str, NDArray[np.float64]] | None = None
         self._is_unknown: NDArray[np.bool_] | None = None  # None: no configuration is
         if cpts is not None:
-            self._probabilities = self._flatten(cpts)
+            self._probabilities = flatten_tables(layout, self._parents, cpts)
             if np.isnan(self._probabilities).any():
                 self._probabilities, self._is_unknown = fill_unknown(layout, self._probabilities)
                 for array in (self._probabilities, self._is_unknown):
@@ -204,8 +213,19 @@ class BayesianNetwork:
         return {n: {label: v for v, label in enumerate(ls)} for n, ls in self._states.items()}
 
     def cell(self, node: str, parent_states: Mapping[str, Hashable], state: Hashable) -> int:
-        """Return the position, in a vector of length M, of one cell.
+        """Return the position of one cell in a vector of length M.
 
+        Parameters
+        ----------
+        node : str
+            The node.
+        parent_states : dict of str to label
+            The state of each of its parents.
+        state : label
+            The node's own state.
+
+        Examples
+        --------
         >>> from robustbn import BayesianNetwork
         >>> net = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
         >>> net.cell("b", {"a": "y"}, "n")
@@ -233,8 +253,15 @@ class BayesianNetwork:
         )
 
     def describe_cell(self, cell: int) -> tuple[str, dict[str, Hashable], Hashable]:
-        """Return (node, states of its parents, its own state) of a cell.
+        """Return (node, states of its parents, its own state) for a cell.
 
+        Parameters
+        ----------
+        cell : int
+            The position of the cell in a vector of length M.
+
+        Examples
+        --------
         >>> from robustbn import BayesianNetwork
         >>> net = BayesianNetwork({"a": [], "b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]})
         >>> net.describe_cell(4)
@@ -260,10 +287,21 @@ class BayesianNetwork:
         states: Mapping[str, Sequence[Hashable]],
         cpts: Mapping[str, ArrayLike] | None = None,
     ) -> BayesianNetwork:
-        """Build a network from (parent, child) pairs; the order of nodes is that of `states`.
+        """Build a network from (parent, child) pairs; the nodes are in the order of `states`.
 
         Parents keep the order in which their edges are given.
 
+        Parameters
+        ----------
+        edges : list of tuple
+            The (parent, child) pairs.
+        states : dict of str to list
+            The state labels of each node.
+        cpts : dict of str to array-like or None, default=None
+            The tables, as in `BayesianNetwork`.
+
+        Examples
+        --------
         >>> from robustbn import BayesianNetwork
         >>> BayesianNetwork.from_edges([("a", "b")], states={"a": [0, 1], "b": [0, 1, 2]})
         BayesianNetwork(2 nodes, 1 edge, 3 configurations, 8 cells, no tables)
@@ -282,30 +320,37 @@ class BayesianNetwork:
     def with_cpts(
         self, cpts: Mapping[str, ArrayLike] | NDArray[np.float64] | None
     ) -> BayesianNetwork:
-        """Return this structure with other tables: a mapping, a vector of length M, or none."""
+        """Return this structure with other tables.
+
+        Parameters
+        ----------
+        cpts : dict, array or None
+            The tables: a dict as in `BayesianNetwork`, a vector of length M, or None for no tables.
+        """
         if isinstance(cpts, np.ndarray):
-            if cpts.shape != (self.n_cells,):
-                raise NetworkError(
-                    f"A vector of probabilities must have shape ({self.n_cells},), one entry a "
-                    f"cell; found {cpts.shape}."
-                )
-            if np.isnan(cpts).any():
-                raise NetworkError(
-                    "A vector of probabilities holds NaN. Give a mapping of tables to leave "
-                    "configurations unknown."
-                )
-            cpts = self.tables_of(cpts)
+            cpts = self.tables_of(check_vector(self._layout, cpts))
         return BayesianNetwork(self._parents, self._states, cpts, self._reading)
 
     def label_row(self, codes: Sequence[int]) -> tuple[Hashable, ...]:
-        """Return the states of a row of codes, None where a value is missing."""
+        """Return the states of a row of codes, None where a value is missing.
+
+        Parameters
+        ----------
+        codes : list of int
+            One code per node.
+        """
         return tuple(
             states[code] if code < len(states) else None
             for states, code in zip(self._states.values(), codes, strict=True)
         )
 
     def with_edges(self, edges: Iterable[tuple[str, str]]) -> BayesianNetwork:
-        """Return the structure with more edges, each (parent, child); without tables.
+        """Return the structure with more edges, and without tables.
+
+        Parameters
+        ----------
+        edges : list of tuple
+            The (parent, child) pairs to add.
 
         Examples
         --------
@@ -330,7 +375,15 @@ class BayesianNetwork:
     # Each is one call into the room that knows the format or the library, imported when asked.
 
     def write(self, path: str | Path, format: str | None = None) -> None:
-        """Write the network to a file; the suffix names the format, as in `write_network`."""
+        """Write the network to a file, as `write_network` does.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; its suffix gives the format.
+        format : str or None, default=None
+            The format, whatever the suffix.
+        """
         from robustbn._networks import write_network
 
         write_network(self, path, format=format)
@@ -347,15 +400,17 @@ class BayesianNetwork:
     def from_networkx(
         cls, graph: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
-        """Return the network of a `networkx.DiGraph` without cycles whose nodes are strings.
+        """Return the network of an acyclic `networkx.DiGraph` whose nodes are strings.
 
-        Reads the attributes that `to_networkx` writes: edges decide who the parents are, and the
-        attribute `parents` their order. A graph without them is a structure: parents come in the
-        order of its edges.
+        It reads the attributes that `to_networkx` writes. In a graph without the attribute
+        `parents`, the parents of a node are in the order of its edges.
 
         Parameters
         ----------
-        states : labels of the states of each node, in place of the attribute `states`.
+        graph : networkx.DiGraph
+            The graph.
+        states : dict or None, default=None
+            The state labels of each node, in place of the attribute `states`.
 
         Examples
         --------
@@ -377,16 +432,24 @@ class BayesianNetwork:
     def from_pgmpy(
         cls, model: Any, states: Mapping[str, Sequence[Hashable]] | None = None
     ) -> BayesianNetwork:
-        """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`."""
+        """Return the network of a `pgmpy.models.DiscreteBayesianNetwork`.
+
+        Parameters
+        ----------
+        model : pgmpy.models.DiscreteBayesianNetwork
+            The model, with a table for every node or for none.
+        states : dict or None, default=None
+            The state labels of each node, for a model without tables.
+        """
         network: BayesianNetwork = _bridges().from_pgmpy(model, states)
         return network
 
     def to_pyagrum(self) -> Any:
-        """Return a `pyagrum.BayesNet`, whose labels are text; without tables, with tables of zeros.
+        """Return a `pyagrum.BayesNet`, whose labels are text; without tables, its tables are zeros.
 
-        Numbers and truth values become their text, and `from_pyagrum(bn, states=...)` brings them
-        back. Refused: labels of other types, labels that become the same text, and text that
-        pyAgrum cuts or crashes on.
+        Numbers and truth values become text, and `from_pyagrum(bn, states=...)` restores them.
+        Labels of other types are refused, as are labels that become the same text and text that
+        pyAgrum cuts off or crashes on.
         """
         return _bridges().to_pyagrum(self)
 
@@ -396,12 +459,15 @@ class BayesianNetwork:
     ) -> BayesianNetwork:
         """Return the network of a `pyagrum.BayesNet`; without tables if all of them are zeros.
 
-        Nodes come in the order of their ids, parents in that of their arcs. Labels are the text
-        that pyAgrum shows, for ranges and intervals too. Titles and properties are not carried.
+        Nodes are in the order of their ids, and parents in the order of their arcs. Labels are the
+        text that pyAgrum shows, also for ranges and intervals. Titles and properties are not kept.
 
         Parameters
         ----------
-        states : labels to use in place of the text, of the nodes it names, in the same order.
+        bn : pyagrum.BayesNet
+            The network to convert.
+        states : dict or None, default=None
+            Labels that replace the text, for the nodes it names, in the same order.
         """
         network: BayesianNetwork = _bridges().from_pyagrum(bn, states)
         return network
@@ -409,13 +475,14 @@ class BayesianNetwork:
     def to_pomegranate(self, dtype: str = "float32") -> Any:
         """Return a pomegranate `BayesianNetwork`, which keeps neither names nor labels.
 
-        Columns are in the order of `nodes`, values are codes. A structure without tables gives a
-        model to be fitted, which does not know the numbers of states.
+        Columns are in the order of `nodes`, and values are codes. A structure without tables gives
+        a model to be fitted, which does not know the numbers of states.
 
         Parameters
         ----------
-        dtype : "float32", what pomegranate uses (about 7 digits), or "float64": tables are exact,
-            all works but pomegranate's own `fit`.
+        dtype : {"float32", "float64"}, default="float32"
+            "float32" is what pomegranate uses (about 7 digits); with "float64" the tables are
+            exact, and everything works except pomegranate's own `fit`.
         """
         return _bridges().to_pomegranate(self, dtype)
 
@@ -430,8 +497,13 @@ class BayesianNetwork:
 
         Parameters
         ----------
-        nodes : names of the columns; "X0", "X1", ... by default.
-        states : labels of the states; 0, 1, ..., by default. Needed if the model was not fitted.
+        model : pomegranate BayesianNetwork
+            The model to convert.
+        nodes : list of str or None, default=None
+            The names of the columns; by default "X0", "X1", ...
+        states : dict or None, default=None
+            The labels of the states; by default 0, 1, ... They are needed if the model was not
+            fitted.
         """
         network: BayesianNetwork = _bridges().from_pomegranate(model, nodes, states)
         return network
@@ -444,46 +516,21 @@ class BayesianNetwork:
         The structure was checked when the network was built. Raises `NetworkError`, which names
         the node and shows the offending values.
         """
-        if self._probabilities is not None:
-            found = find_wrong_configuration(self, self._probabilities)
-            if found is not None:
-                raise NetworkError(f"The {found[-1]}.")
+        p, describe = self._probabilities, self.describe_cell
+        if p is not None and (wrong := find_wrong_configuration(self._layout, describe, p)):
+            raise NetworkError(f"The {wrong[-1]}.")
 
     def _shape_of(self, node: str) -> tuple[int, ...]:
         return tuple(len(self._states[n]) for n in (*self._parents[node], node))
 
-    def _flatten(self, cpts: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-        if not isinstance(cpts, Mapping):
-            raise NetworkError(f"`cpts` must map nodes to tables; found {type(cpts).__name__}.")
-        missing = [n for n in self.nodes if n not in cpts]
-        unknown = [n for n in cpts if n not in self._parents]
-        if missing or unknown:
-            raise NetworkError(
-                f"`cpts` must have one table a node: missing {some_of(missing)}, "
-                f"unknown {some_of(unknown)}."
-            )
-        start = self._layout.cell_start
-        flat = np.empty(self.n_cells)
-        for i, node in enumerate(self.nodes):
-            try:
-                table = np.asarray(cpts[node], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise NetworkError(
-                    f"Table of node {node!r} is not an array of numbers: {error}"
-                ) from None
-            if table.shape != self._shape_of(node):
-                axes = (*self._parents[node], node)
-                raise NetworkError(
-                    f"Table of node {node!r} has shape {table.shape}; expected "
-                    f"{self._shape_of(node)}, the states of {', '.join(map(repr, axes))} in this "
-                    f"order."
-                )
-            flat[start[i] : start[i + 1]] = table.ravel()
-        flat.setflags(write=False)
-        return flat
-
     def tables_of(self, flat: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Return a vector of length M as a mapping of nodes to arrays shaped like their tables."""
+        """Return a vector of length M as a dict of nodes to arrays shaped like their tables.
+
+        Parameters
+        ----------
+        flat : array of shape (M,)
+            One number per cell.
+        """
         start = self._layout.cell_start
         return {
             n: flat[start[i] : start[i + 1]].reshape(self._shape_of(n))
@@ -514,7 +561,13 @@ class BayesianNetwork:
         return hash((tuple(self._parents.items()), tuple(self._states.items())))
 
     def has_same_structure(self, other: BayesianNetwork) -> bool:
-        """Whether nodes, states and parents are the same and in the same order."""
+        """Whether nodes, states and parents are the same and in the same order.
+
+        Parameters
+        ----------
+        other : BayesianNetwork
+            The network to compare with.
+        """
         return (
             self.nodes == other.nodes
             and dict(self._parents) == dict(other._parents)
@@ -535,66 +588,13 @@ class BayesianNetwork:
 
     def __repr__(self) -> str:
         n_edges, n_unknown = len(self.edges), int(self.is_unknown.sum()) if self.has_cpts else 0
-        unknown = f", {_plural(n_unknown, 'configuration')} unknown" if n_unknown else ""
+        unknown = f", {count(n_unknown, 'configuration')} unknown" if n_unknown else ""
         return (
-            f"BayesianNetwork({_plural(self.n_nodes, 'node')}, {_plural(n_edges, 'edge')}, "
-            f"{_plural(self.n_configurations, 'configuration')}, {_plural(self.n_cells, 'cell')}, "
+            f"BayesianNetwork({count(self.n_nodes, 'node')}, {count(n_edges, 'edge')}, "
+            f"{count(self.n_configurations, 'configuration')}, {count(self.n_cells, 'cell')}, "
             f"{'with' if self.has_cpts else 'no'} tables{unknown})"
         )
 
 
-def _plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def fill_unknown(
-    layout: Layout, flat: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return tables in which configurations of NaN alone are uniform, and which those are."""
-    is_unknown = layout.sum_configurations(np.isnan(flat)) == layout.config_cards
-    of_cell = layout.config_of_cell
-    filled = np.where(is_unknown[of_cell], 1 / layout.config_cards[of_cell], flat)
-    return filled, is_unknown
-
-
 def _bridges() -> Any:
     return import_module("robustbn._networks.libraries")
-
-
-def find_wrong_configuration(
-    network: BayesianNetwork, probabilities: NDArray[np.float64]
-) -> tuple[int, int, str] | None:
-    """Return the first configuration whose probabilities cannot be: node, number, words for it."""
-    layout, p = network.layout, probabilities
-    with np.errstate(all="ignore"):
-        sums = layout.sum_configurations(p)
-        for wrong, what in (
-            (layout.sum_configurations(~np.isfinite(p)) > 0, "has a value that is not finite"),
-            (layout.sum_configurations(p < 0) > 0, "has a negative probability"),
-            (np.abs(sums - 1) > SUM_TOLERANCE, "does not sum to 1"),
-        ):
-            if wrong.any():
-                return _say_wrong(network, p, sums, wrong, what)
-    return None
-
-
-def _say_wrong(
-    network: BayesianNetwork,
-    p: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    wrong: NDArray[np.bool_],
-    what: str,
-) -> tuple[int, int, str]:
-    layout, k = network.layout, int(np.argmax(wrong))
-    first, i = int(layout.first_cell_of_config[k]), layout.node_of_configuration(k)
-    begin, end = layout.config_start[i : i + 2].tolist()
-    node, parents, _ = network.describe_cell(first)
-    setting = ", ".join(f"{name}={label!r}" for name, label in parents.items())
-    values = repr(p[first : first + layout.cards[i]].tolist())
-    shown = values if len(values) <= 200 else f"{values[:200]}..."
-    said = (
-        f"table of node {node!r}{', configuration ' if setting else ''}{setting}: {shown} {what} "
-        f"(sum {sums[k]:.9g}); {int(wrong[begin:end].sum())} of {end - begin} configurations are "
-        "wrong in this way"
-    )
-    return i, k - begin, said

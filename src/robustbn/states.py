@@ -1,4 +1,4 @@
-"""From an edge list and a raw table to a network: the states of every node, found."""
+"""Find the states of the nodes of an edge list in a raw table."""
 
 from __future__ import annotations
 
@@ -45,12 +45,18 @@ class FoundStates:
 
     Parameters
     ----------
-    network : the structure with its states; it knows how its columns are read.
-    columns : what was decided for each node.
-    n_rows : of the table.
-    where : what the table is called.
-    ignored : columns of the table that are no nodes.
-    left_out : why columns are no nodes, where every column was to be one.
+    network : BayesianNetwork
+        The structure with its states and how its columns are read.
+    columns : tuple of ColumnStates
+        What was decided for each node.
+    n_rows : int
+        The number of rows of the table.
+    where : str
+        The name of the table.
+    ignored : tuple of str, default=()
+        The columns of the table that are not nodes.
+    left_out : mapping of str to str, optional
+        Why columns did not become nodes, if every column was a candidate.
 
     Examples
     --------
@@ -118,32 +124,61 @@ def states_from(
     sheet: str | int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> FoundStates:
-    """Find the states of the nodes of an edge list in a table: one pass, bounded memory.
+    """Find the states of the nodes of an edge list in a table, in one pass with bounded memory.
 
-    Labels become states: in the order of their categories, or of time, where they have one, and by
-    the alphabet otherwise. More than `most_numbers` different numbers are cut
-    into intervals of about equally many rows, at readable ends. Dates become years, quarters,
-    months or days. Beyond `most_states`, the rarest labels become one state, "other". A column in
-    which hardly a value occurs twice is refused. See `docs/tables.md`.
+    Labels become states, in the order of their categories or of time if they have one, and in
+    alphabetical order otherwise. Columns with more than `most_numbers` different numbers are cut
+    into intervals with about the same number of rows and readable ends. Dates become years,
+    quarters, months or days. If there are more than `most_states` labels, the rarest become one
+    state, "other". A column in which hardly any value occurs twice is refused. See
+    `docs/tables.md`.
 
     Parameters
     ----------
-    table : any table with named columns that `read_table` takes, or a function that makes one, as
-        for a table in stretches.
-    edges : the path of an edge list, (parent, child) pairs, parents of each node, or a network,
-        whose own states are then forgotten. None for a node of each column that can be one: not
-        of identifiers, dates, columns that say where rows come from, and columns with one
-        value.
-    states : of single nodes, where they are known: a mapping, or a file of them.
-    bins : how to cut numbers, as in `read_table`; by default "q4", four intervals of equally many
-        rows. A node that is named here is cut however few different values it has.
-    most_states : states that a node may have, "other" among them.
-    most_numbers : different numbers that stay as they are.
-    dates : what comes first in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy";
-        "ymd" for numbers such as 20240531, where they are not clearly days.
-    rename, labels, missing, ignore_case, sep, encoding, connection, format, sheet : as in
-        `read_table`.
-    watch : is told the number of rows of each stretch that was read.
+    table : table-like
+        A table with named columns in any form that `read_table` accepts, or a function that opens
+        one, for a streamed table.
+    edges : path, list, dict, BayesianNetwork or None
+        The path of an edge list, (parent, child) pairs, a dict of the parents of each node, or a
+        network, whose own states are ignored. None makes every suitable column a node; identifiers,
+        dates, columns that say where rows come from, and columns with one value are not suitable.
+    states : str, Path, dict or None, default=None
+        The states of the nodes where they are known: a mapping, or a file with one. Other states
+        are found in the table.
+    bins : dict, int, str or None, default=None
+        How to cut numbers, as in `read_table`; by default "q4", four intervals with about the same
+        number of rows. A node that is named here is always cut.
+    most_states : int, default=100
+        The largest number of states of a node, including "other".
+    most_numbers : int, default=12
+        Columns with more different numbers than this are cut into intervals.
+    rename : dict or None, default=None
+        The node of each column whose name differs from it, as {column: node}.
+    labels : dict or None, default=None
+        For each node, the state that each value stands for, where they differ. None among the
+        values names the state of missing values; None as a state declares a value missing.
+    missing : list, dict or None, default=None
+        Values that mean "missing", such as [999, "?"], in every column, or by node as in {"age":
+        999}. They are still counted and reported in `fit.findings_`.
+    ignore_case : bool, default=False
+        Whether "Yes" stands for the state "yes".
+    dates : str, dict or None, default=None
+        The order in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy"; "ymd" for
+        numbers such as 20240531 that are not clearly dates.
+    sep : str or None, default=None
+        The column separator of a text file; by default it is found.
+    encoding : str, default="utf-8"
+        The encoding of a text file.
+    connection : object or None, default=None
+        A DuckDB connection, or a connection to any database with cursors; `table` is then an SQL
+        query.
+    format : str or None, default=None
+        The format of the file, whatever its name: "csv", "tsv", "jsonl", "arrow", "parquet" or
+        "xlsx".
+    sheet : str, int or None, default=None
+        The sheet of a workbook (`.xlsx`): its name, or its number starting at 1.
+    watch : callable or None, default=None
+        A function that is called with the number of rows of each chunk that was read.
 
     Examples
     --------
@@ -199,7 +234,7 @@ def _open(table: Any, sep: str | None, encoding: str, connection: Any) -> Source
 
 
 def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> None:
-    """Refuse a setting that names what is no node."""
+    """Refuse a setting that names something else than a node."""
     wrong = [node for node in said if node not in set(nodes)]
     if wrong:
         near = nearest_name(wrong[0], nodes)
@@ -207,7 +242,7 @@ def _refuse_unknown(setting: str, said: Iterable[str], nodes: Sequence[str]) -> 
 
 
 def parents_of(edges: Edges, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return the parents of each node, of edges in any form."""
+    """Return the parents of each node, given edges in any form."""
     if isinstance(edges, BayesianNetwork):
         return {node: list(of) for node, of in edges.parents.items()}
     if isinstance(edges, str | os.PathLike):
@@ -270,7 +305,7 @@ def _find(
 
 
 def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
-    """Return the columns that name rows, by their first ones, or places, and why they are out."""
+    """Return the columns that identify rows or places, with the reason to leave them out."""
     found = {node: "cannot be read" for node in places if node in source.damaged}
     found |= {
         node: "says where the row comes from, so it is context"
@@ -287,7 +322,7 @@ def _find_names(source: Source, places: Mapping[str, int]) -> dict[str, str]:
 
 
 def _why_left_out(found: ColumnStates) -> str:
-    """Return why a column becomes no node where nobody asked for it; empty if it does."""
+    """Return why a column does not become a node by default; empty if it does."""
     if found.kind == DATE:
         return "says when the row was made, so it is context"
     if found.kind == IDENTIFIER:

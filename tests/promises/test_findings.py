@@ -67,6 +67,16 @@ def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp
     assert abs(first.n_rows - is_bad.sum()) < 0.2 * is_bad.sum()
 
 
+def test_the_python_of_a_finding_shows_its_rows_where_sites_are_numbers():
+    table = clean_table()
+    table["site"] = pd.factorize(table["site"])[0] + 1
+    table.loc[table["site"] == 2, "weight"] *= 2.2046
+    finding = robustbn.fit(EDGES, table, random_state=0).findings_[0]
+    assert finding.where == {"site": "2"}
+    shown = eval(finding.advice.python, {"table": table})  # noqa: S307
+    assert shown.loc["count", "weight"] == finding.n_rows == (table["site"] == 2).sum()
+
+
 def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_path):
     frame = clean_table()
     is_later = frame["day"] >= "2024-03-01"

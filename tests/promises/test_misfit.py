@@ -532,6 +532,22 @@ def test_the_verdict_does_not_hang_on_the_draw():
     assert max(found) - min(found) < 0.02
 
 
+def test_what_is_distrusted_of_a_hidden_cause_changes_smoothly_with_its_share():
+    """A cause that no column shows sets five columns; the more rows it has, the less it is bad."""
+    network = random_network("tree", 20, random_state=0)
+    rng = np.random.default_rng(3)
+    drawn, columns = rng.random(20_000), rng.permutation(20)[:5]
+    states, shares, found = rng.integers(0, 2, 5), np.arange(0.22, 0.43, 0.02), []
+    for share in shares:
+        rows = sample(network, 20_000, 0)
+        rows[np.ix_(drawn < share, columns)] = states
+        found.append(RobustEstimator(network, random_state=0).fit(rows).contamination_ / share)
+    assert found[0] > 0.9
+    assert found[-1] < 0.05
+    assert np.diff(found).max() < 0.02
+    assert np.diff(found).min() > -0.6
+
+
 def test_copies_in_a_table_of_few_rows_are_not_distrusted():
     """A third of those asked answer no throughout, as in questionnaires about rare things."""
     questions = {f"q{k}": [] for k in range(20)}

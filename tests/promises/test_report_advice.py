@@ -136,7 +136,7 @@ def test_rows_that_count_for_less_are_told_in_rows(sprinkler):
     clean = quick_report(sprinkler, eps=0.0)
     said = verdict(changed(clean, contamination=0.01))
     assert said.startswith("No row is fully distrusted; some of the 4,000 have reduced weight")
-    assert "equivalent to 40.0 rows in total" in said
+    assert "as if 40.0 rows had been left out" in said
 
 
 def test_a_share_that_was_given_too_small_is_to_be_found(sprinkler):

@@ -14,35 +14,18 @@ pytest.importorskip(
     "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
 )
 
-from benchmarks import page, proof, runner, verdict
+from benchmarks import proof, runner, verdict
 from benchmarks.cells import NOT_MEASURED, Cell, Notebook
 from benchmarks.compare import Pair, is_slower, tabulate
 from benchmarks.contenders import AUTO, GIVEN, METHODS, RIVALS, Task, expand_one_hot
+from benchmarks.measure import Settings
 from benchmarks.scenes import build_network, draw_scene
-from benchmarks.sources import find_hash
 from benchmarks.worker import measure_cell
 
 from robustbn import MaximumLikelihoodEstimator, RobustEstimator
 from robustbn.adversary import KINDS
 
 CELL = Cell("gallery", "tree:10", "product", "counting", 0.1, 2000, n_draws=2000)
-SETTING: dict[str, Any] = {
-    "mode": "quick",
-    "seed": 0,
-    "n_seeds": 1,
-    "command": "python -m benchmarks proof",
-    "sources": "0123456789ab",
-    "versions": {"robustbn": "0"},
-    "n_jobs": 1,
-    "machine": {
-        "processor": "a processor",
-        "cpus": 2,
-        "memory_gib": 4,
-        "system": "a system",
-        "python": "3",
-        "instruction_set": "scalar",
-    },
-}
 
 
 def with_method(method: str, **changes: Any) -> Cell:
@@ -237,67 +220,61 @@ def test_the_exponent_of_a_power_law_is_its_power() -> None:
     assert verdict.fit_exponent([1, 10, 100], [2, 20 * 10**0.5, 2000]) == pytest.approx(1.5)
 
 
-# --- the page -------------------------------------------------------------------------------------
+# --- the reports ----------------------------------------------------------------------------------
 
 
-def test_the_page_lists_every_cell_that_is_lost_and_every_failure(tmp_path: Path) -> None:
-    lost = [record(AUTO, 0.3, "starve"), record(GIVEN, 0.3, "starve")]
-    won = [record(AUTO, 0.1), record(GIVEN, 0.1)]
-    rivals = [record("counting", tv, kind) for kind, tv in (("starve", 0.2), ("product", 0.4))]
-    failed = {**dataclasses.asdict(with_method("lof")), "failed": "no luck"}
-    records = {"gallery": [*won, *lost, *rivals, failed]}
-    text = page.render(records, {"gallery": SETTING}, {}, tmp_path)
-    assert "in 1 of 2 cells" in text
-    assert "**50%**" in text
-    assert "It is the worst of all in 1**: starve" in text
-    help_not = text.split("## Where it does not help")[1]
-    assert "**starve**" in help_not
-    assert "**product**" not in help_not
-    assert "no luck" in text
+GALLERY = [
+    *(record(m, 0.3, "starve") for m in (AUTO, GIVEN)),
+    *(record(m, 0.1) for m in (AUTO, GIVEN)),
+    *(record("counting", tv, kind) for kind, tv in (("starve", 0.2), ("product", 0.4))),
+    *(record("good", 0.05, kind) for kind in ("starve", "product")),
+]
 
 
-def test_everything_is_published_from_the_records_alone(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    methods = ("good", "counting", AUTO, GIVEN)
-    gallery = [record(m, 0.01 * (k + 1)) for k, m in enumerate(methods)]
-    scaling = [
-        {**r, "experiment": "scaling N", "network": "graph:50:200", "n_rows": n}
-        for r in gallery[1:3]
-        for n in (10, 100, 1000)
+def test_every_place_that_is_lost_is_listed_and_is_a_missed_goal() -> None:
+    lost = proof.tabulate_lost(GALLERY)
+    assert [line[1] for line in lost.lines] == ["starve, 10%"]
+    assert lost.lines[0][2:] == ("0.3000", "0.2000", "counting", "0.2000", "0.0500", "**yes**")
+    assert lost.note.startswith("1 of 2")
+    goals = list(proof.find_goals(GALLERY, AUTO))
+    assert [(goal.measured, goal.met) for goal in goals] == [("50%", False), ("1 of 2", False)]
+
+
+def test_tables_of_the_gallery_show_ratios_to_the_floor() -> None:
+    shown = dict(proof.tabulate_gallery(GALLERY).lines)
+    assert shown == {"starve": "4.00, 4.00, **6.00**", "product": "8.00, 8.00, **2.00**"}
+    choices = {line[0]: line[1:4] for line in proof.tabulate_choices(GALLERY).lines}
+    assert choices["counting"] == ("5.66", "8.0", "50%")
+    assert choices[METHODS[AUTO].title] == ("3.46", "6.0", "50%")
+
+
+def test_places_with_other_shares_of_bad_rows_are_judged_apart() -> None:
+    shares = [
+        {**record(m, tv), "eps": eps} for eps, tv in ((0.1, 0.1), (0.3, 0.5)) for m in (AUTO,)
     ]
-    found = {"paper": gallery, "gallery": gallery, "peers": gallery[1:], "scaling": scaling}
-    found["real"] = [{**r, "network": "bif:asia"} for r in gallery]
-    written = proof.publish(found, SETTING, tmp_path / "results", tmp_path / "docs" / "proof.md")
-    names = {path.name for path in written}
-    for figure in ("paper", "gallery-tree-10", "real", "peers", "scaling"):
-        assert {f"proof-{figure}.svg", f"proof-{figure}.png"} <= names
-    text = (tmp_path / "docs" / "proof.md").read_text()
-    assert "](../results/proof-paper.svg)" in text
-    assert SETTING["command"] in text
-    made = {find_hash(path.read_bytes()) for path in written}  # numbers, figures and the page
-    assert made == {SETTING["sources"]}
+    shares += [{**record("counting", 0.3), "eps": eps} for eps in (0.1, 0.3)]
+    assert [line[1] for line in proof.tabulate_lost(shares).lines] == ["product, 30%"]
 
 
-def test_every_section_of_the_page_says_which_code_made_it(tmp_path: Path) -> None:
-    rows = [record(method, 0.1) for method in ("good", "counting", AUTO, GIVEN)]
-    settings = {name: {**SETTING, "sources": k * 12} for name, k in (("paper", "1"), ("real", "2"))}
-    settings["gallery"] = {k: v for k, v in SETTING.items() if k != "sources"}
-    text = page.render(dict.fromkeys(settings, rows), settings, {}, tmp_path)
-    made = {
-        part.partition("\n")[0]: part.split("<sub>Made by ")[1].split("</sub>")[0]
-        for part in text.split("\n## ")[1:]
-    }
-    assert "sources 111111111111: `benchmarks/results/proof-paper" in made["The paper's experiment"]
-    assert "sources 222222222222" in made["Published networks"]
-    assert "before hashes were kept" in made["Every adversary, every method"]
-    weak = made["Where it does not help"]
-    assert "222222222222" in weak
-    assert "before hashes were kept" in weak
-    assert "111111111111" not in weak
+@pytest.mark.parametrize("name", proof.RUNS)
+def test_a_run_is_a_report_that_names_what_failed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = f"plan_{name}"
+    cells = getattr(proof, plan)(Settings(quick=True))
+    few = [cell for cell in cells if cell.method not in ("pgmpy", "pyagrum")][:6]
+    small = [dataclasses.replace(cell, n_rows=300, n_draws=500) for cell in few]
+    bad = dataclasses.replace(small[0], adversary="nobody")
+    monkeypatch.setattr(proof, plan, lambda _: iter([*small, bad]))
+    report = proof.RUNS[name](Settings(quick=True), tmp_path / "cells.jsonl")
+    assert len(report.records) == 7
+    assert any("nobody" in reason for reason in report.skipped)
+    assert any(table.lines for table in report.tables)
+    assert "95 % interval" in report.note
 
 
 def test_quick_and_full_plan_every_adversary_and_method() -> None:
-    for full in (False, True):
-        cells = list(proof.plan_gallery(proof.Plan(full, 0, 1)))
+    for settings in (Settings(), Settings(full=True)):
+        cells = list(proof.plan_gallery(settings))
         assert {c.adversary for c in cells} == {"none", *KINDS}
         assert {c.method for c in cells} == {"good", AUTO, GIVEN, *RIVALS}

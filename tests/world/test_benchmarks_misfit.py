@@ -16,7 +16,7 @@ pytest.importorskip(
     "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
 )
 
-from benchmarks import misfit, page_misfit, pool, proof, proposals, real, verdict
+from benchmarks import misfit, page, pool, real, verdict
 from benchmarks.cells import NOT_MEASURED, Notebook
 from benchmarks.held_out import count_rows, score_rows
 from benchmarks.measure import Report, Settings, write_report
@@ -307,13 +307,11 @@ def test_quick_runs_are_written_and_shown_on_the_page(tmp_path: Path) -> None:
     assert not report.skipped
     assert len(report.records) == 1 + len(WAYS)
     n_lines = len(notebook.read_text().splitlines())
-    found = proposals.run(QUICK, notebook)
+    real.run(QUICK, notebook)
     assert len(notebook.read_text().splitlines()) == n_lines  # the same cells, not measured again
-    assert found.tables[1].lines[0][0] == WAYS[0]
     write_report(report, tmp_path)
-    (tmp_path / "real-quick.json").rename(tmp_path / "real.json")
-    text = "\n".join(page_misfit.render_stored(tmp_path))
-    assert "### 1 tables" in text
+    text = page.render(tmp_path, tmp_path / "page.md")
+    assert "**Planted, by columns**" in text
     assert "told the true share" in text
 
 
@@ -324,8 +322,6 @@ def test_a_full_run_is_written_beside_the_usual_one(tmp_path: Path) -> None:
     full = dataclasses.replace(usual, settings=Settings(full=True))
     names = {p.name for report in (usual, full) for p in write_report(report, tmp_path)}
     assert names == {"real.json", "real.md", "real-full.json", "real-full.md"}
-    text = "\n".join(page_misfit.render_stored(tmp_path))
-    assert text.count("### 3 tables") == 2
 
 
 def test_wrong_networks_run_quickly_and_are_shown_on_the_page(tmp_path: Path) -> None:
@@ -336,17 +332,4 @@ def test_wrong_networks_run_quickly_and_are_shown_on_the_page(tmp_path: Path) ->
     assert len(report.tables) == 4
     assert len(list(misfit.judge(report.records))) == 4
     write_report(report, tmp_path)
-    (tmp_path / "misfit-quick.json").rename(tmp_path / "misfit.json")
-    text = "\n".join(page_misfit.render_stored(tmp_path))
-    assert "## Networks that are wrong" in text
-
-
-def test_the_page_is_written_from_stored_results_alone(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="run the proof"):
-        proof.rewrite_page(["--output", str(tmp_path), "--page", str(tmp_path / "page.md")])
-    page = tmp_path / "page.md"
-    proof.rewrite_page(["--output", str(proof.RESULTS), "--page", str(page)])
-    text = page.read_text()
-    assert "## The paper's experiment" in text
-    assert "## Real tables" in text
-    assert "](" in text
+    assert f"**{report.tables[0].title}**" in page.render(tmp_path, tmp_path / "page.md")

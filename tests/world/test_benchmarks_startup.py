@@ -1,15 +1,10 @@
-"""The benchmarks of starts and of the paper's oracle measure what they say."""
+"""The benchmarks of starts and of threads measure what they say."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from benchmarks import que_time, startup, threads
+from benchmarks import startup, threads
 from benchmarks.measure import Timing
-
-from robustbn import random_network, sample
-from robustbn._means import algorithm1
-from robustbn._rows.kernels import load_kernels
 
 
 def test_a_start_is_a_process_of_its_own_whose_time_is_the_childs(tmp_path):
@@ -25,20 +20,6 @@ def test_goals_of_starts_are_a_tenth_of_a_second_and_half_of_one():
     fastest = dict.fromkeys(startup.STARTS, 0.05)
     assert all(goal.met for goal in startup._goals(fastest, 0.6, 0.2))
     assert not any(goal.met for goal in startup._goals(dict.fromkeys(fastest, 0.2), 0.8, 0.2))
-
-
-def test_by_passes_no_pairs_are_remembered():
-    network = random_network("tree", 5, random_state=0)
-    rows = load_kernels("numpy").encode(network.layout, sample(network, 1000, 0))
-    assert algorithm1.remember_pairs(rows) is not None
-    with que_time._by_passes():
-        assert algorithm1.remember_pairs(rows) is None
-
-
-def test_the_record_of_both_ways_has_the_same_tables():
-    record = que_time._both("tree:5", "joint", 3000, 0)
-    np.testing.assert_allclose(record["tv"], record["tv_passes"], atol=1e-6)
-    assert len(que_time._line(record)) == len(que_time.QUE_HEADER)
 
 
 def test_gains_of_threads_are_those_of_one_over_two_and_passes_are_judged():

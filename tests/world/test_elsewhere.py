@@ -127,8 +127,8 @@ def test_corrupt_reads_standard_input_and_a_separator(desk):
     ("given", "message"),
     [
         (b"", "Standard input is empty"),
-        (b'[{"rain": "no"}]', "of JSON, lines are read"),
-        (b"\xff\xff\xff\xff\x10", "Standard input is not an Arrow stream, or is cut off"),
+        (b'[{"rain": "no"}]', "JSON must have one object"),
+        (b"\xff\xff\xff\xff\x10", "Standard input is no Arrow stream, or is truncated"),
         (b"rain;wet\nno;dry\n", "Say so with --sep ';'"),
         (b"rain,wet\nno,dry\n\xff,wet\n", "standard input cannot be read"),
     ],

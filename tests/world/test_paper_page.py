@@ -82,6 +82,6 @@ def test_the_page_names_methods_that_exist():
     assert all(hasattr(Expansion, each) for each in methods)
 
 
-def test_every_slip_of_the_paper_is_told():
-    assert PAGE.count("**Slip:**") == 6
+def test_every_error_in_the_paper_is_told():
+    assert PAGE.count("**Error in the paper:**") == 6
     assert len(NAMED) > 35

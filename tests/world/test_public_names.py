@@ -6,9 +6,11 @@ import doctest
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,81 @@ def test_every_public_name_has_an_example(name):
         return
     assert "\nExamples\n--------\n>>> " in text, f"{name} has no example"
     assert f"{thing.__module__}.{thing.__qualname__}" in examples_in(thing.__module__)
+
+
+def public_calls():
+    """Every public function and class, and every public method of a class, by its full name."""
+    found = {}
+    for thing in THINGS.values():
+        if is_error(thing):
+            continue
+        owned = [thing]
+        if inspect.isclass(thing):
+            owned += [m for n, m in inspect.getmembers(thing, callable) if not n.startswith("_")]
+        for call in owned:
+            if (getattr(call, "__module__", None) or "").startswith("robustbn"):
+                found[f"{call.__module__}.{call.__qualname__}"] = call
+    return found
+
+
+CALLS = public_calls()
+
+
+def section(text, title):
+    """Return the entries of a section of a docstring: each name, its type, and what is said."""
+    lines = text.partition(f"\n{title}\n{'-' * len(title)}\n")[2].splitlines()
+    entries = []
+    for line, after in pairwise([*lines, ""]):
+        if after and set(after) == {"-"}:
+            break
+        if line.startswith(" "):
+            entries[-1][-1].append(line.strip())
+        elif line:
+            name, _, kind = line.partition(" : ")
+            entries.append([name, kind, []])
+    return [(name, kind, " ".join(said).strip()) for name, kind, said in entries]
+
+
+def shown_default(parameter):
+    """Return how a default is written in a docstring; a default that is made anew has no value."""
+    if parameter.default is inspect.Parameter.empty:
+        return ""
+    default = parameter.default
+    written = f'"{default}"' if isinstance(default, str) and default else repr(default)
+    return ", optional" if written == "<factory>" else f", default={written}"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_parameter_has_its_type_its_default_and_a_sentence(name):
+    signs = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}
+    parameters = {
+        signs.get(p.kind, "") + n: p
+        for n, p in inspect.signature(CALLS[name]).parameters.items()
+        if n != "self"
+    }
+    entries = section(inspect.getdoc(CALLS[name]), "Parameters")
+    assert [entry[0] for entry in entries] == list(parameters)
+    for own, kind, said in entries:
+        default = shown_default(parameters[own])
+        assert kind.endswith(default), f"{own} : {kind} should end in {default!r}"
+        assert kind.removesuffix(default), f"{own} has no type"
+        assert default or ("default=" not in kind and "optional" not in kind), f"{own} : {kind}"
+        assert said[:1].isupper() or said[0] in '"`(', f"{own}: {said}"
+        assert said.endswith((".", "...")), f"{own}: {said}"
+
+
+@pytest.mark.parametrize("name", ["RobustEstimator", "MaximumLikelihoodEstimator"])
+def test_the_settings_of_an_estimator_are_in_groups(name):
+    estimator = getattr(robustbn, name)
+    groups = inspect.getdoc(estimator).partition("in groups:")[2].partition("\nParameters\n")[0]
+    assert re.findall(r"`(\w+)`", groups) == list(inspect.signature(estimator).parameters)
+
+
+@pytest.mark.parametrize("name", [n for n, c in CALLS.items() if inspect.isclass(c)])
+def test_every_attribute_has_its_type_and_a_sentence(name):
+    for own, kind, said in section(inspect.getdoc(CALLS[name]), "Attributes"):
+        assert kind, f"{own} has no type"
+        assert said.endswith("."), f"{own}: {said}"
 
 
 def test_public_modules_say_which_names_are_public():

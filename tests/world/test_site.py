@@ -104,3 +104,29 @@ def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
     assert find_broken(tmp_path) == []
     (tmp_path / "b.html").write_text('<h1>b</h1> <img src="c.svg">')
     assert sorted(find_broken(tmp_path)) == ["a.html: b.html#here", "b.html: c.svg"]
+
+
+def test_words_that_the_search_of_the_site_does_not_find_are_named(tmp_path):
+    find_missing = runpy.run_path(str(DOCS / "check_search.py"))["find_missing"]
+    index = {
+        "docnames": ["copies", "findings"],
+        "terms": {"duplic": [0, 1], "outlier": 1, "typo": 1},
+        "titleterms": {"unit": 1},
+    }
+    (tmp_path / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})")
+    assert find_missing(tmp_path) == []
+    index["terms"] |= {"typo": 0, "duplic": []}
+    (tmp_path / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})")
+    assert find_missing(tmp_path) == [
+        "'duplicate' does not find copies: []",
+        "'typo' does not find findings: ['copies']",
+    ]
+
+
+def test_the_pages_that_a_search_should_find_have_the_words():
+    words = runpy.run_path(str(DOCS / "check_search.py"))["WORDS"]
+    assert {word for word, _, _ in words} == {"duplicate", "outlier", "typo", "unit"}
+    for word, stem, page in words:
+        assert word.startswith(stem)
+        text = (DOCS / f"{page}.md").read_text(encoding="utf-8").lower()
+        assert re.search(rf"\b{word}s?\b", text), f"{page}.md does not say {word!r}"

@@ -1,4 +1,4 @@
-"""The stories run, and end in the decision that the truth would give, where counting does not."""
+"""The stories run on real rows, and end in the decision that the truth gives, by what was found."""
 
 from __future__ import annotations
 
@@ -7,50 +7,53 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import pytest
 
 STORIES = Path(__file__).parents[2] / "docs" / "stories"
+DECISIONS = {  # the column, what is decided at first, and what is decided at the end
+    "hospital": ("check-up", "every year", "every second year"),
+    "loans": ("offer", "usual rate", "best rate"),
+    "school": ("auditor", "sends back", "accepts"),
+    "survey": ("question", "word anew", "keep"),
+}
 
 
 def follow(story):
-    """Run a story; return its decisions, a line each."""
+    """Run a story; return its decisions, a line each, and all that it printed."""
     notebook = nbformat.read(STORIES / f"{story}.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are not kept"
     notebook.cells.append(nbformat.v4.new_code_cell("print(decisions.to_json(orient='index'))"))
     nbclient.NotebookClient(notebook, timeout=120).execute()
-    said = [
-        o for cell in notebook.cells for o in cell.get("outputs", []) if o.get("name") == "stderr"
-    ]
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
+    said = [o for o in outputs if o.get("name") == "stderr"]
     assert not said, said
-    return json.loads(notebook.cells[-1].outputs[0]["text"])
+    printed = "".join(o["text"] for o in outputs if o.get("name") == "stdout")
+    return json.loads(notebook.cells[-1].outputs[0]["text"]), printed
 
 
-def test_three_zeros_send_the_nurse_to_the_tube():
-    found = follow("hospital")
-    assert {name: line["decision"] for name, line in found.items()} == {
-        "counting": "wait", "robustbn": "tube", "truth": "tube",
-    }  # fmt: skip
-    apart = {name: abs(line["kinked"] - found["truth"]["kinked"]) for name, line in found.items()}
-    assert apart["robustbn"] < apart["counting"] / 5
+@pytest.fixture(scope="module")
+def told():
+    return {story: follow(story) for story in DECISIONS}
 
 
-def test_both_applicants_get_what_the_truth_would_give():
-    found = follow("loans")
-    assert (found["truth"]["careful"], found["truth"]["stretched"]) == ("best rate", "no loan")
-    for who in ("careful", "stretched"):
-        assert found["robustbn"][who] == found["truth"][who]
-        assert found["counting"][who] == "usual rate"
+@pytest.mark.parametrize("story", DECISIONS)
+def test_a_story_ends_in_the_decision_of_the_truth(told, story):
+    (first, mended, truth), (column, wrong, right) = told[story][0].values(), DECISIONS[story]
+    assert (first[column], mended[column], truth[column]) == (wrong, right, right)
+    number = next(iter(first))
+    assert abs(mended[number] - truth[number]) < abs(first[number] - truth[number]) / 3
 
 
-def test_three_of_five_waves_are_caught_and_people_know_of_the_others():
-    found = follow("fraud")
-    ours = {wave: line["robustbn"] for wave, line in found.items()}
-    assert {line["counting"] for line in found.values()} == {"let pass"}
-    assert ours == {
-        "one order": "check", "noise": "check", "real, four cells": "check",
-        "real, two cells": "let pass", "two cells, few": "let pass",
-        "real, two cells, decided": "check", "two cells, few, 100 known": "check",
-    }  # fmt: skip
+def test_the_findings_name_the_clinic_the_interviewers_and_the_unit(told):
+    assert "Where clinic is 7, chronic" in told["hospital"][1]
+    assert "left out: [7, 23]" in told["survey"][1]
+    assert "Where branch is 5" in told["loans"][1]
+    assert "months and years" in told["loans"][1]
 
 
-def test_there_are_three_stories():
-    assert {path.stem for path in STORIES.glob("*.ipynb")} == {"hospital", "loans", "fraud"}
+def test_the_repaired_numbers_are_the_true_ones(told):
+    assert "535 values were changed, 535 of them to the true value" in told["school"][1]
+
+
+def test_every_story_is_told():
+    assert {path.stem for path in STORIES.glob("*.ipynb")} == set(DECISIONS)

@@ -1,4 +1,4 @@
-"""Every promise of the page on threats is held by a test that is there."""
+"""Every promise of the page on threats is checked by a test that is there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_test_that_the_page_names_is_there():
 
 
 def test_every_promise_in_a_table_names_its_test():
-    tables = re.findall(r"\| promise \| held by \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)
+    tables = re.findall(r"\| promise \| checked by \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)
     lines = [line for table in tables for line in table.splitlines()]
     assert len(tables) == 5
     assert [line for line in lines if not re.search(r"\| `tests/[\w/]+\.py::\w+`", line)] == []

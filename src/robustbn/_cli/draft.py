@@ -1,4 +1,4 @@
-"""`robustbn draft` and `check`: a structure from a table alone, and all that follows from it."""
+"""`robustbn draft` and `check`: a structure from a table alone, and a fit with it."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
 
 
 def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
-    """Draft the structure of a table as the options say, and show how far that is."""
+    """Draft the structure of a table with the given options, and show the progress."""
     from robustbn.estimator.drafting import draft
 
     config = config_of_table(table, options)
@@ -168,7 +168,7 @@ def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
 
 
 def draft_facts(drafted: Draft) -> dict[str, Any]:
-    """Return what there is to say of a draft."""
+    """Return the facts to show about a draft."""
     from robustbn.estimator.drafting import CAUTION, FIRST_LOOKED_AT
 
     return {

@@ -104,7 +104,7 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
 @click.option(
     "--missing-is-evidence",
     is_flag=True,
-    help="Treat which values are missing as evidence for or against a row.",
+    help="Use the pattern of missing values as evidence for or against a row.",
 )
 @click.option(
     "--known",
@@ -198,7 +198,7 @@ def fit_command(
 
 
 def _lacking_one(given: str, states: str | None) -> click.UsageError:
-    """Return what to do with a network or a table alone."""
+    """Return what to do if only a network or a table was given."""
     if not arguments.is_table(given, states):
         return click.UsageError(f"Missing argument 'TABLE': fit needs a table besides {given}.")
     name = shlex.quote(given)
@@ -255,7 +255,7 @@ def plan_job(
     for path in outputs.paths("network"):
         try_to_write(structure, path)
     if found is not None:
-        options = {**options, "bins": ()}  # the network holds them now
+        options = {**options, "bins": ()}  # they are stored in the network now
     config = arguments.build_config(options, structure)
     return Job(
         network_path, table_path, structure, config, options, outputs, command_line, found, draft,
@@ -296,7 +296,7 @@ def _load(
 
 
 def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking: bool) -> None:
-    """Plan a whole folder; what has a name of its own already is written there too."""
+    """Plan the files of a folder; outputs with a path of their own are written there, too."""
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is a file; --output-dir needs a folder.")
     suffixes = [s for s in Path(network_path).suffixes if s.lower() in network_suffixes()][-2:]
@@ -314,7 +314,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
 
 
 def run_job(job: Job, steps: Steps) -> dict[str, Any]:
-    """Read, fit, write; return what there is to say."""
+    """Read, fit and write; return the facts to show."""
     from robustbn._cli.summary import NOTHING_TO_ASK, fit_facts, rows_to_ask
 
     fit, options, outputs = _fit(job, steps), job.options, job.outputs
@@ -350,7 +350,7 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
 
 
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
-    """Fit to the table: read at once, or in stretches if it is large."""
+    """Fit to the table, in memory or streamed if it is large."""
     from robustbn._learn.places import Watch
     from robustbn.estimator import RobustEstimator
     from robustbn.estimator.learning import choose_place, fit_to
@@ -422,7 +422,7 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
 
 
 def exit_code(facts: dict[str, Any], options: dict[str, Any]) -> int:
-    """Return how `fit` ends: whether too many rows are distrusted, or no conclusion is drawn."""
+    """Return the exit code: too many rows are distrusted, or the rows permit no conclusion."""
     share = facts["rows_distrusted"] / max(facts["table"]["rows"], 1)
     if code := fails_over(share, options["fail_over"]):
         return code

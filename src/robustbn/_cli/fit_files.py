@@ -41,7 +41,7 @@ OUTPUTS = ("output", "report", "weights", "model", "clean", "output_dir", "force
 
 
 def write_cpts(result: FitResult, path: Path) -> None:
-    """Write a line a cell: both estimates, the rows behind them, a 95 % interval of the robust one.
+    """Write one line per cell: both estimates, their rows, a 95 % interval of the robust one.
 
     `parents` is `name=state` of each parent, with `; ` between them; `n_eff` the weight of the
     trusted rows that show the configuration.
@@ -226,7 +226,7 @@ def _read_records(files: list[Path], sep: str, encoding: str) -> Iterator[str]:
         places = {name.strip(): k for k, name in enumerate(own)}
         for record, values in records:
             if not values and len(own) > 1:
-                continue  # the reader passes over blank lines, too
+                continue  # the reader skips blank lines, too
             if values and own != names:
                 line = io.StringIO()
                 chosen = [values[places[n.strip()]] if n.strip() in places else "" for n in names]

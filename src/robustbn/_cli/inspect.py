@@ -1,4 +1,4 @@
-"""`robustbn inspect`: what a network is, what a table is, and whether they fit together."""
+"""`robustbn inspect`: describe a network or a table, and check whether they match."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[s
 
 
 def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[ColumnSurvey], int]:
-    """Return a table's source, what its columns hold, and its rows; shows how far that is."""
+    """Return a table's source, its columns and its rows; show the progress."""
     from robustbn._tables.survey import survey_columns
     from robustbn._tables.values import split_labels
 
@@ -227,7 +227,7 @@ def _match(
     given: Mapping[str, Any],
     rules: StateRules,
 ) -> tuple[dict[str, list[str]], list[dict[str, Any]]]:
-    """Return which columns are nodes, and all that keeps the table from being read for them."""
+    """Return which columns are nodes, and everything that stops the table from being read."""
     from robustbn._tables.problems import find_identifiers, find_lacking, find_misfits
 
     names = [config.rename.get(survey.name, survey.name) for survey in surveys]

@@ -1,4 +1,4 @@
-"""`robustbn repair`: single wrong cells of a text file, mended; every other byte as it was."""
+"""`robustbn repair`: correct single wrong cells of a text file; copy every other byte."""
 
 from __future__ import annotations
 
@@ -40,23 +40,33 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 @click.command("repair")
 @click.argument("network", type=click.Path())
 @click.argument("table", type=click.Path())
-@file_option("-o", "--output", metavar="MENDED.csv", help="The table with its cells mended.")
-@file_option("--changes", metavar="CHANGES.csv", help="A line a change (also .parquet).")
+@file_option("-o", "--output", metavar="REPAIRED.csv", help="Write the corrected table.")
+@file_option("--changes", metavar="CHANGES.csv", help="Write one line per change (also .parquet).")
 @click.option(
     "--probability", type=share_of_rows(0.5), default=0.9, show_default=True, metavar="P",
-    help="A cell is changed if another value is the true one with at least this probability.",
+    help="Change a cell if the proposed value is correct with at least this probability.",
 )  # fmt: skip
-@click.option("--id", "id_column", metavar="COLUMN", help="What names a row in CHANGES.")
 @click.option(
-    "--by", metavar="COLUMN", help="Errors have rates of their own for each of its values: sources."
+    "--id",
+    "id_column",
+    metavar="COLUMN",
+    help="Column with the identifier of each row; it is added to CHANGES.",
+)
+@click.option(
+    "--by",
+    metavar="COLUMN",
+    help="Estimate separate error rates for each value of this column, such as a source.",
 )
 @click.option(
     "--key",
     metavar="COLUMN",
-    help="Its rows describe one thing: they vote on the columns it leads to.",
+    help="Rows with the same value of this column describe the same thing: they vote on the "
+    "columns that depend on it.",
 )
-@click.option("--sep", metavar="CHAR", help="What parts the values.  [default: by the name]")
-@click.option("--encoding", default="utf-8", metavar="NAME", help="Of the text.  [default: utf-8]")
+@click.option("--sep", metavar="CHAR", help="Column separator.  [default: by file name]")
+@click.option(
+    "--encoding", default="utf-8", metavar="NAME", help="Encoding of the file.  [default: utf-8]"
+)
 @raw_option
 @force_option
 @no_rows_option
@@ -64,18 +74,19 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 @jobs_option
 @screen_options
 def repair_command(network: str, table: str, screen: Screen, **options: Any) -> None:
-    """Find single wrong cells of TABLE by what stands beside them, and mend them.
+    """Find single wrong cells of TABLE from the rest of their row, and correct them.
 
     NETWORK says which columns depend on each other: an edge list (.csv), or any network file; its
-    states and tables are not used. Every label of a column is a state, an empty cell too, and as
-    many as there are. TABLE: .csv or .tsv, perhaps packed. What is not changed stays byte for byte
-    as it was. A table in which errors explain nothing is not changed at all.
+    states and tables are not used. Every label of a column is a state, including an empty cell,
+    and there is no limit on their number. TABLE: a .csv or .tsv file, also compressed. Cells that
+    are not changed stay exactly as they are. If wrong cells do not explain the table better than
+    natural variety, nothing is changed.
 
     \b
-    Look, without writing anything:
+    Show the wrong cells, without writing anything:
       robustbn repair edges.csv hospital.csv
-    The mended table, and what was changed:
-      robustbn repair edges.csv hospital.csv -o mended.csv --changes changes.csv
+    Write the corrected table and the list of changes:
+      robustbn repair edges.csv hospital.csv -o repaired.csv --changes changes.csv
     """  # noqa: D301
     from robustbn._tables.text import find_encoding
 
@@ -122,14 +133,14 @@ def _find_file(table: str) -> Path:
     files = find_files(table)
     if len(files) != 1 or inner_suffix(files[0]) not in TEXT:
         raise click.UsageError(
-            f"{table}: repair takes one text file (.csv, .tsv), since what is not changed stays "
-            "byte for byte as it was. A frame is mended in Python: fit.repair(frame)."
+            f"{table}: repair needs one text file (.csv, .tsv), because it copies unchanged cells "
+            "byte for byte. For a frame, use fit.repair(frame) in Python."
         )
     return files[0]
 
 
 def _read_structure(network: str) -> dict[str, list[str]]:
-    """Return the parents of each node; of an edge list without asking for states."""
+    """Return the parents of each node; an edge list needs no states here."""
     from robustbn._cli.states import lacks_states
     from robustbn._core.structure import sort_topologically
     from robustbn._networks.edges import read_parents
@@ -219,7 +230,7 @@ def _list_changes(
     columns: Mapping[str, int],
     id_column: str | None,
 ) -> dict[str, Any]:
-    """Return a line a change, in the order of the rows."""
+    """Return one line per change, in the order of the rows."""
     names = list(columns)
     order = np.lexsort((changes.columns, changes.rows))
     at = changes.columns[order].tolist()
@@ -249,7 +260,7 @@ def _first(lines: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _change(
     records: Sequence[Record], lines: Mapping[str, Any], columns: Mapping[str, int], sep: str
 ) -> list[str]:
-    """Return the text of all records, those with a change with it alone."""
+    """Return the text of all records; only changed cells differ from the original."""
     by_row: dict[int, dict[int, str]] = {}
     for row, column, likely in zip(lines["row"], lines["column"], lines["likely"], strict=True):
         by_row.setdefault(int(row), {})[columns[column]] = likely
@@ -311,15 +322,15 @@ def _show(console: Console, facts: Any) -> None:
     n, doubtful = facts["cells_changed"], facts["cells_in_doubt"]
     said = f"{count(n, 'cell')} of {count(facts['rows'], 'row')}"
     if not n and not doubtful:
-        said = "none: no error explains what stands in the table"
+        said = "none: the table shows no sign of wrong cells"
     wrong = {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None}
     by_column = {column: f"{n:,}" for column, n in facts["by_column"].items()}
     print_facts(console, wrong, by_column, _say(facts), facts["files"])
 
 
 def _say(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the surest changes, a line each."""
-    said = {"row": "column: what is there, and what should be"} if facts["changes"] else {}
+    """Return the most certain changes, one per line."""
+    said = {"row": "column: value, likely correct value (probability)"} if facts["changes"] else {}
     for change in facts["changes"]:
         text = f"{change['column']}: {change['seen']!r}, likely {change['likely']!r}"
         said[f"{change['row']:,} ({change['column']})"] = f"{text} ({change['probability']:.2f})"

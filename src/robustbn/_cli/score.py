@@ -109,7 +109,7 @@ def score_command(
     ctx.exit(code or fails_over(share, options["fail_over"]))
 
 
-Judged = tuple[dict[str, Any], dict[str, Any]]  # what there is to say, and a line a row
+Judged = tuple[dict[str, Any], dict[str, Any]]  # the facts to show, and one line per row
 
 
 def _judge_by_model(
@@ -121,7 +121,7 @@ def _judge_by_model(
     fit.n_threads = options["n_threads"]
     config = arguments.build_config(options, fit.network_, fit.reading_.config)
     if options["fail_on"] and config.on_unknown == "error":
-        config = replace(config, on_unknown="missing")  # it is told, and not an end
+        config = replace(config, on_unknown="missing")  # reported, not an error
     table = arguments.read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns = judge_rows(fit, table)

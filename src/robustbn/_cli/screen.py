@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustbn._cli.options import say, with_options
+from robustbn._show.progress import hiding_progress
 from robustbn.exceptions import (
     DataError,
     InsufficientMemoryError,
@@ -63,14 +64,14 @@ CODES: tuple[tuple[type[Exception], int], ...] = (
 
 @dataclass
 class Screen:
-    """What the caller wants to see, and what there was to warn of."""
+    """How a command prints: as JSON or text, quiet or not, with its warnings."""
 
     is_json: bool = False  # whether the result is JSON
     is_quiet: bool = False  # whether only errors, and JSON if asked for, are shown
     warned: list[str] = field(default_factory=list)  # warnings so far
 
     def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
-        """Print a result: as JSON, with what there was to warn of, or in the words of `show`."""
+        """Print a result: as JSON with the warnings, or as text by `show`."""
         if self.is_json:
             held = as_json({**facts, "warnings": self.warned})
             click.echo(json.dumps(held, indent=2, ensure_ascii=True, allow_nan=False))
@@ -106,8 +107,12 @@ class Screen:
 
     @contextmanager
     def working(self) -> Iterator[Steps]:
-        """Show what is being done while it is done, on a terminal only; then what it warned of."""
-        with warnings.catch_warnings(record=True) as caught, self._progress() as progress:
+        """Show progress while a command works, on a terminal only; then print the warnings."""
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            hiding_progress(),
+            self._progress() as progress,
+        ):
             warnings.simplefilter("always")
             yield Steps(progress)
         said = [say(each.message) for each in caught if issubclass(each.category, UserWarning)]
@@ -132,7 +137,7 @@ class Screen:
 
 
 class Steps:
-    """One line a step, gone when all is done; times of the steps stay."""
+    """One line per step on the terminal, removed at the end; the times of the steps are kept."""
 
     def __init__(self, progress: Any) -> None:
         self._progress = progress
@@ -318,7 +323,7 @@ def fails_on(findings: Sequence[Mapping[str, Any]], severity: str | None) -> int
 
 
 def leave_pipe() -> int:
-    """Write what is left to nowhere, since nobody reads it any more; return the exit code."""
+    """Discard the remaining output, because its reader has stopped; return the exit code."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         if not stream.isatty():  # the pipe may be either, or both

@@ -1,4 +1,4 @@
-"""`robustbn sample`, `corrupt` and `demo`: rows that are made, to try things on."""
+"""`robustbn sample`, `corrupt` and `demo`: simulated rows for experiments."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ NOTHING_TO_ASK = (
 
 
 def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
-    """Return what there is to say of a fit."""
+    """Return the facts to show about a fit."""
     reading = result.reading
     return {
         "network": {"path": network, **describe(result.network)},
@@ -114,7 +114,7 @@ def _inferred(result: FitResult) -> dict[str, Any] | None:
 
 
 def rows_to_ask(result: FitResult, n: int | None) -> list[dict[str, Any]]:
-    """Return the rows that a person should look at, if that was asked; no values if private."""
+    """Return the rows to check if --ask was given; without values if rows are private."""
     if n is None:
         return []
     columns = question_columns(result, n)
@@ -156,7 +156,7 @@ def show_moved(console: Console, moved: list[dict[str, Any]]) -> None:
 
 
 def show_asked(console: Console, asked: list[dict[str, Any]]) -> None:
-    """Print the rows that a person should look at, by number and by what they keep."""
+    """Print the rows to check, with their numbers and identifiers."""
     if not asked:
         return
     columns = dict.fromkeys(("check row", "trust", "group", "change"), "right")

@@ -1,4 +1,4 @@
-"""`robustbn update`: a model, and the rows that came since."""
+"""`robustbn update`: add new rows to a model."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def say_unknown(owner: str, name: str, known: Sequence[str]) -> str:
-    """Return that there is no setting of a name, those that there are, and the nearest."""
+    """Return that there is no such setting, the nearest one, and all settings."""
     near = nearest_name(name, known)
-    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{near}"
+    return f"{owner} has no setting {name!r}.{near} Its settings: {', '.join(known)}."
 
 
 def naming_the_nearest(call: Call) -> Call:

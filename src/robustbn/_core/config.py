@@ -64,7 +64,12 @@ class RobustConfig:
         "Largest share of bad rows to expect: 0.1, 10% or auto (estimate it).  [default: auto]",
         kind="share",
     )
-    method: str = _given("filter", "--method", "How bad rows are found.  [default: filter]")
+    method: str = _given(
+        "filter",
+        "--method",
+        "How bad rows are found; the others are the paper's methods and baselines.  "
+        "[default: filter]",
+    )
     schedule: str = _given(
         "joint",
         "--schedule",
@@ -82,7 +87,8 @@ class RobustConfig:
     copies: str = _given(
         "auto",
         "--copies",
-        "How to treat repeated rows; auto: keep them if most rows repeat, otherwise distrust them.",
+        "How to treat repeated rows; auto: keep them if most rows repeat, otherwise distrust "
+        "them.  [default: auto]",
         choices=("auto", "count", "distrust"),
     )
     cells: str = _given(
@@ -128,14 +134,17 @@ class RobustConfig:
 
 @dataclass(frozen=True)
 class Streaming:
-    """What a table that is read in stretches keeps and writes.
+    """What to keep and write while a table is streamed.
 
     Parameters
     ----------
-    on_error : "raise", or "skip" to leave out a file that cannot be read, which is told in
-        `reading_`.
-    cache : a folder for packed rows, a few bytes each, so that a large table is parsed once only.
-    weights_to : a file or folder to which the trust in each row is written.
+    on_error : {"raise", "skip"}, default="raise"
+        What to do with a file that cannot be read: raise an error, or leave the file out and report
+        it in `reading_`.
+    cache : str, path-like or None, default=None
+        A folder for packed rows, a few bytes each, so that a large table is parsed only once.
+    weights_to : str, path-like or None, default=None
+        A file or folder to which the trust in each row is written.
 
     Examples
     --------
@@ -157,7 +166,13 @@ class Streaming:
     weights_to: str | os.PathLike[str] | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name, as scikit-learn asks for them."""
+        """Return the settings by name, as scikit-learn expects.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Ignored; there are no settings inside these.
+        """
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 

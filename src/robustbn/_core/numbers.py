@@ -15,6 +15,12 @@ def count_are(n: float, noun: str) -> str:
     return f"{text} is" if text == f"1 {noun}" else f"{text} are"
 
 
+def count_have(n: float, noun: str) -> str:
+    """Return a number with its noun and verb: `1 column has`, `1,200 columns have`."""
+    text = count(n, noun)
+    return f"{text} has" if text == f"1 {noun}" else f"{text} have"
+
+
 def rounded(value: float, digits: int = 3) -> str:
     """Return a number with so many digits, or all those before the point: `0.12`, `1,030`."""
     return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"

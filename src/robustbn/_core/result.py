@@ -309,12 +309,18 @@ class MeanResult:
 
     Parameters
     ----------
-    mean : in the units of the columns; shape (dim,).
-    weights : of the rows, from 0 (not trusted) to 1; shape (N,).
-    contamination : estimated share of bad rows: the share of the weight that was taken away.
-    converged : whether the method reached what it aims at.
-    status : why it stopped, and what to do if it did not converge.
-    history : the steps.
+    mean : array of shape (dim,)
+        The mean, in the units of the columns.
+    weights : array of shape (N,)
+        The trust in each row, from 0 to 1.
+    contamination : float
+        The estimated share of bad rows: the share of the weight that was removed.
+    converged : bool
+        Whether the method reached its goal.
+    status : str
+        Why it stopped, and what to do if it did not converge.
+    history : tuple of Step, default=()
+        The steps.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from robustbn._learn.search import CLEAR_LEAD, State
 
 LEAST_COMPARED, MOST_COMPARED = 50, (1_500, 4_000)  # rows of a group, and others: to try acts on
 ROWS_TO_TELL = 20.0  # rows a parameter: with fewer, rows of another network look like its own
+ROWS_TO_EXPECT = 10.0  # the same: with fewer, no edge is seen that makes rows come often
 LEAST_EVIDENCE = 0.02  # nats a row: less is none
 RIVALRY = 0.05  # log of the ratio of two gains: they are told apart so sharply
 DISTRUSTED = 0.65  # probability of being bad at which a row of a group keeps half of its weight
@@ -41,23 +42,23 @@ Traits = dict[str, float]  # what the judge is told of a group, by name
 
 # Of groups beside rows that look like the network's.
 BESIDE_EXACT: Traits = {
-    "surest": 0.431,
-    "rival": -1.951,
-    "many": -1238.998,
-    "intercept": -0.087,
+    "surest": 0.462,
+    "rival": -1.747,
+    "many": -1234.758,
+    "intercept": -0.183,
 }
 # Of all other groups.
 BESIDE_OTHERS: Traits = {
-    "evidence": 1.554,
-    "breadth": 1.480,
-    "divergence": 1.670,
-    "excess": -0.166,
-    "rival": -0.404,
-    "many": -774.445,
-    "apart": -2.203,
-    "act": 5.854,
-    "worth": 9.608,
-    "intercept": -14.274,
+    "evidence": 1.391,
+    "breadth": 1.588,
+    "divergence": 2.038,
+    "excess": -0.154,
+    "rival": -0.331,
+    "many": -812.918,
+    "apart": -2.304,
+    "act": 6.730,
+    "worth": 9.178,
+    "intercept": -15.101,
 }
 
 
@@ -84,20 +85,26 @@ def judge_groups(state: State) -> Vector:
 
     As groups beside rows of the network are judged, and as others are, by how surely they are.
     """
-    exactness = state.exactness if has_rows_to_tell(state) else 0.0
+    exactness = find_exactness(state)
     return np.array([_judge(state, k, t, exactness) for k, t in enumerate(find_traits(state))])
 
 
 def _judge(state: State, k: int, traits: Traits, exactness: float) -> float:
     found = exactness * probability(traits, BESIDE_EXACT)
-    if exactness < 1 - SURE:
+    if exactness < 1:
         found += (1 - exactness) * _judge_by_acts(traits, set_beside(state, k))
     return found
 
 
-def has_rows_to_tell(state: State) -> bool:
-    """Whether there are rows enough to tell those of the network from others."""
-    return state.sample.total >= ROWS_TO_TELL * state.sample.rows.layout.n_free
+def find_exactness(state: State) -> float:
+    """Return how surely the rest looks like rows of the network; few rows look like any."""
+    exactness = state.exactness if has_rows_to_tell(state) else 0.0
+    return 1.0 if exactness > 1 - SURE else exactness
+
+
+def has_rows_to_tell(state: State, least: float = ROWS_TO_TELL) -> bool:
+    """Whether there are rows enough a parameter to tell those of the network from others."""
+    return state.sample.total >= least * state.sample.rows.layout.n_free
 
 
 def _judge_by_acts(traits: Traits, sides: Sides | None) -> float:
@@ -234,4 +241,5 @@ def set_beside(state: State, k: int) -> Sides | None:
 def are_copies_bad(state: State) -> bool:
     """Whether rows come too often for rows of the network, and no edge gains as much."""
     excuse = -np.inf if state.copied is None else state.copied.lead
-    return state.is_exact and has_rows_to_tell(state) and excuse < -CLEAR_LEAD
+    tells = has_rows_to_tell(state, ROWS_TO_EXPECT)
+    return state.is_exact and tells and excuse < -CLEAR_LEAD

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustbn._core.numbers import count
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._means.weighting import MAD_TO_SD
 from robustbn.exceptions import DataError
@@ -72,8 +73,9 @@ class DenseVectors:
         array = np.asarray(X)
         if array.ndim != 2:
             raise DataError(
-                f"X must be a matrix, shape (rows, columns); found {array.ndim} dimension(s), "
-                f"shape {array.shape}. A single column is X.reshape(-1, 1)."
+                "X must be a matrix, shape (rows, columns); found "
+                f"{count(array.ndim, 'dimension')}, shape {array.shape}. A single column is "
+                "X.reshape(-1, 1)."
             )
         if array.dtype.kind not in "fiub":
             raise DataError(
@@ -214,7 +216,7 @@ class SparseVectors:
         """
         if X.ndim != 2:
             raise DataError(
-                f"X must be a matrix, shape (rows, columns); found {X.ndim} dimension(s)."
+                f"X must be a matrix, shape (rows, columns); found {count(X.ndim, 'dimension')}."
             )
         if X.dtype.kind not in "fiub":
             raise DataError(f"X must hold real numbers; found a matrix of type {X.dtype}.")
@@ -403,8 +405,8 @@ def _require_shape(shape: tuple[int, ...]) -> None:
     n_rows, n_columns = shape
     if n_rows < 2:
         raise DataError(
-            f"X has {n_rows} row(s); a robust mean needs at least 2, and in practice hundreds. "
-            "Check the file, the query or the filter that the rows come from."
+            f"X has {count(n_rows, 'row')}; a robust mean needs at least 2, and in practice "
+            "hundreds. Check the file, the query or the filter that the rows come from."
         )
     if n_columns < 1:
         raise DataError(f"X has no columns; found shape {shape}.")

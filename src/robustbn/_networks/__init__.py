@@ -50,17 +50,23 @@ def read_network(
 
     Parameters
     ----------
-    path : the file, or its URL (through fsspec). Its suffix says the format: `.json` (ours),
-        `.bif`, `.xmlbif`, `.bifxml` or `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, `.csv`,
-        `.tsv` or `.txt` (edges); each also with `.gz` after it.
-    format : "json", "bif", "xmlbif", "net", "xdsl", "uai" or "edges", whatever the suffix.
-    states : for edges, the states of each node: a mapping, or a `.json`, `.csv` or `.tsv` file.
-        For UAI, which has no names, the names of nodes and states in the order of the file.
-    tables : False skips the probability tables, which are not needed to fit.
-    normalize : True rescales each configuration whose probabilities do not sum to 1; otherwise it
-        is an error. Sums within 1e-6 of 1 are kept as they are in both cases.
-    max_cells : how many table entries a network may have; more are refused before anything is
-        allocated for them.
+    path : str or Path
+        The file, or its URL (through fsspec). Its suffix gives the format: `.json` (our own),
+        `.bif`, `.xmlbif`, `.bifxml` or `.xml`, `.net` (Hugin), `.xdsl` (GeNIe), `.uai`, and `.csv`,
+        `.tsv` or `.txt` (edges); each also followed by `.gz`.
+    format : str or None, default=None
+        The format, whatever the suffix: "json", "bif", "xmlbif", "net", "xdsl", "uai" or "edges".
+    states : str, Path, dict or None, default=None
+        For edges, the states of each node: a mapping, or a `.json`, `.csv` or `.tsv` file. For UAI,
+        which has no names, the names of nodes and states in the order of the file.
+    tables : bool, default=True
+        Whether to read the probability tables; a fit does not need them.
+    normalize : bool, default=False
+        Whether to rescale configurations whose probabilities do not sum to 1; otherwise they are an
+        error. Sums within 1e-6 of 1 are always kept as they are.
+    max_cells : int, default=67108864
+        The largest number of cells of the tables; larger networks are refused before memory is
+        allocated.
 
     Raises
     ------
@@ -131,16 +137,20 @@ def write_network(
 ) -> None:
     """Write a network to a file; every probability is written exactly.
 
-    The file is written under a temporary name in the same folder and then moved into place, so it
-    is there as a whole or not at all.
+    The file is written under a temporary name in the same folder and then renamed, so it is written
+    completely or not at all.
 
     Parameters
     ----------
-    network : what to write, with or without tables (UAI needs them).
-    path : the file; its suffix says the format, as for `read_network`. Edges are not written: an
-        edge list would lose states and tables.
-    format : the format, whatever the suffix.
-    numbered : for UAI, True writes nodes and states as numbers and drops their names.
+    network : BayesianNetwork
+        The network to write, with or without tables (UAI needs them).
+    path : str or Path
+        The file; its suffix gives the format, as in `read_network`. Edge lists are not written,
+        because they would lose states and tables.
+    format : str or None, default=None
+        The format, whatever the suffix.
+    numbered : bool, default=False
+        For UAI, whether to write nodes and states as numbers and drop their names.
 
     Examples
     --------
@@ -183,7 +193,8 @@ def example_network(name: str = "alarm") -> BayesianNetwork:
 
     Parameters
     ----------
-    name : "alarm" (Beinlich and others, 1989), the only one there is.
+    name : str, default="alarm"
+        The name of the network; "alarm" (Beinlich and others, 1989) is the only one.
 
     Examples
     --------
@@ -225,6 +236,6 @@ def choose_format(path: Path, format: str | None = None) -> str:
         hint = Advice(did_you_mean(path, FORMATS) if name_of(path) == str(path) else "")
         if not str(hint):
             named = Setting("format", Either("...", "FORMAT"), "from_format")
-            hint = Advice(" Say which, if the file is one of these: ", named, ".")
+            hint = Advice(" If the file has one of these formats, say which: ", named, ".")
         raise NetworkError(Advice(f"{name_of(path)}: {gone}{known}.", hint))
     return FORMATS[suffix]

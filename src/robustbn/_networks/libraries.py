@@ -108,6 +108,11 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     states only through tables, so every node also carries its labels in the node attribute
     `states`; that is how a structure without tables keeps them. `model.copy()` drops attributes.
 
+    Parameters
+    ----------
+    network : BayesianNetwork
+        The network to convert, with or without tables.
+
     Examples
     --------
     >>> from robustbn import BayesianNetwork
@@ -155,9 +160,10 @@ def from_pgmpy(model: Any, states: States | None = None) -> BayesianNetwork:
 
     Parameters
     ----------
-    model : the pgmpy model, with a table for every node or for none. Its nodes must be strings.
-    states : labels of the states, for a model without tables. Not needed if the model came from
-        `to_pgmpy`.
+    model : pgmpy.models.DiscreteBayesianNetwork
+        The model, with a table for every node or for none. Its nodes must be strings.
+    states : dict or None, default=None
+        The labels of the states, for a model without tables that did not come from `to_pgmpy`.
 
     Examples
     --------

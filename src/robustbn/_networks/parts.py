@@ -18,13 +18,9 @@ from numpy.typing import NDArray
 from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.config import NodeReading
 from robustbn._core.structure import MAX_STATES
+from robustbn._core.tables import SUM_TOLERANCE, fill_unknown, find_wrong_configuration
 from robustbn.exceptions import NetworkError, UnseenConfigurationWarning
-from robustbn.network import (
-    SUM_TOLERANCE,
-    BayesianNetwork,
-    fill_unknown,
-    find_wrong_configuration,
-)
+from robustbn.network import BayesianNetwork
 
 MOST_UNKNOWN_NAMED = 3  # configurations without probabilities that a warning names
 MAX_PARENTS = 31  # a table has an axis for each, and one of its own; NumPy 1 has 32 axes
@@ -270,7 +266,7 @@ def _check_tables(
             sums = layout.sum_configurations(flat)
             usable = (np.abs(sums - 1) > SUM_TOLERANCE) & np.isfinite(sums) & (sums > 0)
             flat /= np.where(usable, sums, 1.0)[layout.config_of_cell]
-    wrong = find_wrong_configuration(structure, flat)
+    wrong = find_wrong_configuration(structure.layout, structure.describe_cell, flat)
     if wrong is None:
         return
     i, k, said = wrong

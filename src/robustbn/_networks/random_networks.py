@@ -31,12 +31,19 @@ def random_network(
 
     Parameters
     ----------
-    kind : "empty" (no edges), "tree" (every node but the first has one parent, uniform among the
-        earlier ones) or "graph" (edges are added at random while there are fewer than
-        `n_parameters` configurations).
-    n_parameters : for "graph", the number of configurations m to reach; default `10 * n_nodes`.
-    cards : states of every node; a tuple (low, high) to draw each node's number from that range; or
-        a list with one number a node.
+    kind : {"graph", "tree", "empty"}, default="graph"
+        "empty" has no edges; in a "tree" every node except the first has one parent, drawn from the
+        earlier nodes; a "graph" gets random edges while it has fewer than `n_parameters`
+        configurations.
+    n_nodes : int, default=50
+        The number of nodes.
+    n_parameters : int or None, default=None
+        For "graph", the number of configurations m to reach; by default `10 * n_nodes`.
+    cards : int, tuple or list, default=2
+        The number of states of every node; a tuple (low, high) to draw each number from that range;
+        or a list with one number per node.
+    random_state : int, Generator or None, default=None
+        The seed; None for a new network each time.
 
     Examples
     --------
@@ -84,7 +91,7 @@ def _draw_cards(
         drawn = [int(c) for c in cards]
     if len(drawn) != n_nodes:
         raise SettingError(
-            f"cards must have one entry a node: {n_nodes} nodes, {len(drawn)} entries."
+            f"cards must have one entry per node: {n_nodes} nodes, {len(drawn)} entries."
         )
     if not all(1 <= c <= MAX_STATES for c in drawn):
         raise SettingError(f"A node has 1 to {MAX_STATES:,} states; found {sorted(set(drawn))}.")

@@ -242,6 +242,6 @@ def warn_of_stand_ins(name: str, pairs: list[tuple[str, str]]) -> None:
     more = f" and {len(pairs) - 4} more" if len(pairs) > 4 else ""
     warn(
         f"A {name} file cannot hold {len(pairs)} of the names and labels; other programs will see "
-        f"stand-ins ({some}{more}). read_network gives the true ones back.",
+        f"stand-ins ({some}{more}). read_network restores the true ones.",
         StandInWarning,
     )

@@ -82,7 +82,7 @@ def read_parts(data: bytes, source: str) -> Parts:
     for i in range(n):
         places.append(words.at)
         cards.append(words.count(f"the number of states of node {i}", 1, MAX_STATES))
-    words.count("the number of tables, one a node", n, n)
+    words.count("the number of tables, one per node", n, n)
     scopes: list[list[int]] = []
     scope_places = []
     for _ in range(n):
@@ -162,7 +162,7 @@ def to_text(network: BayesianNetwork, *, numbered: bool) -> str:
                 Setting("numbered", True),
                 " and keep the states, with which ",
                 Setting("states", Either("...", "FILE")),
-                " gives the names back.",
+                " restores the names.",
             )
         )
     cards = network.layout.cards

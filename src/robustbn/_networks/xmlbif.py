@@ -44,7 +44,7 @@ def _read_variable(
     kind = variable.attributes.get("TYPE", "nature")
     name = _label(_only(variable, "NAME", source), is_escaped)
     if kind != "nature":
-        message = f"node {name!r} is of type {kind!r}; a Bayesian network has nature nodes alone."
+        message = f"node {name!r} is of type {kind!r}; a Bayesian network has only nature nodes."
         raise refuse(source, variable.line, message)
     labels = tuple(_label(outcome, is_escaped) for outcome in variable.all("OUTCOME"))
     return name, labels, variable.line

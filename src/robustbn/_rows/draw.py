@@ -28,12 +28,21 @@ def sample(
 ) -> Codes:
     """Draw `n` rows; integer codes of shape (n, d), columns in the order of `network.nodes`.
 
-    The same seed gives the same rows, whichever the kernels and the number of threads. O(n d) time.
+    The same seed gives the same rows, for all kernels and any number of threads. Time is O(n d).
 
     Parameters
     ----------
-    random_state : seed, `numpy.random.Generator`, or None for fresh randomness.
-    n_threads, kernels : as in the estimators.
+    network : BayesianNetwork
+        The network to draw from, with its tables.
+    n : int
+        The number of rows.
+    random_state : int, Generator or None, default=None
+        The seed; None for new rows each time.
+    n_threads : int or None, default=None
+        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
+        which joblib and Dask set for their workers. It does not change the results.
+    kernels : {"native", "numpy"} or None, default=None
+        Which kernels to use; by default the fastest that are installed.
 
     Examples
     --------

@@ -83,8 +83,8 @@ def _say_rows(result: FitResult) -> str:
         return f"No row is distrusted: all {n:,} are counted."
     if not bad:
         return (
-            f"No row is fully distrusted; some of the {n:,} have reduced weight, equivalent to "
-            f"{result.contamination * n:,.1f} rows in total."
+            f"No row is fully distrusted; some of the {n:,} have reduced weight, as if "
+            f"{result.contamination * n:,.1f} rows had been left out."
         )
     share = percent(bad / n).replace(".0 %", " %")
     does, are = ("does", "is") if bad == 1 else ("do", "are")

@@ -416,12 +416,12 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
     what = f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
-        f"{said}, {what} from the other rows, {place.size:,.0f} times as much as is usual between "
-        f"values of {as_text(place.parts[0][0])} ({count(place.n_rows, 'row')})."
+        f"{said}, {what} from the other rows, {place.size:,.0f} times as much as other values "
+        f"of {as_text(place.parts[0][0])} do ({count(place.n_rows, 'row')})."
     )
     if causes:
-        said = as_text("; ".join(causes))
-        sentence += f" {said[0].upper()}{said[1:]}."
+        said = as_text("; ".join(causes))  # the name of a column keeps its spelling
+        sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
     is_unit = "unit" in names
     some = _choose_rows(parts, place)
     return Finding(
@@ -447,9 +447,9 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
 def _choose_rows(parts: saying.Parts, place: Difference) -> str:
     """Return Python for the rows of a place."""
     chosen = [
-        f"(table[{name!r}] == {first!r})"
+        f"(table[{name!r}].astype(str) == {first!r})"
         if first == last
-        else f"table[{name!r}].between({first!r}, {last!r})"
+        else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
         for name, first, last in parts
         if name not in (ROW_NUMBER, "line", FILE_NAME)
     ]

@@ -126,25 +126,42 @@ class Deeper:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
-    """What a robust fit found, as `RobustEstimator.result_` has it.
+    """What a robust fit found, as `RobustEstimator.result_`.
 
-    All that is shown of a fit, written or compared is made of this value.
+    Everything that is shown, written or compared is made from this value.
 
     Parameters
     ----------
-    network, plain_network : the tables from the trusted rows, and from all rows.
-    learned : how rows are judged, the sums behind the tables, and what each round saw.
-    reading : how the table was read.
-    deeper : what is looked for when it is first asked for.
-    judged : what is known of its rows; None for a model from a file.
-    aside : what its rows have beside the network's columns.
-    added : what was added to the counts; shape (M,) or a number.
-    expert : an expert's tables beside those that were learned; None if there is no expert.
-    settings : of the estimator, those that matter always and those that are not as usual.
-    seconds : how long the fit took.
-    title, command : what the fit is called where it is shown, and what repeats it.
-    rows_hidden : whether single rows, and values beside the network, must not be shown.
-    max_rows : how many single rows are shown at the most, least trusted first.
+    network : BayesianNetwork
+        The network with the tables from the trusted rows.
+    plain_network : BayesianNetwork
+        The network with the tables from all rows.
+    learned : RobustFit
+        How rows are judged, the sums behind the tables, and what each round found.
+    reading : Reading
+        How the table was read.
+    deeper : Deeper
+        What is computed only when it is first asked for.
+    judged : JudgedRows or None, default=None
+        What is known about the rows; None for a model from a file.
+    aside : Aside, optional
+        The columns of the rows that are not nodes.
+    added : array of shape (M,) or float, default=0.0
+        What was added to the counts.
+    expert : ExpertView or None, default=None
+        An expert's tables beside the learned ones; None without an expert.
+    settings : mapping, optional
+        The settings of the estimator that are always shown, and those that differ from the default.
+    seconds : float, default=nan
+        How long the fit took.
+    title : str, default=''
+        How the fit is called where it is shown.
+    command : str, default=''
+        The command that repeats the fit.
+    rows_hidden : bool, default=False
+        Whether single rows, and values of columns that are not nodes, are hidden.
+    max_rows : int, default=2000
+        The largest number of rows to show, the least trusted first.
 
     Examples
     --------
@@ -180,14 +197,19 @@ class FitResult:
         rows: bool = True,
         max_rows: int = ROWS_SHOWN,
     ) -> FitResult:
-        """Return the same, to be shown in another way; what was looked for is kept.
+        """Return the same result with other settings of what is shown; nothing is computed again.
 
         Parameters
         ----------
-        title, command : others than those of the fit.
-        rows : whether single rows, and values of columns beside the network, may be shown; False
-            for private data.
-        max_rows : how many of them at the most, least trusted first.
+        title : str or None, default=None
+            The title; by default that of the fit.
+        command : str or None, default=None
+            The command that repeats the fit; by default that of the fit.
+        rows : bool, default=True
+            Whether single rows, and values of columns that are not nodes, may be shown; False for
+            private data.
+        max_rows : int, default=2000
+            The largest number of rows to show, the least trusted first.
         """
         if self.judged is None:
             raise NotFittedError(
@@ -421,7 +443,13 @@ class FitResult:
         return [group.without_values() for group in groups] if self.rows_hidden else groups
 
     def number_kinds(self, codes: Codes) -> NDArray[np.int64]:
-        """Return the number of the kind that each row is most likely of, 0 for none; shape (n,)."""
+        """Return the number of the most likely kind of each row, 0 for none; shape (n,).
+
+        Parameters
+        ----------
+        codes : array of shape (n, d)
+            The rows, as codes.
+        """
         if not len(codes):
             return np.zeros(0, np.int64)
         return self.learned.model.most_like(self.deeper.load(codes))

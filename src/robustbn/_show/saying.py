@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
+from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text
@@ -99,5 +101,11 @@ def quote_names(names: Sequence[str]) -> str:
     """Return a few names, and how many more there are."""
     shown = [as_text(name) for name in names[:MOST_NAMED]]
     if len(names) > MOST_NAMED:
-        shown.append(f"{len(names) - MOST_NAMED} more columns")
+        shown.append(count(len(names) - MOST_NAMED, "more column"))
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def as_python(value: str) -> str:
+    """Return an end of a range as Python compares it: a number without quotes, else text."""
+    number = value.replace(",", "")
+    return number if re.fullmatch(r"-?\d+(\.\d+)?", number) else repr(value)

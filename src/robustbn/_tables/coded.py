@@ -111,17 +111,22 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table as codes. Estimators take it in place of the table it was read from.
+    """A table as codes; estimators accept it in place of the table it was read from.
 
     Parameters
     ----------
-    codes : position of each row's state at each node, and one more than the last for a value that
-        is missing; shape (N, d).
-    states : those of each node; the keys are what the columns are, in order.
-    kept : numbers of the rows that are left, if any were left out; else None.
-    reading : what was found.
-    holed : the columns in which values are missing.
-    aside : columns beside the network's: names that rows keep, and context.
+    codes : array of shape (N, d)
+        The position of each row's state at each node, and the number of states for a missing value.
+    states : mapping of str to tuple
+        The states of each node; the keys are the columns, in order.
+    kept : array of int or None
+        The numbers of the rows that were kept; None if no row was left out.
+    reading : Reading
+        What was found while reading.
+    holed : tuple of int, default=()
+        The columns with missing values.
+    aside : Aside, optional
+        The columns that are not nodes: identifiers, and context.
 
     Examples
     --------
@@ -148,9 +153,14 @@ class Table:
         return len(self.codes)
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values of the rows that are left at their places among all that were read.
+        """Return values of the kept rows at their places among all rows that were read.
 
         Rows that were left out get NaN.
+
+        Parameters
+        ----------
+        values : array
+            One value, or one line of values, per kept row.
         """
         return spread(values, self.kept, self.reading.n_read)
 
@@ -259,7 +269,7 @@ def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
     if array.ndim != 2:
         raise DataError(
             f"Rows must be an array of shape (rows, {network.n_nodes}); found "
-            f"{array.ndim} dimension(s), shape {array.shape}."
+            f"{count(array.ndim, 'dimension')}, shape {array.shape}."
         )
     if array.shape[1] != network.n_nodes:
         raise DataError(

@@ -18,6 +18,7 @@ from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.clues import DECLARED, MOST_EXAMPLES, NO_DATE, NO_NUMBER, NO_STATE, TITLE
 from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
+from robustbn._core.numbers import count, count_have
 from robustbn._core.protocols import Column, Vector
 from robustbn._tables.coded import some
 from robustbn._tables.noticed import Noticed, count_examples
@@ -320,14 +321,14 @@ class Tally:
     def add(self, coder: ColumnCoder, column: Column, found: MarkedCodes, start: int) -> None:
         """Take in the codes of a stretch of a column that begins at row `start`."""
         node = coder.node
-        for mark, count, first in (
+        for mark, counted, first in (
             (MISSING, self.missing, self.first_missing),
             (UNKNOWN, self.unknown, self.first_unknown),
         ):
             where = np.flatnonzero(found == mark)
             if not len(where):
                 continue
-            count[node] += len(where)
+            counted[node] += len(where)
             first.setdefault(node, start + int(where[0]))
             if mark == UNKNOWN:
                 seen = self.examples.setdefault(node, Counter())
@@ -373,7 +374,7 @@ class Tally:
         examples = self.examples[node]
         common = ", ".join(f"{v!r}" for v, _ in examples.most_common(5))
         more = ", ..." if len(examples) > 5 else ""
-        elsewhere = f" {others} more column(s) have unknown values too." if others else ""
+        elsewhere = f" {count_have(others, 'more column')} unknown values, too." if others else ""
         what = "not a state of the node"
         expected = f"States: {some(coder.states, MOST_STATES_SAID)}."
         if coder.is_cut:
@@ -396,7 +397,7 @@ class Tally:
         firsts = [self.first_missing, self.first_unknown if with_unknown else {}]
         first = min(each[node] for each in firsts if node in each)
         others = len(counts) - 1
-        elsewhere = f" {others} more column(s) have missing values too." if others else ""
+        elsewhere = f" {count_have(others, 'more column')} missing values, too." if others else ""
         error, use, drop = (Setting("on_missing", how) for how in ("error", "use", "drop"))
         return DataError(
             Advice(
@@ -458,7 +459,7 @@ def advise(coder: ColumnCoder, values: list[Any], ignore_case: bool) -> Advice:
             return Advice(
                 "They look continuous: say where to cut with ",
                 edges,
-                f", {len(states) - 1} inner edge(s) for {len(states)} states, or with ",
+                f", {count(len(states) - 1, 'inner edge')} for {len(states)} states, or with ",
                 equal,
                 " for intervals with equally many rows.",
             )

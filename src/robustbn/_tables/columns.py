@@ -90,7 +90,7 @@ def place_columns(where: str, names: Sequence[str], nodes: Sequence[str]) -> lis
     return [place[node] for node in nodes]
 
 
-def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
+def advise_renaming(missing: Sequence[str], spare: Sequence[str]) -> Advice:
     """Say which of the spare columns may be those of nodes that have none."""
     import difflib  # seldom needed
 
@@ -104,7 +104,10 @@ def advise_renaming(missing: Iterable[str], spare: Sequence[str]) -> Advice:
     if hints:
         return Advice("Did you mean ", Setting("rename", hints), "?")
     other = Setting("rename", Either("{column: node}", "COLUMN=NODE"))
-    return Advice("Add the column, or say which one it is with ", other, ".")
+    add = "Add the column, or say which one it is with "
+    if len(missing) > 1:
+        add = "Add the columns, or say which ones they are with "
+    return Advice(add, other, ".")
 
 
 def fix_edges(

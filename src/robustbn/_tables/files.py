@@ -196,7 +196,7 @@ def _not_a_table(file: Path) -> DataError:
     hint = Advice(did_you_mean(file, TABLE_SUFFIXES) if path == str(file) else "")
     if not str(hint):
         csv = Setting("format", "csv")
-        hint = Advice(" If it is one all the same, say which: ", csv, ".")
+        hint = Advice(" If it is one anyway, give the format: ", csv, ".")
     return DataError(
         Advice(f"{path} is not a supported table format; supported are {KNOWN}.", hint)
     )

@@ -155,7 +155,7 @@ def _suffix_by_content(head: bytes) -> str:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"["):
         raise DataError(
-            "Standard input starts with '[': of JSON, lines are read, an object each ({...})."
+            "Standard input starts with '[': JSON must have one object ({...}) per line."
         )
     plain = ".jsonl" if text.startswith(b"{") else ".csv"
     return next((suffix for mark, suffix in _MARKS if head.startswith(mark)), plain)
@@ -170,7 +170,7 @@ def _store_stream(raw: Path, packed: str) -> Path:
         except pa.ArrowInvalid:  # a file cannot hold words that change from stretch to stretch
             _copy_stream(raw, packed, path, by_words=False)
     except pa.ArrowException as error:
-        raise DataError(f"Standard input is not an Arrow stream, or is cut off: {error}") from None
+        raise DataError(f"Standard input is no Arrow stream, or is truncated: {error}") from None
     raw.unlink()
     return path
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Column
 from robustbn._tables.values import as_objects
 from robustbn.exceptions import DataError, RobustBNError
@@ -186,8 +187,8 @@ def _open_array(array: np.ndarray[Any, Any]) -> Source:
         return Source(names, len(names), len(array), "numpy", "The array", read)
     if array.ndim != 2:
         raise DataError(
-            "Rows must be a table of two dimensions, one column a node; found "
-            f"{array.ndim} dimension(s), shape {array.shape}. Reshape your data: "
+            "Rows must be a table of two dimensions, one column per node; found "
+            f"{count(array.ndim, 'dimension')}, shape {array.shape}. Reshape your data: "
             "array.reshape(-1, 1) for one column, array.reshape(1, -1) for one row."
         )
     if not array.shape[1]:

@@ -59,44 +59,69 @@ def read_table(
 ) -> Table:
     """Read the columns of a network's nodes from any table, as codes.
 
-    What a value stands for is decided by documented rules, which never guess: see `docs/tables.md`.
-    Memory: the codes, N d bytes, and one stretch of rows; 1 to 4 bytes a row for each column of
-    context. Other columns are not touched.
+    Documented rules, which never guess, decide which state a value stands for: see
+    `docs/tables.md`. Memory: N d bytes for the codes, one chunk of rows, and 1 to 4 bytes per row
+    for each context column. Other columns are not read.
 
     Parameters
     ----------
-    table : a pandas, polars or pyarrow frame, dataset or reader; a DuckDB relation; a NumPy or
-        SciPy array (columns in the order of the nodes; whole numbers are codes); a mapping of names
-        to columns; a path (`.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.jsonl`, `.xlsx`; a
-        folder or a pattern too), a URL (through fsspec), "-" for standard input; with
-        `connection`, an SQL query.
-    on_unknown : what to do with a value that is no state of its node: "error", "drop" (leave the
-        row out and count it) or "missing" (as if there were no value).
-    on_missing : what to do with a missing value: "use" (the default: the row is kept, and what is
-        missing is inferred), "observed" (each table is counted over the rows that show all it
-        needs), "state" (a state of its own, named "missing"), "drop" (leave the row out) or
-        "error".
-    bins : how to cut numbers into intervals, for each node: a list of inner edges, where a value
-        equal to an edge is above it; a number of intervals of equal width; or "q5" for five with
-        equally many rows. Without names, for all columns.
-    rename : node of each column whose name differs from it.
-    labels : for each node, the state that each value stands for, where the names differ; None
-        among the values names a state for those that are missing, and as a state says that the
-        value is missing.
-    missing : values that mean "missing", such as [999, "?"], in every column or by node, as in
-        {"age": 999}. They are still counted, and told by `fit.findings_`.
-    ignore_case : whether "Yes" stands for the state "yes".
-    codes : whether whole numbers are positions of states. By default they are in arrays only.
-    sep, encoding : of a text file.
-    others : for each node, the state of every value that stands for no other.
-    periods : for each node, what is taken of a date: "year", "quarter", "month" or "day".
-    context : columns that are no nodes and may tell where bad rows come from (`fit.where()`). By
-        default those with at most 1,000 values, and all numbers and times, where a look at the
-        first rows costs little: not in lazy frames, queries and streams. `()` for none.
-    id, keep : a column that names the rows, and others that are shown with them.
-    connection : a DuckDB connection, or one of any database with cursors.
-    format : "csv", "tsv", "jsonl", "arrow", "parquet" or "xlsx", whatever the file's name.
-    sheet : of a workbook (`.xlsx`): its name, or its number from 1.
+    table : table-like
+        A pandas, polars or pyarrow frame, dataset or reader; a DuckDB relation; a NumPy or SciPy
+        array (columns in the order of the nodes; whole numbers are codes); a dict of columns; a
+        path (`.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.jsonl`, `.xlsx`, a folder or a
+        pattern), a URL (through fsspec), "-" for standard input; or, with `connection`, an SQL
+        query.
+    network : BayesianNetwork
+        The network whose nodes are read; its tables are not used.
+    on_unknown : {"error", "drop", "missing"}, default="error"
+        What to do with a value that is not a state of its node: "error" raises an error, "drop"
+        leaves the row out and counts it, and "missing" treats the value as missing.
+    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
+        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
+        each table over the rows that show all its columns; "state" adds a state named "missing";
+        "drop" leaves the row out; "error" raises an error.
+    bins : dict, int, str or None, default=None
+        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
+        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
+        five intervals with about the same number of rows. Without a dict, it applies to all
+        columns.
+    rename : dict or None, default=None
+        The node of each column whose name differs from it, as {column: node}.
+    labels : dict or None, default=None
+        For each node, the state that each value stands for, where they differ. None among the
+        values names the state of missing values; None as a state declares a value missing.
+    missing : list, dict or None, default=None
+        Values that mean "missing", such as [999, "?"], in every column, or by node as in {"age":
+        999}. They are still counted and reported in `fit.findings_`.
+    ignore_case : bool, default=False
+        Whether "Yes" stands for the state "yes".
+    codes : bool or None, default=None
+        Whether whole numbers are positions of states. By default they are in arrays, and are not
+        elsewhere.
+    sep : str or None, default=None
+        The column separator of a text file; by default it is found.
+    encoding : str, default="utf-8"
+        The encoding of a text file.
+    others : dict or None, default=None
+        For each node, the state of every value that stands for no other state.
+    periods : dict or None, default=None
+        For each node, which part of a date is used: "year", "quarter", "month" or "day".
+    context : list of str or None, default=None
+        Columns that are not nodes but may show where bad rows come from (see `fit.where()`). By
+        default those with at most 1,000 different values, and all numbers and times; in lazy
+        frames, queries and streams none. () for none.
+    id : str or None, default=None
+        The column that identifies the rows; it is shown with them.
+    keep : list of str, default=()
+        More columns to show with the rows.
+    connection : object or None, default=None
+        A DuckDB connection, or a connection to any database with cursors; `table` is then an SQL
+        query.
+    format : str or None, default=None
+        The format of the file, whatever its name: "csv", "tsv", "jsonl", "arrow", "parquet" or
+        "xlsx".
+    sheet : str, int or None, default=None
+        The sheet of a workbook (`.xlsx`): its name, or its number starting at 1.
 
     Examples
     --------

@@ -24,20 +24,25 @@ def unroll(
     lags: int = 1,
     columns: Sequence[str] | None = None,
 ) -> Any:
-    """Return rows of consecutive visits: `x` is the value of a visit, `x@-1` that of the last.
+    """Return rows of consecutive visits: `x` is the value of a visit, `x@-1` the one before.
 
-    A visit without so many before it has no row. The frame is of the kind that the table is; a
-    mapping of columns becomes an Arrow table. Rows stay in the order of the table.
+    Visits with fewer than `lags` visits before them get no row. The frame is of the same library as
+    the table; a dict of columns becomes an Arrow table. Rows stay in the order of the table.
 
     Parameters
     ----------
-    table : a frame of pandas, polars or Arrow, or a mapping of columns, with a row a visit. The
-        visits of each `id` come in order of time; those of others may be between them.
-    id : the column that says whose visit it is.
-    time : the column that says when it was. Text is compared as text, which is right for dates such
-        as 2024-07-03.
-    lags : how many visits before to put beside each.
-    columns : those to look back on; by default all but `id` and `time`.
+    table : frame or dict
+        A pandas, polars or Arrow frame, or a dict of columns, with one row per visit. The visits of
+        each `id` must be in order of time; visits of others may come between them.
+    id : str
+        The column that says whose visit it is.
+    time : str
+        The column that says when the visit was. Text is compared as text, which is right for dates
+        such as 2024-07-03.
+    lags : int, default=1
+        How many earlier visits to add to each row.
+    columns : list of str or None, default=None
+        The columns whose earlier values are added; by default all except `id` and `time`.
 
     Examples
     --------

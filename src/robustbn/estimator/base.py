@@ -1,4 +1,4 @@
-"""What the estimators share: settings, tables in, priors, likelihoods, files."""
+"""What the estimators share: settings, reading tables, priors, likelihoods, files."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import gather_holes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.posterior import Posterior, find_posterior
+from robustbn._show.progress import showing_progress
 from robustbn._show.words import find_constants, say_unseen
 from robustbn._tables.coded import (
     Reading,
@@ -56,14 +57,14 @@ from robustbn.exceptions import (
 from robustbn.network import BayesianNetwork
 
 PRIORS = ("none", "laplace", "bdeu")
-PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # in no file
+PATH_SETTINGS = ("streaming__cache", "streaming__weights_to")  # never saved in a file
 
 
 class Settings:
     """Settings by name, as `clone`, pipelines and searches expect."""
 
     on_missing: str
-    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that hold others, by their class
+    _GROUPS: ClassVar[Mapping[str, type]] = {}  # settings that contain others, with their class
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -76,12 +77,18 @@ class Settings:
         return [f"{group}__{each.name}" for group, of in cls._GROUPS.items() for each in fields(of)]
 
     def _check_settings(self) -> None:
-        """Refuse settings of the wrong kind, by name."""
+        """Refuse settings of the wrong type; the error names the setting."""
         for name, parameter in inspect.signature(type(self)).parameters.items():
             check_setting(name, parameter.annotation, getattr(self, name))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name; with `deep`, those inside a group as `group__name` too."""
+        """Return the settings by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the settings inside a group, as `group__name`.
+        """
         settings = {name: getattr(self, name) for name in self._names()}
         if deep:
             for group, value in list(settings.items()):
@@ -91,7 +98,13 @@ class Settings:
         return settings
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings by name; those inside a group as `group__name`."""
+        """Change settings by name.
+
+        Parameters
+        ----------
+        **settings : dict
+            The new values; settings inside a group are named `group__name`.
+        """
         for name, value in settings.items():
             group, _, inner = name.partition("__")
             if name not in (*self._names(), *self._inner_names()):
@@ -112,7 +125,7 @@ class Settings:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __sklearn_clone__(self) -> Self:
-        """Return a copy with the same settings; they are values, and need no copy themselves."""
+        """Return an estimator with the same settings, which are values and are not copied."""
         copy = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_metadata_request"):
             copy._metadata_request = self._metadata_request
@@ -135,7 +148,7 @@ class Settings:
         )
 
     def get_metadata_routing(self) -> Any:
-        """Return what `fit` takes beside the rows: `sample_weight`."""
+        """Return what `fit` accepts beside the rows: `sample_weight`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         if hasattr(self, "_metadata_request"):
@@ -145,7 +158,13 @@ class Settings:
         return request
 
     def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether pipelines and searches hand `sample_weight` on to `fit`."""
+        """Say whether pipelines and searches pass `sample_weight` on to `fit`.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            True to pass it on, False not to, or the name under which callers give it.
+        """
         request = self.get_metadata_routing()
         request.fit.add_request(param="sample_weight", alias=sample_weight)
         self._metadata_request = request
@@ -153,7 +172,7 @@ class Settings:
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """Return our error, which is scikit-learn's too where scikit-learn is in use."""
+    """Return our error; if scikit-learn is loaded, it is also scikit-learn's error."""
     if "sklearn" not in sys.modules:
         return NotFittedError(message)
     from sklearn import exceptions
@@ -164,9 +183,9 @@ def not_fitted(message: str) -> NotFittedError:
 
 
 class TableEstimator(Settings, ABC):
-    """What the estimators share: tables in, priors, likelihoods."""
+    """What the estimators share: reading tables, priors, likelihoods."""
 
-    _HAS_CONTEXT: ClassVar[bool] = False  # whether columns beside the network are looked at
+    _HAS_CONTEXT: ClassVar[bool] = False  # whether columns that are not nodes are used as context
     network: BayesianNetwork | None
     prior: BayesianNetwork | str | float | None
     pseudo_count: float
@@ -178,6 +197,7 @@ class TableEstimator(Settings, ABC):
     bins: Any
     n_threads: int | None
     kernels: str | None
+    verbose: bool | int | None = None
     network_: BayesianNetwork
     counts_: Vector
     unseen_configurations_: list[tuple[str, dict[str, Hashable]]]
@@ -190,12 +210,25 @@ class TableEstimator(Settings, ABC):
     def log_likelihood(self, X: Any) -> float:
         """Return the log-likelihood of all rows together: `sum over cells of C[j] log q[j]`.
 
-        Minus infinity when a row has a state to which the tables give probability zero.
+        It is minus infinity if a row has a state to which the tables give probability zero.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
         """
         return self._log_likelihood(self._encode(X))
 
     def score(self, X: Any, y: None = None) -> float:
-        """Return the mean log-likelihood of a row, for model selection."""
+        """Return the mean log-likelihood per row, for model selection.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
+        y : None, default=None
+            Ignored; scikit-learn passes it.
+        """
         table = self._encode(X)
         require_rows(len(table))
         return self._log_likelihood(table) / len(table)
@@ -211,18 +244,19 @@ class TableEstimator(Settings, ABC):
         return float(shown + expected.log_likelihood) if not expected.n_impossible else -np.inf
 
     def _gather(self, table: Table) -> Holes:
-        """Return what rows that miss values ask."""
+        """Return the missing values of a table, ready to be inferred."""
         return gather_holes(self.network_, table.codes, None, self.kernels, self.n_threads)
 
     def impute(self, X: Any) -> Any:
-        """Return a frame with a line a missing value: row, node, value, probability.
+        """Return a frame with one line per missing value: row, node, value, probability.
 
-        The value is the most probable state given all that the row shows, and the probability is
-        its own; the table itself is left as it is. The frame is of the kind that the table was.
+        The value is the most probable state given the rest of the row, with its probability. The
+        table itself is not changed. The frame is of the same library as the table.
 
         Parameters
         ----------
-        X : any table that `read_table` takes, or its result.
+        X : table-like
+            A table in any form that `read_table` accepts, or the result of `read_table`.
         """
         network, table = self._fitted(), self._encode(X)
         found = self._gather(table).posterior(table.codes, network.probabilities)
@@ -236,11 +270,16 @@ class TableEstimator(Settings, ABC):
         return build_frame(columns, table.reading.kind)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to a file: plain JSON, `.gz` compressed if so named.
+        """Write the fitted estimator to a JSON file, compressed if its name ends in `.gz`.
 
-        Everything that judges new rows is in it. The trust in the rows of `fit` is not: it belongs
-        with those rows, and `weights(X)` gives it again. Nor are paths (`cache`,
-        `weights_to`): they belong to the run, and who sends you a model must not choose them.
+        The file has everything that is needed to judge new rows. It does not have the trust in the
+        rows of `fit`, which `weights(X)` computes again, nor the paths `cache` and `weights_to`: a
+        model that someone sends you must not choose where you write.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
         """
         from robustbn.estimator.model_file import write_model
 
@@ -251,7 +290,7 @@ class TableEstimator(Settings, ABC):
             if name != "network" and name not in self._GROUPS and name not in PATH_SETTINGS
         }
         if not isinstance(settings.get("random_state"), int | np.integer | None):
-            settings["random_state"] = None  # a generator has moved on
+            settings["random_state"] = None  # the state of a generator has changed since
         if isinstance(self.prior, BayesianNetwork):
             settings["prior"] = describe_network(self.prior)
         fit = self._describe_fit()
@@ -261,7 +300,12 @@ class TableEstimator(Settings, ABC):
     def load(cls, path: str | Path) -> Self:
         """Return a fitted estimator from a file written by `save`.
 
-        Runs no code from the file, and takes no paths from it.
+        Loading runs no code from the file and uses no paths from it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to read.
         """
         from robustbn.estimator.model_file import build_model_network, build_reading, read_model
 
@@ -279,7 +323,7 @@ class TableEstimator(Settings, ABC):
             name: value for name, value in model.settings.items() if name not in PATH_SETTINGS
         }
         if isinstance(settings.get("prior"), dict):
-            with warnings.catch_warnings():  # what is unknown was told when the prior was read
+            with warnings.catch_warnings():  # the warning was given when the prior was read
                 warnings.simplefilter("ignore", UnseenConfigurationWarning)
                 settings["prior"] = build_model_network(settings["prior"], f"{path}, prior")
         self = cls()
@@ -306,7 +350,7 @@ class TableEstimator(Settings, ABC):
 
     def _repr_html_(self) -> str:
         """Show the settings, and the network, in a notebook."""
-        from robustbn._show.page.inline import settings_html  # its room is not on the light path
+        from robustbn._show.page.inline import settings_html  # loaded only when it is needed
 
         return settings_html(repr(self), getattr(self, "network_", self.network))
 
@@ -342,7 +386,7 @@ class TableEstimator(Settings, ABC):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Let what is set inside be set as a whole; whatever ends it leaves all as it was."""
+        """Set all attributes inside, or, if anything goes wrong, none of them."""
         before = dict(vars(self))
         try:
             yield
@@ -351,7 +395,7 @@ class TableEstimator(Settings, ABC):
             raise
 
     def _given_network(self) -> BayesianNetwork | None:
-        """Return the structure to fit, if one was given; refuse what is none."""
+        """Return the structure to fit, if one was given; refuse anything but a network."""
         if self.network is None or isinstance(self.network, BayesianNetwork):
             return self.network
         raise UnknownSettingError(
@@ -368,7 +412,7 @@ class TableEstimator(Settings, ABC):
             del self.feature_names_in_
 
     def _encode(self, X: Any, *, has_context: bool = False, forgives: bool = False) -> Table:
-        """Return rows as codes, read as those in `fit` were."""
+        """Return rows as codes, read in the same way as the rows of `fit`."""
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
             network, columns = without_missing_nodes(network)
@@ -402,13 +446,13 @@ class TableEstimator(Settings, ABC):
         return align_expert(network, self.prior, self.equivalent_rows)
 
     def expert_tables(self) -> Any:
-        """Return a frame with a line a cell: what the expert says, what is counted and learned.
+        """Return a frame with one line per cell: the expert's, the counted and the learned value.
 
         The columns are node, parents, state, expert, counted (all rows, nothing added), learned,
-        expert_rows (what the expert is worth in this configuration), rows (trusted ones that show
-        it), nats (the log of how many times more probable these rows are if nothing is known of the
-        table than if it is the expert's) and p_value (corrected for the number of configurations);
-        configurations in which the rows contradict the expert most come first. Those that the
+        expert_rows (how many rows the expert counts for in this configuration), rows (trusted rows
+        that show it), nats (the log of how many times more probable these rows are under an unknown
+        table than under the expert's) and p_value (corrected for the number of configurations). The
+        configurations in which the rows contradict the expert most come first; those that the
         expert left empty are not listed.
         """
         network, result = self._fitted(), vars(self).get("result_")
@@ -423,22 +467,25 @@ class TableEstimator(Settings, ABC):
         return build_frame(view.columns(), self.reading_.kind)
 
     def update(self, X: Any, *, forgetting: float = 1.0) -> Self:
-        """Return a fit with more rows; those of before are not needed again.
+        """Return a fit with more rows; the earlier rows are not needed again.
 
-        New rows are judged by what the fit knows, and added to what it counted. Groups, their sides
-        and what people decided on them stay as they are; rates follow the rows. Where nothing
-        drifts the tables are those of a fit to all rows, exactly if no row is distrusted.
-        `fit.check(X)` says in what the new rows differ, `robustbn.compare(fit, updated)` what
-        changed; fit again if much did.
+        New rows are judged by the fit and added to its counts. Groups and the decisions about them
+        stay as they are, and rates follow the rows. As long as nothing drifts, the tables are those
+        of a fit to all rows; they are exactly those if no row is distrusted. `fit.check(X)` says
+        how the new rows differ, and `robustbn.compare(fit, updated)` what changed; fit again if
+        much did.
 
         Parameters
         ----------
-        X : new rows, as in `fit`.
-        forgetting : what the rows of before count for, above 0 and at most 1.
+        X : table-like
+            The new rows, in any form that `read_table` accepts.
+        forgetting : float, default=1.0
+            How much the earlier rows count, above 0 and at most 1.
         """
         self._fitted()
         new = copy(self)
-        new._add(X, forgetting)
+        with showing_progress("Adding rows", self.verbose):
+            new._add(X, forgetting)
         return new
 
     @abstractmethod
@@ -446,11 +493,11 @@ class TableEstimator(Settings, ABC):
         """Add rows to what was counted."""
 
     def posterior(self) -> Posterior:
-        """Return what is known of each table: a mapping from each node to Dirichlet parameters.
+        """Return the posterior of each table: a mapping from each node to Dirichlet parameters.
 
-        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals of all
-        probabilities, `sample(n)` whole networks, `query(x, evidence)` an interval of an answer.
-        Without a prior, half a row is added to every cell (Jeffreys).
+        `posterior()["x"]` has the shape of the table of x. `intervals()` gives intervals for all
+        probabilities, `sample(n)` whole networks, and `query(x, evidence)` an interval for an
+        answer. Without a prior, half a row is added to every cell (Jeffreys' prior).
         """
         network = self._fitted()
         if "result_" in vars(self):
@@ -463,7 +510,7 @@ class TableEstimator(Settings, ABC):
     def _pseudo_counts(
         self, network: BayesianNetwork, counts: Vector | None = None
     ) -> Vector | float:
-        """Return what is added to counts; of an expert, less where these counts contradict it."""
+        """Return what the prior adds to the counts; less where they contradict an expert."""
         expert = self._expert(network)
         if expert is not None:
             layout = network.layout
@@ -489,7 +536,7 @@ class TableEstimator(Settings, ABC):
         return 0.0
 
     def _warn_of_tables(self, has_prior: bool) -> None:
-        """Warn of columns and configurations that tell nothing, and of tables that would move."""
+        """Warn about constant columns, unseen configurations, and EM that did not converge."""
         constant = find_constants(self.network_, self.counts_)
         if constant:
             node, state = constant[0]

@@ -1,4 +1,4 @@
-"""New rows, judged by what a model knows of good ones."""
+"""Compare new rows with the good rows of a fit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from robustbn._tables.coded import Table
 if TYPE_CHECKING:
     from robustbn.estimator.robust import RobustEstimator
 
-LARGE_EFFECT = 0.003  # nats a row by which a table is another: from here on it is an error
+LARGE_EFFECT = 0.003  # nats per row by which a table differs: an error from here on
 MANY_UNLIKELY = 0.01  # share of rows that are less likely than good ones: an error from here on
-MOST_TABLES = 10  # that are told
-NOT_SAID = 5  # rows: fewer that are distrusted are never told
+MOST_TABLES = 10  # that are reported
+NOT_SAID = 5  # rows: fewer distrusted rows are never reported
 UNLIKELY = "unlikely rows"
 COMPARE = Remedy(
     "Compare the tables of the new rows with those of the fit.",
@@ -33,7 +33,7 @@ COMPARE = Remedy(
 
 
 def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
-    """Return in what new rows differ from good ones, the most serious first."""
+    """Return how new rows differ from good ones, the most serious finding first."""
     if not len(table):
         return []
     network, learned = fit.network_, fit.result_.learned
@@ -113,7 +113,7 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
 def _tell_known(
     fit: RobustEstimator, table: Table, weights: np.ndarray[tuple[int], np.dtype[np.float32]]
 ) -> Iterator[Finding]:
-    """Yield the groups of bad rows that are known from the fit, and come more often now."""
+    """Yield the groups of bad rows of the fit that are more frequent in the new rows."""
     is_bad = np.flatnonzero(weights < DOUBT)
     usual = min(max(fit.contamination_, 1e-4), 0.5)
     if len(is_bad) < NOT_SAID or log_tail(len(is_bad), len(table), usual) > math.log(ALARM):
@@ -141,7 +141,7 @@ def _tell_known(
 
 
 def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
-    """Yield the columns from which more values are missing than from those of the fit."""
+    """Yield the columns with more missing values than in the fit."""
     before, now = fit.reading_, table.reading
     n_before, n_now = max(before.n_read, 1), max(now.n_read, 1)
     for node in fit.network_.nodes:
@@ -168,7 +168,7 @@ def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
 
 
 def _tell_unknown(table: Table) -> Iterator[Finding]:
-    """Yield the columns with values that are no states."""
+    """Yield the columns with values that are not states."""
     for odd in table.aside.clues.odd:
         if odd.column not in table.states or odd.kind == "declared missing":
             continue

@@ -1,4 +1,4 @@
-"""Tables by counting: every row is trusted."""
+"""`MaximumLikelihoodEstimator`: learn tables by counting; every row is trusted."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from robustbn._learn.filling import typical_weight
 from robustbn._learn.likelihood import log_likelihood_of_table
 from robustbn._learn.updating import add_inferred
 from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._show.progress import showing_progress
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, Table, as_weights, require_rows
 from robustbn.estimator.base import TableEstimator
@@ -25,37 +26,67 @@ from robustbn.network import BayesianNetwork
 
 
 class MaximumLikelihoodEstimator(TableEstimator):
-    """Learn tables by counting. Every row is trusted.
+    """Learn the tables of a network by counting; every row is trusted.
 
-    Time O(N d), memory about one byte for every few nodes of a row beside the rows themselves.
+    Time is O(N d). Memory beside the rows: about one byte for every few nodes of a row.
+
+    The settings, in groups:
+
+    - what to fit: `network` - what is added to the counts: `prior`, `pseudo_count`,
+      `equivalent_sample_size`, `equivalent_rows` - how values are read: `on_unknown`, `on_missing`,
+      `bins` - how the work is done: `n_threads`, `kernels`
 
     Parameters
     ----------
-    network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
-        no edges, states as found.
-    prior : `None` or "none" (maximum likelihood), "laplace" (`pseudo_count` is added to every
-        cell), "bdeu" (`equivalent_sample_size` rows are spread evenly over every table), a
-        number (so much is added to every cell), or a `BayesianNetwork` of the same nodes, parents
-        and states: an expert's tables, or last year's. Where one of them is NaN, nothing is added.
-    pseudo_count : what the prior "laplace" adds to every cell.
-    equivalent_sample_size : how many rows the prior "bdeu" is worth.
-    equivalent_rows : how many rows an expert's tables are worth: a number; or a mapping of nodes to
-        numbers, or to arrays with a number for each configuration, in the shape of the parents'
-        states; nodes that it does not name get 50. So many rows are added to each configuration,
-        fewer where the rows contradict the expert (`expert_tables`).
-    on_unknown, on_missing, bins : how values that are no states, missing values and numbers are
-        read; see `read_table`, which can do more. Estimators take its result too.
-    n_threads : threads to use; by default all that the process may use, or as many as
-        `OMP_NUM_THREADS` says, which joblib and Dask set for workers. Does not change results.
-    kernels : "native" or "numpy"; by default the fastest that is there.
+    network : BayesianNetwork, default=None
+        The structure to fit; its own tables, if any, are ignored. Without a network, every column
+        becomes a node without edges, with the states found in it.
+    prior : BayesianNetwork, str, float or None, default=None
+        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
+        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
+        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
+        parents and states gives an expert's tables, or last year's; nothing is added where its
+        probabilities are NaN.
+    pseudo_count : float, default=1.0
+        What the prior "laplace" adds to every cell.
+    equivalent_sample_size : float, default=10.0
+        How many rows the prior "bdeu" is worth.
+    equivalent_rows : float or dict, default=50.0
+        How many rows an expert's tables are worth in each configuration; fewer are added where the
+        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
+        with one number per configuration, in the shape of the parents' states; nodes that it does
+        not name get 50.
+    on_unknown : {"error", "drop", "missing"}, default="error"
+        What to do with a value that is not a state of its node: "error" raises an error, "drop"
+        leaves the row out and counts it, and "missing" treats the value as missing.
+    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
+        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
+        each table over the rows that show all its columns; "state" adds a state named "missing";
+        "drop" leaves the row out; "error" raises an error.
+    bins : dict, int, str or None, default=None
+        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
+        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
+        five intervals with about the same number of rows. Without a dict, it applies to all
+        columns.
+    n_threads : int or None, default=None
+        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
+        which joblib and Dask set for their workers. It does not change the results.
+    kernels : {"native", "numpy"} or None, default=None
+        Which kernels to use; by default the fastest that are installed.
 
     Attributes
     ----------
-    network_ : the network with its learned tables.
-    counts_ : weight of the rows that touch each cell, shape (M,).
-    unseen_configurations_ : list of (node, states of its parents) that no row shows; their tables
-        come from the prior, or are uniform.
-    reading_ : how many rows were read, which were left out, which columns were ignored.
+    network_ : BayesianNetwork
+        The network with its learned tables.
+    counts_ : array of shape (M,)
+        The weight of the rows in each cell of the tables.
+    inferred_ : Inferred or None
+        What was inferred about missing values; None if none were missing.
+    unseen_configurations_ : list of tuple
+        The (node, states of its parents) that no row shows; their tables come from the prior, or
+        are uniform.
+    reading_ : Reading
+        How many rows were read, which were left out, and which columns were ignored.
 
     Examples
     --------
@@ -98,13 +129,18 @@ class MaximumLikelihoodEstimator(TableEstimator):
 
         Parameters
         ----------
-        X : any table that `read_table` takes, or its result.
-        sample_weight : one finite, non-negative weight a row; all 1 by default.
+        X : table-like
+            A table in any form that `read_table` accepts, or the result of `read_table`.
+        y : None, default=None
+            Ignored; scikit-learn passes it.
+        sample_weight : array-like or None, default=None
+            One finite, non-negative weight per row; by default all are 1.
         """
         self._check_settings()
-        network, table = self._read(X)
-        known = self._pseudo_counts(network)
-        counts, inferred = self._count(network, table, as_weights(sample_weight, table), known)
+        with showing_progress("Counting rows"):
+            network, table = self._read(X)
+            known = self._pseudo_counts(network)
+            counts, inferred = self._count(network, table, as_weights(sample_weight, table), known)
         pseudo_counts = self._pseudo_counts(network, counts)
         probabilities = normalise_counts(network.layout, counts, pseudo_counts)
         with self._all_or_nothing():
@@ -120,7 +156,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         weights: RowVector | None,
         known: Vector | float,
     ) -> tuple[Vector, Inferred | None]:
-        """Return the counts of rows, and what was inferred; `known` is what is added to them."""
+        """Return the counts and what was inferred; `known` is what the prior adds."""
         rows = load_rows(network, table.codes, self.kernels, self.n_threads, holed=table.holed)
         counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
         if not table.holed or table.reading.config.on_missing != "use":
@@ -146,7 +182,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
     def _store(
         self, network: BayesianNetwork, reading: Reading, counts: Vector, inferred: Inferred | None
     ) -> None:
-        """Set what was found."""
+        """Set the fitted attributes."""
         self.network_, self.reading_ = network, reading
         self.counts_, self.inferred_ = counts, inferred
         self.unseen_configurations_ = find_unseen(network, counts)
@@ -167,6 +203,12 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self._store(network, reading, counted.counts, counted.inferred)
 
     def score_samples(self, X: Any) -> RowVector:
-        """Return the log-likelihood of each row; shape (N,)."""
+        """Return the log-likelihood of each row; shape (N,).
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
+        """
         network, table = self._fitted(), self._encode(X)
         return table.spread(log_likelihood_of_table(network, table, self.kernels, self.n_threads))

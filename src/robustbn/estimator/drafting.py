@@ -1,4 +1,4 @@
-"""A draft of a structure from a table alone, to be looked at and corrected by a person."""
+"""Draft a structure from a table alone, for a person to review and correct."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from robustbn._core.structure import check_edges, sort_topologically
 from robustbn._learn.draft import Limits
 from robustbn._learn.draft_rounds import Drafted, draft_rows
 from robustbn._networks.edges import write_edge
+from robustbn._show.progress import showing_progress
 from robustbn._tables.coded import require_rows, some
 from robustbn._tables.table import read_table
 from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
@@ -64,18 +65,28 @@ class DraftEdge:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A structure that a table suggests. Look at it before you use it.
+    """A structure that a table suggests; review it before you use it.
 
     Parameters
     ----------
-    network : the columns that have an edge, with their states; it knows how columns are read.
-    edges : of the network, the largest gain first.
-    left_out : columns that were not considered, and why.
-    alone : columns without an edge; a fit takes them for context.
-    n_rows, n_rows_left_out, n_cells_left_out : of the table; rows that had no say, since they do
-        not look like the others; and single cells that had none.
-    where : what the table is called.
-    found : how states were decided.
+    network : BayesianNetwork
+        The columns that have an edge, with their states and how they are read.
+    edges : tuple of DraftEdge
+        The edges of the network, the largest gain first.
+    left_out : mapping of str to str
+        The columns that were not considered, and why.
+    alone : tuple of str
+        The columns without an edge; a fit treats them as context.
+    n_rows : int
+        The number of rows of the table.
+    n_rows_left_out : int
+        The number of rows that were not used because they do not look like the others.
+    n_cells_left_out : int
+        The number of single cells that were not used because they are likely to be wrong.
+    where : str
+        The name of the table.
+    found : FoundStates
+        How the states were decided.
 
     Examples
     --------
@@ -106,7 +117,7 @@ class Draft:
         return replace(self.found, network=self.network, columns=columns)
 
     def look_first(self) -> list[DraftEdge]:
-        """Return the edges that are least sure: they return rarely, or now this way, now that."""
+        """Return the least certain edges: those that return rarely, or in either direction."""
         doubtful = [
             edge
             for edge in self.edges
@@ -115,7 +126,13 @@ class Draft:
         return sorted(doubtful, key=lambda edge: (edge.returns, edge.gain))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges as lines `parent,child`, which `robustbn.fit` reads."""
+        """Write the edges as lines `parent,child`, which `robustbn.fit` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write.
+        """
         if not self.edges:
             raise NetworkError(
                 f"{self.where}: no two columns depend on each other, so there is no edge to write."
@@ -159,23 +176,36 @@ def draft(
 ) -> Draft:
     """Draft the structure of a network from a table: which columns depend on each other.
 
-    States are found as by `states_from`. A tree is improved by single edges as long as the BIC
-    (log-likelihood less half a log of the number of rows a parameter) grows. Rows that edges do not
-    explain are left out, and the others are drafted again. Identifiers, dates, columns that are
-    called like places of origin (site, batch, operator), constants and copies of columns become no
-    nodes, unless their states are given. Arrows are not causes: look at the draft, and correct it.
+    States are found as in `states_from`. The draft starts from a tree and adds, removes or reverses
+    single edges as long as the BIC improves (the log-likelihood minus half the log of the number of
+    rows for each parameter). Rows that no edges explain are left out, and the others are drafted
+    again. Identifiers, dates, columns named like places of origin (site, batch, operator),
+    constants and copies of columns do not become nodes, unless you give their states. The direction
+    of an edge does not imply causation: review the draft, and correct it.
 
     Parameters
     ----------
-    table : any table with named columns that `read_table` takes and that can be read twice.
-    most_parents : of a node.
-    forbid, require : (parent, child) pairs that must not, or must, be edges.
-    order : columns, the earliest first: no edge points from a later to an earlier one.
-    leave_out : columns that are to be no nodes, such as a region; a fit looks at them as context.
-    robust : whether rows may be left out.
-    cells : "find" to leave out single cells that are likely to be wrong, as in `RobustEstimator`.
-    random_state : a seed.
-    reading : how columns become states: `states`, `bins`, `most_states`, `most_numbers`, `rename`,
+    table : table-like
+        A table with named columns, in any form that `read_table` accepts and that can be read
+        twice.
+    most_parents : int, default=3
+        The largest number of parents of a node.
+    forbid : list of tuple, default=()
+        The (parent, child) pairs that must not be edges.
+    require : list of tuple, default=()
+        The (parent, child) pairs that must be edges.
+    order : list of str, default=()
+        Columns, the earliest first; no edge points from a later to an earlier one.
+    leave_out : list of str, default=()
+        Columns that must not become nodes, such as a region; a fit uses them as context.
+    robust : bool, default=True
+        Whether rows that do not look like the others may be left out.
+    cells : {"find", "trust"}, default="trust"
+        "find" leaves out single cells that are likely to be wrong.
+    random_state : int, default=0
+        The seed.
+    **reading : dict
+        How columns become states: `states`, `bins`, `most_states`, `most_numbers`, `rename`,
         `labels`, `missing`, `ignore_case`, `dates`, `sep`, `encoding`, `connection`, `format` and
         `sheet`, as in `states_from`.
 
@@ -201,7 +231,7 @@ def draft(
         left_out[name] = "is left out, as requested"
     nodes = [node for node in found.network.nodes if node not in left_out]
     known = {n: reading[n] for n in inspect.signature(read_table).parameters if n in reading}
-    known.pop("bins", None)  # the network holds them now
+    known.pop("bins", None)  # they are stored in the network now
     read = read_table(
         table, _without_edges(found.network, nodes), on_unknown="missing", context=(), **known
     )
@@ -217,7 +247,8 @@ def draft(
     limits = _limits(names, found, left_out, most_parents, forbid, require, order)
     codes = np.ascontiguousarray(read.codes[:, columns])
     cards = [len(found.network.states[name]) for name in names]
-    drafted = draft_rows(codes, cards, limits, config, robust=robust)
+    with showing_progress("Drafting edges"):
+        drafted = draft_rows(codes, cards, limits, config, robust=robust)
     return _describe(drafted, names, found, left_out)
 
 
@@ -226,7 +257,7 @@ def _without_edges(network: BayesianNetwork, nodes: Sequence[str]) -> BayesianNe
 
 
 def _network(network: BayesianNetwork, parents: Mapping[str, Sequence[str]]) -> BayesianNetwork:
-    """Return a structure of some of the nodes of a network, read as they are there."""
+    """Return a structure over some nodes of a network, with the same reading of columns."""
     return BayesianNetwork(
         parents,
         {node: network.states[node] for node in parents},
@@ -235,11 +266,11 @@ def _network(network: BayesianNetwork, parents: Mapping[str, Sequence[str]]) -> 
 
 
 def _find_copies(codes: Codes, nodes: Sequence[str], left_out: dict[str, str]) -> list[int]:
-    """Return the columns that say something of their own; a copy is told under `left_out`."""
+    """Return the columns that are neither constant nor copies; add the others to `left_out`."""
     first: dict[bytes, int] = {}
     for k, column in enumerate(codes.T):
         _, at, places = np.unique(column, return_index=True, return_inverse=True)
-        renamed = np.argsort(np.argsort(at))[places]  # by first occurrence: any names are alike
+        renamed = np.argsort(np.argsort(at))[places]  # by first occurrence, whatever the names
         print_of = sha256(renamed.astype(np.uint16).tobytes()).digest()
         same = first.setdefault(print_of, k)
         if len(at) < 2:
@@ -252,7 +283,7 @@ def _find_copies(codes: Codes, nodes: Sequence[str], left_out: dict[str, str]) -
 def _require_column(
     name: str, setting: str, found: FoundStates, left_out: Mapping[str, str]
 ) -> None:
-    """Refuse a name that is no column."""
+    """Refuse a name that is not a column."""
     names = [*found.network.nodes, *found.ignored, *left_out]
     if name not in names:
         near = nearest_name(name, names)
@@ -268,7 +299,7 @@ def _limits(
     require: Iterable[tuple[str, str]],
     order: Sequence[str],
 ) -> Limits:
-    """Return what a structure may be, by the numbers of columns; refuse what contradicts itself."""
+    """Return the limits of a draft, by column numbers; refuse limits that contradict each other."""
     if not isinstance(most_parents, Integral) or most_parents < 1:
         raise SettingError(f"most_parents is a whole number, at least 1; found {most_parents!r}.")
     if isinstance(order, str) or len(set(order)) != len(order):

@@ -1,4 +1,4 @@
-"""An expert's tables as a prior: so many rows that were never seen, added to the counts."""
+"""An expert's tables as a prior: equivalent rows that are added to the counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robustbn._core.protocols import Vector
 from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
-USUAL_ROWS = 50.0  # what a node is worth that `equivalent_rows` does not name
+USUAL_ROWS = 50.0  # of a node that `equivalent_rows` does not name
 
 
 def align_expert(network: BayesianNetwork, prior: BayesianNetwork, equivalent_rows: Any) -> Expert:
@@ -41,7 +41,7 @@ def _arrange(network: BayesianNetwork, prior: BayesianNetwork, node: str) -> Vec
 
 
 def _refuse_others(network: BayesianNetwork, prior: BayesianNetwork) -> None:
-    """Refuse a prior over other nodes, parents or states, by the first that differs."""
+    """Refuse a prior with other nodes, parents or states; the error names the first difference."""
     if not prior.has_cpts:
         raise SettingError("The network given as prior has no tables.")
     for node in (*network.nodes, *prior.nodes):
@@ -60,7 +60,7 @@ def _refuse_others(network: BayesianNetwork, prior: BayesianNetwork) -> None:
 
 
 def _check_rows(network: BayesianNetwork, given: Any) -> Mapping[str, Any]:
-    """Return the equivalent rows of single nodes; refuse what are none."""
+    """Return the equivalent rows of single nodes; refuse values that are not numbers of rows."""
     named = given if isinstance(given, Mapping) else {}
     for node in named:
         if node not in network.parents:

@@ -1,4 +1,4 @@
-"""What a robust fit found as one value, and how its deeper parts are looked for."""
+"""Build the result of a robust fit, and the functions that compute its parts on demand."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # read
 def build_result(
     fit: RobustEstimator, network: BayesianNetwork, found: Fitted, seconds: float
 ) -> FitResult:
-    """Return what was found as one value; its tables are the counts of the trusted rows."""
+    """Return the result of a fit; its tables are the counts of the trusted rows."""
     network, learned, plain = normalise_fit(fit, network, found.fit)
     layout, q = network.layout, network.probabilities
     load, aside, judged = _loader(fit, network), found.aside, found.judged
@@ -102,7 +102,7 @@ def build_result_of_file(
     reading: Reading,
     groups: FoundGroups,
 ) -> FitResult:
-    """Return what a file holds of a fit: all but what is known of its rows."""
+    """Return the result of a fit from a file, which does not contain the rows."""
     nothing = partial(known_value, [])
     calibration = partial(known_value, beside.calibration)
     deeper = Deeper(
@@ -120,7 +120,7 @@ def describe_result(
     reading: Reading,
     deeper: Deeper,
 ) -> FitResult:
-    """Return what does not depend on the rows, with the settings that they were judged by."""
+    """Return the parts that do not depend on the rows, with the settings of the fit."""
     usual = inspect.signature(type(fit)).parameters
     settings = fit.get_params(deep=False)
     changed = [name for name in settings if not is_same(settings[name], usual[name].default)]
@@ -169,7 +169,7 @@ def _load_codes(
 
 
 def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list[Origin]:
-    """Return where bad rows come from; nothing where that is not known."""
+    """Return where bad rows come from; an empty list if that is not known."""
     if aside.counted is not None:
         return name_origins(aside.counted.tallies, aside.counted.together, p_value)
     if aside.is_forgotten or weights is None:
@@ -180,7 +180,7 @@ def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list
 def _find_where_of(
     aside: Aside, weights: RowVector | None, numbers: NDArray[np.int64], belongs: Vector
 ) -> list[Origin]:
-    """Return where rows of a kind come from; nothing where that is not known."""
+    """Return where rows of a kind come from; an empty list if that is not known."""
     if aside.is_forgotten or weights is None:
         return []
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
@@ -216,7 +216,7 @@ def _find_doubt(
 
 
 def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
-    """Return where some rows come from; nothing where that is not known."""
+    """Return where some rows come from; an empty list if that is not known."""
     if aside.counted is not None or aside.is_forgotten:
         return []
     trust = np.ones(n_read, np.float32)
@@ -227,7 +227,7 @@ def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[
 def _find_differences(
     network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
 ) -> list[Difference]:
-    """Return the places at which tables differ, among rows drawn evenly, with what was done."""
+    """Return the places where tables differ, in an even sample of rows, with the causes."""
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
@@ -252,7 +252,7 @@ def _find_differences(
 
 
 def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
-    """Return the columns whose values were exchanged in some rows, among rows drawn evenly."""
+    """Return the columns whose values were swapped in some rows, in an even sample of rows."""
     columns = _find_numbers(network, judged, numbers)
     return find_swaps(network.layout, judged.drawn_codes, columns)
 
@@ -260,7 +260,7 @@ def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRow
 def _find_numbers(
     network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows
 ) -> dict[int, Numbers]:
-    """Return the numbers of the nodes that are cut into intervals, of rows drawn evenly."""
+    """Return the original numbers of nodes that are cut into intervals, in an even sample."""
     found, drawn = {}, judged.drawn
     at = np.searchsorted(numbers.rows, drawn)
     at[at == len(numbers.rows)] = 0
@@ -279,7 +279,7 @@ def _name_causes(
     context: Sequence[ContextColumn],
     numbers: NumberRows,
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield what was done to the numbers of a node at a place."""
+    """Yield the mistakes that explain the numbers of a node at a place."""
     of_runs = [(run, context[run.column].codes[numbers.rows]) for run in place.runs]
     is_inside = np.logical_and.reduce([run.holds(codes) for run, codes in of_runs])
     codes = of_runs[0][1]
@@ -305,7 +305,7 @@ def _name_causes(
 def _name_states(
     network: BayesianNetwork, place: Difference, codes: Codes
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield what was done to the states of a node at a place, of those that are no intervals."""
+    """Yield the mistakes that explain the states of a node at a place; intervals excepted."""
     n_forms = count_forms(codes, place.rows)
     if n_forms and place.nodes:
         yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} distinct rows"
@@ -330,11 +330,11 @@ def _name_states(
 def _choose_questions(
     network: BayesianNetwork, learned: RobustFit, drawn: Any, offered: Any, n: int
 ) -> list[Any]:
-    """Return the rows that a person should look at."""
+    """Return the rows that a person should check."""
     layout, model, counts = network.layout, learned.model, learned.counts
     return list(choose_questions(layout, model, counts, drawn, offered, n))
 
 
 def known_value(value: Any, *_: Any) -> Any:
-    """Return what needs no looking for."""
+    """Return what is already known and not computed on demand."""
     return value

@@ -1,4 +1,4 @@
-"""The groups of a fit: what they are, what made them, what they do to the tables."""
+"""The groups of a fit: their rows, their causes, and their effect on the tables."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from robustbn._learn.questions import find_stakes
 from robustbn._show.words import describe_group, tell_cause
 from robustbn.network import BayesianNetwork
 
-LEAST_UNHELD = (20.0, 0.002)  # rows, and share of all rows, that no kind holds: then they are one
-COMPARED = (4_000, 400_000, 20_000)  # good rows a cause is tried on: least, cells, most
+LEAST_UNHELD = (
+    20.0,
+    0.002,
+)  # rows without a kind, and their share, that form a kind
+COMPARED = (4_000, 400_000, 20_000)  # good rows on which causes are tried: least, cells, most
 MOST_OF_KIND = 4_000  # rows of a kind that are compared
-MOST_PLACES = 2  # where a kind's rows come from, to be told
-MOST_MOVED = 3  # cells that a kind moves, to be told
+MOST_PLACES = 2  # that are reported for a kind
+MOST_MOVED = 3  # cells that are reported for a kind
 TYPICAL = (0.5, 0.35, 0.65)  # quantiles of the evidence among a kind's rows: those shown
 
 Load = Callable[[Codes], Rows]
@@ -37,7 +40,7 @@ Load = Callable[[Codes], Rows]
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """Rows of a fit that are at hand, and what each is an example of."""
+    """Rows of a fit that are in memory, and what each is an example of."""
 
     # numbers, codes: of the rows
     numbers: NDArray[np.int64]
@@ -71,7 +74,7 @@ class AtHand:
 
 
 def _tell_apart(rows: Rows, model: RowModel) -> tuple[Vector, Vector]:
-    """Return how surely rows are of each group, of none but distrusted last; and the trust."""
+    """Return the shares of rows in each group (last: distrusted, in no group), and the trust."""
     trust = model.weigh(rows).astype(np.float64)
     of_group = np.empty((rows.n_rows, 0))
     if model.n_others:
@@ -115,7 +118,7 @@ def describe_found(
     n_rows: int,
     causes: Mapping[int, Cause | None] | None = None,
 ) -> FoundGroups:
-    """Return the groups as far as sums tell."""
+    """Return what the stored sums say about the groups."""
     trusted = fit.counts * (n_rows / fit.n_rows)
     q, is_bad = network.probabilities, np.append(fit.model.is_bad, True)
     stakes = find_stakes(network.layout, trusted, counts, is_bad)
@@ -140,7 +143,7 @@ def describe_found(
 
 
 def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
-    """Return the nats a row by which the rows of a kind are likelier in it than among good ones."""
+    """Return by how many nats per row a kind explains its rows better than the good tables."""
     own = normalise_counts(layout, counts, good)
     seen = np.flatnonzero(counts)
     told = float(counts[seen] @ np.log(own[seen] / np.maximum(good[seen], 1e-12)))
@@ -173,7 +176,7 @@ def _find_moved(
 def _find_causes(
     network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, columns: Sequence[int], load: Load
 ) -> list[Cause | None]:
-    """Return the cause of each kind; what no kind holds is judged by itself."""
+    """Return the cause of each kind, and of the distrusted rows without a kind."""
     least, cells, most = COMPARED
     some = spread(
         np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
@@ -198,7 +201,7 @@ def _find_causes(
 
 
 def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
-    """Return how surely rows are of one kind."""
+    """Return the probability that rows belong to one kind."""
     belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
     return belongs
 

@@ -1,10 +1,10 @@
-"""From a table to a fit, wherever the rows are worked on: in memory, in a stream, on a cluster."""
+"""Fit an estimator to a table whose rows are in memory, in a stream or on a cluster."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from robustbn._learn.places import (
 )
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.stream.find import find_place
+from robustbn._show.progress import showing_progress
 from robustbn._show.result import FitResult
 from robustbn._tables.coded import Table, as_sides, as_weights, some
 from robustbn.estimator.finding import build_result
@@ -75,10 +76,13 @@ def fit_to(
             "A table that is not in memory is fitted by the method 'filter' with the schedule "
             "'joint'."
         )
-    watch = watch or (Watch(_tell_round, _tell_part) if fit.verbose else Watch())
     start = time.perf_counter()
     weights = sides = None
-    with threadpool_limits(limits=1, user_api="blas"):  # its idle threads spin on our cores
+    with (
+        threadpool_limits(limits=1, user_api="blas"),  # its idle threads spin on our cores
+        showing_progress("Reading the table", fit.verbose) as say,
+    ):
+        watch = watch or _watching(fit.verbose, say)
         if place == "memory":
             network, table = fit._read(X)
             weights, sides = as_weights(sample_weight, table), as_sides(known, table)
@@ -97,12 +101,12 @@ def fit_to(
 
 
 def choose_place(fit: RobustEstimator, X: Any) -> str:
-    """Return where rows are worked on: in "memory", in a "stream", or on "dask"."""
+    """Return where rows are processed: in "memory", in a "stream", or on "dask"."""
     return find_place(X, fit._given_network(), fit.place, fit.streaming or Streaming())
 
 
 def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], X: Any) -> None:
-    """Let a fit take some groups for bad rows, others for good; see `RobustEstimator.decide`."""
+    """Mark some groups of a fit as bad and others as good; see `RobustEstimator.decide`."""
     result, network = fit.result_, fit.result_.network
     old, judged = result.learned, result.judged
     if X is None and judged is None:
@@ -135,7 +139,7 @@ def decide_again(fit: RobustEstimator, bad: Sequence[int], good: Sequence[int], 
 
 
 def check_groups(name: str, numbers: Sequence[int], n_groups: int) -> list[int]:
-    """Return the columns of groups by their numbers, from 1; refuse those that there are not."""
+    """Return the columns of groups, given their numbers from 1; refuse unknown numbers."""
     numbers = [numbers] if isinstance(numbers, int) else list(numbers)
     for number in numbers:
         if not (isinstance(number, int | np.integer) and 0 < number <= n_groups):
@@ -144,18 +148,18 @@ def check_groups(name: str, numbers: Sequence[int], n_groups: int) -> list[int]:
                 if n_groups
                 else "none: there is no group"
             )
-            raise SettingError(f"{name} holds numbers of groups ({there}); found {number!r}.")
+            raise SettingError(f"{name} must be numbers of groups ({there}); found {number!r}.")
     return [int(number) - 1 for number in numbers]
 
 
 def _store(fit: RobustEstimator, result: FitResult) -> None:
-    """Set what was found, and warn of tables that tell nothing."""
+    """Set the result, and warn about tables that could not be learned."""
     fit.result_ = result
     fit._warn_of_tables(result.has_prior)
 
 
 def _encode_again(fit: RobustEstimator, X: Any) -> Table:
-    """Return the rows of `fit` as codes; refuse others, and rows whose weights are lost."""
+    """Return the rows of `fit` as codes; refuse other rows, and rows whose weights are lost."""
     table, n = fit._encode(X, has_context=True), fit.result_.n_rows
     if len(table) != n:
         raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
@@ -174,7 +178,7 @@ def read_config(fit: RobustEstimator) -> RobustConfig:
 
 
 def _seed(random_state: Any) -> int:
-    """Return a seed from whatever scikit-learn takes for one."""
+    """Return a seed from any `random_state` that scikit-learn accepts."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     return int(np.random.default_rng(random_state).integers(2**63))
@@ -196,7 +200,7 @@ def _fit_elsewhere(
     reading: TableConfig | None,
     watch: Watch,
 ) -> Fitted:
-    """Fit to rows that are read in stretches, or that live on a cluster."""
+    """Fit to rows in a stream or on a cluster."""
     network = _needed_network(fit)
     reading = reading or TableConfig(fit.on_unknown, fit.on_missing, fit.bins)
     if reading.on_missing == "state":
@@ -219,23 +223,35 @@ def _fit_elsewhere(
 def _completing(
     fit: RobustEstimator, network: BayesianNetwork, reading: TableConfig
 ) -> Complete | None:
-    """Return how tables are learned from rows that miss values, if what is missing counts."""
+    """Return how missing values are inferred; None if they are not."""
     if reading.on_missing != "use":
         return None
     return partial(complete, network.layout, fit._pseudo_counts(network))
 
 
-# --- what is told while it goes on, and at its end ------------------------------------------------
+# --- progress and warnings ------------------------------------------------------------------------
+
+
+def _watching(verbose: bool | int | None, say: Callable[[str], None]) -> Watch:
+    """Return how progress is shown: one line per round if `verbose`, else the progress line."""
+    if verbose:
+        return Watch(_tell_round, _tell_part)
+    return Watch(
+        lambda done: say(
+            f"Fitting: round {done.number}, {done.removed:.1%} of the rows distrusted"
+        ),
+        lambda what, done, of: say(f"{what[:1].upper()}{what[1:]}: part {done} of {of}"),
+    )
 
 
 def _tell_part(what: str, done: int, total: int) -> None:
-    """Tell how many of a table's parts are done."""
+    """Print how many parts of a table are done."""
     if total > 1:
         print(f"{what}: {done} of {total} files", file=sys.stderr)
 
 
 def _tell_round(done: Round) -> None:
-    """Tell what a round saw and did."""
+    """Print what a round found and did."""
     spectrum = ""
     if done.eigenvalues:
         spectrum = (
@@ -250,7 +266,7 @@ def _tell_round(done: Round) -> None:
 
 
 def _warn_if_unsure(result: FitResult) -> None:
-    """Warn of columns that could not be read, of a fit that did not settle, of too few rows."""
+    """Warn about unreadable columns, a fit that did not converge, and too few rows."""
     damaged = result.aside.damaged
     if damaged:
         many = len(damaged) > 1

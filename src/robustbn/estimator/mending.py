@@ -1,4 +1,4 @@
-"""A table with its wrong cells mended, as `RobustEstimator.repair` returns it."""
+"""A table with its wrong cells corrected, as `RobustEstimator.repair` returns it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from robustbn.exceptions import DataError, SettingError
 if TYPE_CHECKING:
     from robustbn.estimator.robust import RobustEstimator
 
-ONE_WRITING = 0.9  # share of the cells of a state that are written alike: else it is a range
+ONE_WRITING = 0.9  # share of a state's cells with the same text; below it, the state is a range
 
 
 class Repaired(NamedTuple):
-    """A mended table, and what was changed in it.
+    """A corrected table, and a frame of the changes.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Repaired(NamedTuple):
 
 
 def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
-    """Return a table with those cells mended that are wrong with a probability."""
+    """Return a table in which cells above a probability of being wrong are corrected."""
     if not 0.5 <= probability <= 1:
         raise SettingError(f"probability is a number from 0.5 to 1; found {probability!r}.")
     table, found = fit._encode(X), fit.result_.learned.cells
@@ -75,8 +75,8 @@ def _mend_frame(
         frame = nw.from_native(X, eager_only=True)
     except TypeError:
         raise DataError(
-            f"repair takes a frame of pandas, polars or Arrow, or an array of codes; found a "
-            f"{type(X).__name__}. A text file is mended by `robustbn repair`."
+            f"repair needs a pandas, polars or Arrow frame, or an array of codes; found a "
+            f"{type(X).__name__}. For a text file, use `robustbn repair` on the command line."
         ) from None
     names = {fit.reading_.config.rename.get(name, name): name for name in frame.columns}
     is_kept = np.ones(len(wrong), bool)
@@ -96,7 +96,7 @@ def _mend_frame(
 
 
 def _find_writing(series: Any, table: Table, j: int, state: int) -> Any:
-    """Return how a state is written in a column; None if it is written in several ways, or not."""
+    """Return the text of a state in a column; None if there is none, or more than one."""
     rows = np.flatnonzero(table.codes[:, j] == state)
     rows = rows if table.kept is None else table.kept[rows]
     if not len(rows):

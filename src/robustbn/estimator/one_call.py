@@ -1,4 +1,4 @@
-"""One call from files to a fitted estimator; one more to set two of them side by side."""
+"""`fit`, one call from files to a fitted estimator, and `compare` for two of them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fit(
     n_threads: int | None = None,
     kernels: str | None = None,
     place: str | None = None,
-    verbose: bool = False,
+    verbose: bool | int | None = None,
     rename: Mapping[str, str] | None = None,
     labels: Mapping[str, Mapping[Hashable, Hashable]] | None = None,
     missing: Any = None,
@@ -86,28 +86,145 @@ def fit(
 ) -> RobustEstimator:
     """Learn the tables of a network from a table whose rows cannot all be trusted.
 
+    The settings of the method are those of `RobustEstimator`, and those of reading are those of
+    `read_table`.
+
     Parameters
     ----------
-    network : a `BayesianNetwork`, or the path of one in any format that `read_network` knows; its
-        tables, if it has any, are ignored. Or its edges: the path of an edge list, (parent, child)
-        pairs, or the parents of each node. The states are then found in the table, as `states_from`
-        does; `fit.network_.reading` says how columns are read.
-    table : any table that `read_table` takes: a frame, an array, a path, a query.
-    contamination : largest share of bad rows to expect, or "auto".
-    known : what is known of each row, "good" (1), "bad" (-1) or nothing (0), as in
+    network : BayesianNetwork, path or edges
+        The structure to fit: a `BayesianNetwork`, or the path of one in any format that
+        `read_network` knows; its own tables, if any, are ignored. Or its edges: the path of an edge
+        list, (parent, child) pairs, or a dict of the parents of each node; the states are then
+        found in the table, as `states_from` does, and `fit.network_.reading` says how columns are
+        read.
+    table : table-like
+        A table in any form that `read_table` accepts: a frame, an array, a path or a query.
+    contamination : float or "auto", default="auto"
+        The largest share of bad rows to expect, below 0.5; up to twice that share may be
+        distrusted. "auto" estimates it.
+    known : array-like or None, default=None
+        What you know about each row: "good" (1), "bad" (-1) or nothing (0), as in
         `RobustEstimator.fit`.
-    method, schedule, polish, misfit, copies, cells : how rows are judged, as in `RobustEstimator`.
-    prior, pseudo_count, equivalent_sample_size, equivalent_rows : what is added to counts, as
-        there. A network that is given as prior may be a path.
-    missing_is_evidence, sample_rows : as there.
-    random_state, n_threads, kernels, place, verbose : as there.
-    on_unknown, on_missing, bins : how values become states, as in `read_table`.
-    rename, labels, missing, ignore_case, codes, others, periods : as there.
-    sep, encoding, connection, format, sheet : of the table, as there.
-    context, id, keep : columns that are no nodes, as there.
-    streaming : a `Streaming`, for a table that is read in stretches.
-    states, dates, most_states, most_numbers : for an edge list, the states of single nodes or of
-        all, what comes first in dates, and how many labels and numbers stay, as in `states_from`.
+    method : str, default="filter"
+        How bad rows are found. "filter" is the recommended method: filters, and a model of the bad
+        rows. "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
+        "descent" (projected gradient) are robust means as in the paper. "none" (counting),
+        "trimmed" (by likelihood), "one_shot", "ransac", "geometric_median" and "coordinate_median"
+        are baselines to compare with.
+    schedule : {"joint", "paper"}, default="joint"
+        "joint" updates tables, scale and weights together. "paper" runs Algorithm 1 of the paper,
+        with its fixed scale and its thresholds, and needs a number for `contamination`.
+    polish : bool, default=True
+        Whether groups of bad rows are described by networks of their own. If False, the filters
+        alone judge the rows.
+    misfit : {"allow", "none"}, default="allow"
+        "allow" accepts that the network is an approximation, and separates what it misses from bad
+        rows. "none" assumes that good rows come from exactly this network, as the paper does.
+    copies : {"auto", "count", "distrust"}, default="auto"
+        How to treat rows that appear more often than they should. "auto" distrusts the copies of a
+        few rows, but keeps repeated rows if most rows repeat, as in a bootstrap sample; they then
+        count as rows, but not as more evidence. "count" never distrusts a row because of its
+        copies. "distrust" always does.
+    cells : {"find", "trust"}, default="find"
+        "find" looks for single wrong cells in good rows and counts their most likely true values.
+        "trust" counts every cell of a trusted row as it is.
+    prior : BayesianNetwork, str, float or None, default=None
+        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
+        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
+        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
+        parents and states gives an expert's tables, or last year's; nothing is added where its
+        probabilities are NaN. It may also be the path of a network.
+    pseudo_count : float, default=1.0
+        What the prior "laplace" adds to every cell.
+    equivalent_sample_size : float, default=10.0
+        How many rows the prior "bdeu" is worth.
+    equivalent_rows : float or dict, default=50.0
+        How many rows an expert's tables are worth in each configuration; fewer are added where the
+        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
+        with one number per configuration, in the shape of the parents' states; nodes that it does
+        not name get 50.
+    on_unknown : {"error", "drop", "missing"}, default="error"
+        What to do with a value that is not a state of its node: "error" raises an error, "drop"
+        leaves the row out and counts it, and "missing" treats the value as missing.
+    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
+        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
+        each table over the rows that show all its columns; "state" adds a state named "missing";
+        "drop" leaves the row out; "error" raises an error.
+    bins : dict, int, str or None, default=None
+        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
+        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
+        five intervals with about the same number of rows. Without a dict, it applies to all
+        columns.
+    missing_is_evidence : bool, default=False
+        Whether the pattern of missing values counts as evidence about a row. It is off because
+        genuine groups differ in what they leave out. If True, `network_` has one more node, named
+        "... is missing", for every column with missing values.
+    sample_rows : int or None, default=None
+        How many rows the judgement is learned from; it is then applied to all rows. By default 200
+        per free parameter of the network, and at least 50,000.
+    streaming : Streaming or None, default=None
+        What to keep and write while a table is streamed. Giving a `Streaming` makes the fit stream
+        the table.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed. The same seed gives the same result for any number of threads.
+    n_threads : int or None, default=None
+        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
+        which joblib and Dask set for their workers. It does not change the results.
+    kernels : {"native", "numpy"} or None, default=None
+        Which kernels to use; by default the fastest that are installed.
+    place : {"memory", "stream", "dask"} or None, default=None
+        Where the rows are processed. By default in memory, in a stream if the table would take more
+        than a quarter of the memory, and on Dask for Dask frames.
+    verbose : bool or None, default=None
+        True prints every round on standard error, False prints nothing. By default a fit that takes
+        more than two seconds shows its progress on standard error if that is a terminal.
+    rename : dict or None, default=None
+        The node of each column whose name differs from it, as {column: node}.
+    labels : dict or None, default=None
+        For each node, the state that each value stands for, where they differ. None among the
+        values names the state of missing values; None as a state declares a value missing.
+    missing : list, dict or None, default=None
+        Values that mean "missing", such as [999, "?"], in every column, or by node as in {"age":
+        999}. They are still counted and reported in `fit.findings_`.
+    ignore_case : bool, default=False
+        Whether "Yes" stands for the state "yes".
+    codes : bool or None, default=None
+        Whether whole numbers are positions of states. By default they are in arrays, and are not
+        elsewhere.
+    sep : str or None, default=None
+        The column separator of a text file; by default it is found.
+    encoding : str, default="utf-8"
+        The encoding of a text file.
+    others : dict or None, default=None
+        For each node, the state of every value that stands for no other state.
+    periods : dict or None, default=None
+        For each node, which part of a date is used: "year", "quarter", "month" or "day".
+    context : list of str or None, default=None
+        Columns that are not nodes but may show where bad rows come from (see `fit.where()`). By
+        default those with at most 1,000 different values, and all numbers and times; in lazy
+        frames, queries and streams none. () for none.
+    id : str or None, default=None
+        The column that identifies the rows; it is shown with them.
+    keep : list of str, default=()
+        More columns to show with the rows.
+    connection : object or None, default=None
+        A DuckDB connection, or a connection to any database with cursors; `table` is then an SQL
+        query.
+    format : str or None, default=None
+        The format of the file, whatever its name: "csv", "tsv", "jsonl", "arrow", "parquet" or
+        "xlsx".
+    sheet : str, int or None, default=None
+        The sheet of a workbook (`.xlsx`): its name, or its number starting at 1.
+    states : str, Path, dict or None, default=None
+        The states of the nodes where they are known: a mapping, or a file with one. Other states
+        are found in the table. Only for an edge list.
+    dates : str, dict or None, default=None
+        The order in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy"; "ymd" for
+        numbers such as 20240531 that are not clearly dates. Only for an edge list.
+    most_states : int, default=100
+        The largest number of states of a node, including "other". Only for an edge list.
+    most_numbers : int, default=12
+        Columns with more different numbers than this are cut into intervals. Only for an edge list.
 
     Examples
     --------
@@ -122,7 +239,7 @@ def fit(
 
 
 def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of `fit` that are not as they are by default."""
+    """Return the settings of `fit` that differ from the default."""
     shown = dict(inspect.signature(fit).parameters)
     for name in ("network", "table", "contamination"):
         del shown[name]
@@ -132,7 +249,7 @@ def _changed(given: Mapping[str, Any]) -> dict[str, Any]:
 def _fit(
     network: Any, table: Any, contamination: float | str, settings: dict[str, Any]
 ) -> RobustEstimator:
-    """Read what has to be read, and learn; `settings` are those that are not the default."""
+    """Read network and table, and fit; `settings` are those that differ from the default."""
     _refuse_others(network, table, settings)
     known = settings.pop("known", None)
     if settings.get("connection") is None:
@@ -170,7 +287,7 @@ def _fit(
 
 
 def _refuse_others(network: Any, table: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse what is no network, and a network and a table in each other's place."""
+    """Refuse anything but a network, and a network and a table that were swapped."""
     is_network = isinstance(network, BayesianNetwork | str | PathLike | Iterable)
     is_table = isinstance(network, Table) or hasattr(network, "shape")
     has_suffix = isinstance(network, str | PathLike) and not {"format", "connection"} & set(
@@ -196,7 +313,7 @@ def _is_structure(value: Any) -> bool:
 
 
 def _bring(table: Any, settings: dict[str, Any]) -> Any:
-    """Return a table that can be read several times; takes out of `settings` what says how."""
+    """Return a table that can be read repeatedly; removes the settings that it uses."""
     how = {name: settings.pop(name, None) for name in ("format", "sheet")}
     if not isinstance(table, str | PathLike) and not any(how.values()):
         return table
@@ -206,7 +323,7 @@ def _bring(table: Any, settings: dict[str, Any]) -> Any:
 
 
 def _read(network: Any, table: Any, settings: dict[str, Any]) -> BayesianNetwork:
-    """Return the network of a path or of edges; takes out of `settings` what they have used."""
+    """Return the network of a path or of edges; removes the settings that it uses."""
     states = settings.pop("states", None)
     states = None if states is None else read_states(states)
     if isinstance(network, str | PathLike):
@@ -245,14 +362,19 @@ def compare(
     common: bool = False,
     names: tuple[str, str] = ("first", "second"),
 ) -> Comparison:
-    """Compare two fits of the same network: yesterday's and today's, before and after a mend.
+    """Compare two fits of the same network: yesterday's and today's, before and after a correction.
 
     Parameters
     ----------
-    first, second : fitted estimators, or files that `save` wrote.
-    common : whether networks may differ: then the nodes that have the same parents and states in
-        both are compared.
-    names : what to call them.
+    first : RobustEstimator or path
+        A fitted estimator, or a file that `save` wrote.
+    second : RobustEstimator or path
+        The fit to compare with the first one.
+    common : bool, default=False
+        Whether the networks may differ; only nodes with the same parents and states in both are
+        then compared.
+    names : tuple of str, default=('first', 'second')
+        How to call the two fits.
 
     Examples
     --------

@@ -1,42 +1,35 @@
-"""Tables as if the bad rows were not there."""
+"""`RobustEstimator`: learn tables from rows that cannot all be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.calls import naming_the_nearest
-from robustbn._core.cells import NO_CELLS
 from robustbn._core.config import Streaming
 from robustbn._core.findings import Finding
 from robustbn._core.groups import Group
-from robustbn._core.origins import ORIGIN_P_VALUE
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, Vanishing
 from robustbn._core.trust import DOUBT
-from robustbn._learn.leftovers import find_leftovers
 from robustbn._show import frames
 from robustbn._show.explain import Explainer
-from robustbn._show.measures import Diagnosis
-from robustbn._show.result import EDGE_P_VALUE, ROWS_SHOWN, FitResult
-from robustbn._tables.aside import Aside
+from robustbn._show.progress import showing_progress
+from robustbn._show.result import FitResult
 from robustbn._tables.coded import Reading
-from robustbn._tables.sources import build_frame
-from robustbn.estimator.base import TableEstimator
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
+from robustbn.estimator.showing import ShownEstimator
 from robustbn.estimator.updating import update_fit
-from robustbn.exceptions import DataError, NotFittedError, SettingError
+from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
-    from robustbn._show.page.figures import Plots
     from robustbn.estimator.mending import Repaired
 
 
@@ -60,80 +53,161 @@ class _Found:
 
 
 def _found(path: str) -> Any:
-    """Return a view; its type is that of what is found there."""
+    """Return a view with the type of the attribute that it shows."""
     return _Found(path)
 
 
-class RobustEstimator(TableEstimator):
-    """Learn tables as if the bad rows were not there.
+class RobustEstimator(ShownEstimator):
+    """Learn the tables of a network from rows that cannot all be trusted.
 
-    An unknown share of the rows may be anything at all. Rows are judged by the spectrum of their
-    expansion (Cheng and Lin, ICLR 2021), by how often they are repeated, and by a model of what the
-    bad rows look like; tables are the counts of the rows weighted by the trust in them.
+    An unknown share of the rows may be wrong in any way. The fit judges rows by the spectrum of
+    their expansion (Cheng and Lin, ICLR 2021), by how often they are repeated, and by a model of
+    the bad rows. The tables are the counts of the rows, weighted by the trust in each row.
 
-    Time O(N d): a few passes over all rows, and rounds on a sample of them whose size depends on
-    the network only. Memory beside the rows: about one byte for every few nodes and 30 bytes a row.
+    Time is O(N d): a few passes over all rows, and rounds on a sample whose size depends only on
+    the network. Memory beside the rows: about one byte for every few nodes of a row, and 30 bytes
+    per row.
+
+    The settings, in groups:
+
+    - what to fit: `network`
+    - how rows are judged: `contamination`, `method`, `schedule`, `polish`, `misfit`, `copies`,
+      `cells`
+    - what is added to the counts: `prior`, `pseudo_count`, `equivalent_sample_size`,
+      `equivalent_rows`
+    - how values are read: `on_unknown`, `on_missing`, `bins`, `missing_is_evidence`
+    - how the work is done: `sample_rows`, `streaming`, `random_state`, `n_threads`, `kernels`,
+      `place`, `verbose`
 
     Parameters
     ----------
-    network : the structure to fit; its tables, if it has any, are ignored. None: a node a column,
-        no edges, states as found.
-    contamination : largest share of bad rows to expect (eps, below 0.5); twice as much may be
-        distrusted. "auto" finds it.
-    method : how rows are judged: "filter" (the default: filters, and a model of the bad rows); the
-        oracles "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
-        "descent" (projected gradient); or a baseline to compare with: "none" (counting), "trimmed"
-        (by likelihood), "one_shot", "ransac", "geometric_median", "coordinate_median".
-    schedule : "joint" (tables, scale and weights are updated together) or "paper" (Algorithm 1
-        with its fixed scale and its schedule of thresholds; needs `contamination`).
-    polish : whether bad rows are explained by networks of their own; otherwise filters alone judge.
-    misfit : "allow" (the default: the network may be wrong, and what it misses is told from bad
-        rows) or "none" (good rows are exactly the network's, as the paper assumes).
-    copies : what is made of rows that appear more often than they should: "auto" (the default:
-        copies of a few rows are distrusted; where most rows are repeated, as in a bootstrap, they
-        are counted, as so many rows and not as so much information), "count" (no row is distrusted
-        for its copies) or "distrust" (whoever is repeated).
-    cells : "find" (the default: single wrong cells of good rows are looked for, and counted by what
-        they should be) or "trust" (every cell of a trusted row counts as it is).
-    prior, pseudo_count, equivalent_sample_size, equivalent_rows : as in
-        `MaximumLikelihoodEstimator`.
-    on_unknown, on_missing, bins : as there.
-    missing_is_evidence : whether which values are missing speaks for or against a row. Off by
-        default: honest groups differ in what they leave out. On, `network_` has one more node,
-        named "... is missing", for every column that misses values.
-    sample_rows : how many rows to learn the verdict from; by default 200 a free parameter of the
-        network, at least 50,000. The verdict is applied to all rows.
-    streaming : a `Streaming` with what a table that is read in stretches keeps and writes; giving
-        one makes it so.
-    random_state : seed; the same seed gives the same result, whatever the number of threads.
-    n_threads : as in `MaximumLikelihoodEstimator`.
-    kernels : as there.
-    place : where the rows are worked on: in "memory", in a "stream" of stretches, as is done anyway
-        when a table's codes would take a quarter of the memory, or on "dask", as Dask frames are.
-    verbose : whether every round is told on standard error.
+    network : BayesianNetwork, default=None
+        The structure to fit; its own tables, if any, are ignored. Without a network, every column
+        becomes a node without edges, with the states found in it.
+    contamination : float or "auto", default="auto"
+        The largest share of bad rows to expect, below 0.5; up to twice that share may be
+        distrusted. "auto" estimates it.
+    method : str, default="filter"
+        How bad rows are found. "filter" is the recommended method: filters, and a model of the bad
+        rows. "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
+        "descent" (projected gradient) are robust means as in the paper. "none" (counting),
+        "trimmed" (by likelihood), "one_shot", "ransac", "geometric_median" and "coordinate_median"
+        are baselines to compare with.
+    schedule : {"joint", "paper"}, default="joint"
+        "joint" updates tables, scale and weights together. "paper" runs Algorithm 1 of the paper,
+        with its fixed scale and its thresholds, and needs a number for `contamination`.
+    polish : bool, default=True
+        Whether groups of bad rows are described by networks of their own. If False, the filters
+        alone judge the rows.
+    misfit : {"allow", "none"}, default="allow"
+        "allow" accepts that the network is an approximation, and separates what it misses from bad
+        rows. "none" assumes that good rows come from exactly this network, as the paper does.
+    copies : {"auto", "count", "distrust"}, default="auto"
+        How to treat rows that appear more often than they should. "auto" distrusts the copies of a
+        few rows, but keeps repeated rows if most rows repeat, as in a bootstrap sample; they then
+        count as rows, but not as more evidence. "count" never distrusts a row because of its
+        copies. "distrust" always does.
+    cells : {"find", "trust"}, default="find"
+        "find" looks for single wrong cells in good rows and counts their most likely true values.
+        "trust" counts every cell of a trusted row as it is.
+    prior : BayesianNetwork, str, float or None, default=None
+        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
+        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
+        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
+        parents and states gives an expert's tables, or last year's; nothing is added where its
+        probabilities are NaN.
+    pseudo_count : float, default=1.0
+        What the prior "laplace" adds to every cell.
+    equivalent_sample_size : float, default=10.0
+        How many rows the prior "bdeu" is worth.
+    equivalent_rows : float or dict, default=50.0
+        How many rows an expert's tables are worth in each configuration; fewer are added where the
+        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
+        with one number per configuration, in the shape of the parents' states; nodes that it does
+        not name get 50.
+    on_unknown : {"error", "drop", "missing"}, default="error"
+        What to do with a value that is not a state of its node: "error" raises an error, "drop"
+        leaves the row out and counts it, and "missing" treats the value as missing.
+    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
+        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
+        each table over the rows that show all its columns; "state" adds a state named "missing";
+        "drop" leaves the row out; "error" raises an error.
+    bins : dict, int, str or None, default=None
+        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
+        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
+        five intervals with about the same number of rows. Without a dict, it applies to all
+        columns.
+    missing_is_evidence : bool, default=False
+        Whether the pattern of missing values counts as evidence about a row. It is off because
+        genuine groups differ in what they leave out. If True, `network_` has one more node, named
+        "... is missing", for every column with missing values.
+    sample_rows : int or None, default=None
+        How many rows the judgement is learned from; it is then applied to all rows. By default 200
+        per free parameter of the network, and at least 50,000.
+    streaming : Streaming or None, default=None
+        What to keep and write while a table is streamed. Giving a `Streaming` makes the fit stream
+        the table.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed. The same seed gives the same result for any number of threads.
+    n_threads : int or None, default=None
+        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
+        which joblib and Dask set for their workers. It does not change the results.
+    kernels : {"native", "numpy"} or None, default=None
+        Which kernels to use; by default the fastest that are installed.
+    place : {"memory", "stream", "dask"} or None, default=None
+        Where the rows are processed. By default in memory, in a stream if the table would take more
+        than a quarter of the memory, and on Dask for Dask frames.
+    verbose : bool or None, default=None
+        True prints every round on standard error, False prints nothing. By default a fit that takes
+        more than two seconds shows its progress on standard error if that is a terminal.
 
     Attributes
     ----------
-    result_ : all that was found, as one frozen `FitResult`; the others are views of it.
-    findings_ : what a person should know about the table, the most serious first: a list of
-        `Finding`.
-    network_ : the network with its learned tables.
-    contamination_ : share of the rows' weight that is distrusted.
-    row_weights_ : trust in each row of the table, from 0 to 1; NaN for rows that were left out.
-    kinds_ : the groups of bad rows, largest first; those that no group describes have number 0.
-    groups_ : all groups that were found, whichever side they are on, the largest stake first.
-    repeats_ : the rows that appear more often than the network allows, the 100 worst first.
-    plain_network_ : what counting gives, for comparison.
-    shift_ : robust minus plain estimate of each cell, and its z-score.
-    history_ : the rounds: eigenvalues, threshold, weight removed, seconds.
-    vanishing_ : states and configurations, of at least 0.5 % of the rows, that keep less than a
-        fifth of them, largest first.
-    cells_ : a frame of the cells that are likely to be wrong, the surest first.
-    cell_rates_ : a frame of the columns: share of wrong cells, and what is taken for what.
-    misfit_ : how far the trusted rows are from rows of the network; None if that was not asked.
-    converged_, status_ : whether the trusted rows look clean, and a sentence on why it stopped.
-    counts_ : weight of the trusted rows that touch each cell, shape (M,).
-    unseen_configurations_, reading_ : as in `MaximumLikelihoodEstimator`.
+    result_ : FitResult
+        Everything that was found, as one frozen value; the other attributes are views of it.
+    findings_ : list of Finding
+        What you should know about the table, the most serious first.
+    network_ : BayesianNetwork
+        The network with its learned tables.
+    contamination_ : float
+        The share of the rows' weight that is distrusted.
+    row_weights_ : array of shape (N,)
+        The trust in each row of the table, from 0 to 1; NaN for rows that were left out.
+    kinds_ : list of Group
+        The groups of bad rows, the largest first. Distrusted rows that no group describes have
+        number 0.
+    groups_ : list of Group
+        All groups that were found, good or bad, the one that matters most first.
+    repeats_ : list of RepeatedRow
+        The 100 rows that most exceed the number of copies that the network allows.
+    plain_network_ : BayesianNetwork
+        The network with the tables that counting gives, for comparison.
+    shift_ : Shift
+        The robust minus the counted estimate of each cell, and its z-score.
+    history_ : tuple of Round
+        The rounds: eigenvalues, threshold, weight removed, seconds.
+    vanishing_ : list of Vanishing
+        States and configurations with at least 0.5 % of the rows of which less than a fifth is
+        trusted, the largest first.
+    cells_ : frame
+        The cells that are likely to be wrong, the most certain first.
+    cell_rates_ : frame
+        For each column, the share of wrong cells and the most frequent confusions.
+    misfit_ : Misfit or None
+        How far the trusted rows are from rows of the network; None if it was not measured.
+    converged_ : bool
+        Whether the trusted rows look clean.
+    status_ : str
+        A sentence that says what was found and why the fit stopped.
+    counts_ : array of shape (M,)
+        The weight of the trusted rows in each cell of the tables.
+    inferred_ : Inferred or None
+        What was inferred about missing values; None if none were missing.
+    unseen_configurations_ : list of tuple
+        The (node, states of its parents) that no trusted row shows; their tables come from the
+        prior, or are uniform.
+    reading_ : Reading
+        How many rows were read, which were left out, and which columns were ignored.
 
     Examples
     --------
@@ -172,8 +246,8 @@ class RobustEstimator(TableEstimator):
     offset_ = float(np.log(DOUBT))
     _HAS_CONTEXT = True
     _GROUPS: ClassVar[Mapping[str, type]] = {"streaming": Streaming}
-    _weights: RowVector | None = None  # of the rows of `fit`, if they are at hand
-    _sides: NDArray[np.int8] | None = None  # of those that are known
+    _weights: RowVector | None = None  # sample weights of the rows of `fit`, if they are in memory
+    _sides: NDArray[np.int8] | None = None  # of the known rows: good or bad
 
     @naming_the_nearest
     def __init__(
@@ -201,7 +275,7 @@ class RobustEstimator(TableEstimator):
         n_threads: int | None = None,
         kernels: str | None = None,
         place: str | None = None,
-        verbose: bool | int = False,
+        verbose: bool | int | None = None,
     ) -> None:
         self.network = network
         self.contamination = contamination
@@ -247,17 +321,32 @@ class RobustEstimator(TableEstimator):
 
         Parameters
         ----------
-        X : any table that `read_table` takes, or its result.
-        sample_weight : one finite, non-negative weight a row; all 1 by default.
-        known : "good" or 1 for a row that is known to be good, "bad" or -1 for one known to be bad,
-            nothing ("", None) or 0 for the others; one a row. Rows that are like them change sides
-            with them. `ask` says which to look at.
+        X : table-like
+            A table in any form that `read_table` accepts, or the result of `read_table`.
+        y : None, default=None
+            Ignored; scikit-learn passes it.
+        sample_weight : array-like or None, default=None
+            One finite, non-negative weight per row; by default all are 1.
+        known : array-like or None, default=None
+            What you know about each row: "good" or 1, "bad" or -1, and "", None or 0 for the
+            others. Rows similar to a known row are judged like it. `ask` suggests the rows to
+            check.
         """
         fit_to(self, X, sample_weight, known)
         return self
 
     def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
-        """Fit, and return +1 for rows that are trusted, -1 for the others, 0 if left out."""
+        """Fit, and return +1 for trusted rows, -1 for distrusted ones, and 0 for rows left out.
+
+        Parameters
+        ----------
+        X : table-like
+            A table in any form that `read_table` accepts, or the result of `read_table`.
+        y : None, default=None
+            Ignored; scikit-learn passes it.
+        **settings : dict
+            Passed on to `fit`: `sample_weight` and `known`.
+        """
         self.fit(X, **settings)
         weights = self.result_.row_weights
         if weights is None:
@@ -268,38 +357,66 @@ class RobustEstimator(TableEstimator):
         return side_of(weights)
 
     def weights(self, X: Any) -> RowVector:
-        """Return the trust in each row, seen in `fit` or not, from 0 to 1; shape (N,).
+        """Return the trust in each row, from 0 to 1; shape (N,).
 
-        Rows that are left out because of missing or unknown values get NaN.
+        The rows need not be those of `fit`. Rows that are left out because of missing or unknown
+        values get NaN.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
         """
         self._fitted()
         table = self._encode(X)
         return table.spread(self.result_.learned.model.weigh(self._load(table)))
 
     def score_samples(self, X: Any) -> RowVector:
-        """Return how normal each row is: the log of the trust in it; shape (N,).
+        """Return how normal each row is: the logarithm of the trust in it; shape (N,).
 
-        Higher is more normal. Rows that nothing speaks against have the highest score, near 0. It
-        is not a likelihood: a rare row that the network allows is normal. (`score` is the mean
-        log-likelihood.)
+        Higher is more normal, and rows without any evidence against them score near 0. It is not a
+        likelihood: a rare row that the network allows is normal. For the mean log-likelihood, use
+        `score`.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
         """
         self._fitted()
         table = self._encode(X)
         return table.spread(self.result_.learned.model.log_weigh(self._load(table)))
 
     def decision_function(self, X: Any) -> RowVector:
-        """Return `score_samples(X) - offset_`: negative for rows that are distrusted."""
+        """Return `score_samples(X) - offset_`, which is negative for distrusted rows.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Vector:
-        """Return +1 for rows that are trusted, -1 for the others, 0 if left out; shape (N,)."""
+        """Return +1 for trusted rows, -1 for distrusted ones, 0 for rows left out; shape (N,).
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
+        """
         return side_of(self.weights(X))
 
     def group_shares(self, X: Any) -> RowVector:
-        """Return how surely each row is of each group; shape (N, 1 + K).
+        """Return the probability that each row belongs to each group; shape (N, 1 + K).
 
-        Column 0 is the main class, column k the group whose number is k (see `groups_`). Rows that
-        are left out because of missing or unknown values get NaN.
+        Column 0 is the main population, and column k is group number k of `groups_`. Rows that are
+        left out because of missing or unknown values get NaN.
+
+        Parameters
+        ----------
+        X : table-like
+            The rows to judge, in any form that `read_table` accepts.
         """
         self._fitted()
         table, model = self._encode(X), self.result_.learned.model
@@ -307,16 +424,17 @@ class RobustEstimator(TableEstimator):
         return np.column_stack([table.spread(column) for column in shares.T])
 
     def check(self, X: Any) -> list[Finding]:
-        """Return in what new rows differ from the good rows of the fit, the most serious first.
+        """Return how new rows differ from the good rows of the fit, the most serious finding first.
 
         Rows may be less likely than good rows are, tables may have moved, values may be missing
-        more often, or be no states. A batch of good rows has nothing of it in 99 of 100 cases,
-        whatever its size. The findings are "new rows differ", "rows", "missing values" and
+        more often, or values may not be states. A batch of good rows has no finding in 99 of 100
+        cases, whatever its size. The findings are "new rows differ", "rows", "missing values" and
         "unreadable values".
 
         Parameters
         ----------
-        X : new rows, as in `fit`.
+        X : table-like
+            The new rows, in any form that `read_table` accepts.
         """
         from robustbn.estimator.checking import check_table
 
@@ -324,23 +442,44 @@ class RobustEstimator(TableEstimator):
         return check_table(self, self._encode(X, forgives=True))
 
     def decide(self, bad: Sequence[int] = (), good: Sequence[int] = (), X: Any = None) -> Self:
-        """Return a fit in which you decide on groups, without searching again.
+        """Return a fit in which you decide which groups are good or bad, without searching again.
 
-        Groups keep their numbers. The tables are those of the rows that are trusted now. Decisions
-        are kept in the model file, and new rows are judged by them.
+        Groups keep their numbers, and the tables are learned again from the rows that are then
+        trusted. Decisions are stored in the model file and apply to new rows.
 
         Parameters
         ----------
-        bad, good : numbers of groups, as in `groups_`, whose rows are bad, or belong to the
-            population.
-        X : the rows of `fit`, to judge them all again; without it, the tables come from the sums
-            that were kept, and only rows that were distrusted are judged again. Needed where
-            values are missing, or rows are known: they are inferred and judged again.
+        bad : list of int, default=()
+            The numbers, as in `groups_`, of groups whose rows are bad.
+        good : list of int, default=()
+            The numbers of groups whose rows belong to the population.
+        X : table-like or None, default=None
+            The rows of `fit`, to judge all of them again. Without them, the tables come from stored
+            sums, and only distrusted rows are judged again. They are needed if values are missing,
+            cells are wrong or rows are known.
         """
         self._fitted()
         new = copy(self)
-        decide_again(new, bad, good, X)
+        with showing_progress("Learning the tables again", self.verbose):
+            decide_again(new, bad, good, X)
         return new
+
+    def repair(self, X: Any, probability: float = 0.9) -> Repaired:
+        """Return a table with its wrong cells corrected, and a frame of the changes.
+
+        If the fit found no wrong cells, nothing is changed. X itself is not modified.
+
+        Parameters
+        ----------
+        X : frame or array
+            A pandas, polars or Arrow frame, or an array of codes.
+        probability : float, default=0.9
+            A cell is changed if its likely state is true with at least this probability.
+        """
+        from robustbn.estimator.mending import repair_table
+
+        self._fitted()
+        return repair_table(self, X, probability)
 
     def _add(self, X: Any, forgetting: float) -> None:
         update_fit(self, X, forgetting)
@@ -360,234 +499,6 @@ class RobustEstimator(TableEstimator):
         build_counted(document, network)  # refuses counts of another network
         fit, beside, found = build_fit(document, network, reading.n_rows, self.kernels)
         self.result_ = build_result_of_file(self, network, beside, fit, reading, found)
-
-    # --- how it is shown ----------------------------------------------------------------------
-
-    def rows(self, X: Any = None) -> Any:
-        """Return a frame with a line a row: row, weight, is_suspicious, why.
-
-        Before them come the columns of `id` and `keep`, if rows keep any; where those of all rows
-        would take more than 256 MiB of a table read in stretches or on a cluster, of the rows that
-        were drawn. The frame is of the kind that the table was. `why` names the cells that speak
-        most against a row; it is empty for rows that are trusted, and of a table read in stretches
-        for those that were not drawn. Rows that were left out have weight NaN.
-
-        Parameters
-        ----------
-        X : rows to judge; by default those of `fit`.
-        """
-        self._fitted()
-        table = None if X is None else self._encode(X)
-        reading = self.reading_ if table is None else table.reading
-        return build_frame(frames.row_columns(self.result_, table), reading.kind)
-
-    def moved(self) -> Any:
-        """Return a frame with a line a node: how far its table moved from counting, most first.
-
-        `moved` is `sum over configurations a of P(a) TV(robust[a], plain[a])`: the share of rows in
-        which the node would have another state. `error` is what sampling alone would make of it,
-        and `n_eff` the trusted rows, as so many whole ones, that a configuration has on average.
-        The frame is of the kind that the table was.
-        """
-        self._fitted()
-        return build_frame(frames.move_columns(self.result_), self.reading_.kind)
-
-    def missing_edges(self, X: Any = None, *, p_value: float = EDGE_P_VALUE) -> Any:
-        """Return a frame with a line a pair of nodes that depend on each other without an edge.
-
-        The columns are parent, child, gain (nats a row that the edge would bring), p_value
-        (corrected for the number of pairs) and cells (that it would add), largest gain first. The
-        direction keeps the graph acyclic and costs fewest cells; an edge that is missing makes
-        pairs around it depend on each other too, so add one, fit, and look again:
-        `network.with_edges([(parent, child)])`. Found among the trusted rows.
-
-        Parameters
-        ----------
-        X : rows to look at; by default up to 20,000 of those of `fit`, drawn evenly.
-        p_value : largest to be named.
-        """
-        network, result = self._fitted(), self.result_
-        if X is not None:
-            table = self._encode(X)
-            trust = result.learned.model.weigh(self._load(table))
-            q = network.probabilities
-            found = find_leftovers(network.layout, q, table.codes, trust, p_value)
-        else:
-            frames.require_judged(result, "call missing_edges(X)")
-            is_usual = p_value == EDGE_P_VALUE
-            found = result.deeper.edges if is_usual else result.deeper.find_edges(p_value)
-        return build_frame(frames.edge_columns(result, found), self.reading_.kind)
-
-    @property
-    def cells_(self) -> Any:
-        """A frame with a line a cell that is likely to be wrong, the surest first.
-
-        Its columns are row, column, seen, likely, probability (that the likely state is the true
-        one) and nats (its log-odds); before them come those of `id` and `keep`. Of a table of more
-        than a million rows, those of the rows that the fit was learned from.
-        """
-        result, found = self.result_, self.result_.learned.cells
-        wrong, aside = (NO_CELLS, Aside()) if found is None else (found.wrong, result.aside)
-        columns = frames.cell_columns(result.network, wrong, aside)
-        return build_frame(columns, "" if found is None else self.reading_.kind)
-
-    @property
-    def cell_rates_(self) -> Any:
-        """A frame with a line a column: column, rate, cells and confusions, largest rate first.
-
-        `rate` is the share of its cells that are wrong, `cells` the number of those that are likely
-        to be, `confusions` what was most often seen for what.
-        """
-        return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
-
-    def repair(self, X: Any, probability: float = 0.9) -> Repaired:
-        """Return a table with its wrong cells mended, and a frame of the changes.
-
-        If the fit found no wrong cells, nothing is changed. X itself is not touched.
-
-        Parameters
-        ----------
-        X : a frame of pandas, polars or Arrow, or an array of codes.
-        probability : least, that the likely state is the true one, for a cell to be changed.
-        """
-        from robustbn.estimator.mending import repair_table
-
-        self._fitted()
-        return repair_table(self, X, probability)
-
-    def where(self, p_value: float = ORIGIN_P_VALUE, *, cells: bool = False) -> Any:
-        """Return a frame with a line a group of rows that holds more distrusted ones than chance.
-
-        The columns are column, value, rows, distrusted, rate (distrusted / rows), ratio (rate over
-        that of all rows) and p_value (of the binomial tail, by Bonferroni's correction for all
-        values and stretches that were tested), the smallest p_value first; of those too small for a
-        number, the most log-likelihood by a rate of their own. Looked at are the columns of
-        `context` (see `read_table`), the row number in 100 stretches and, of several files, the
-        file; times by the shortest period of which there are at most 400, from hours to years;
-        numbers by tenths, whole numbers of at most 1,000 values each by itself. Neighbouring
-        stretches are taken together. One line may be about two columns, which hold more together
-        than the better one alone; its p_value is corrected for all pairs. Of a table that came as
-        an array, the row number alone is looked at.
-
-        Parameters
-        ----------
-        p_value : largest to be named.
-        cells : rows with a wrong cell are looked for instead, at the usual p_value.
-        """
-        self._fitted()
-        aside, deeper = self.result_.aside, self.result_.deeper
-        if aside.is_forgotten or (aside.counted is None and self.result_.row_weights is None):
-            raise NotFittedError(
-                "A model file does not contain the rows of the fit, nor does a large fit after "
-                "decide(): fit again, or call decide(bad, good, X)."
-            )
-        if not 0 < p_value < 1:
-            raise SettingError(f"p_value is a number between 0 and 1; found {p_value!r}.")
-        of, is_usual = self.result_.learned.cells, p_value == ORIGIN_P_VALUE
-        if cells:
-            found = [] if of is None else deeper.find_places(np.unique(of.wrong.rows))
-        else:
-            found = deeper.origins if is_usual else deeper.find_origins(p_value)
-        return build_frame(frames.origin_columns(found), self.reading_.kind)
-
-    def ask(self, n: int = 20) -> Any:
-        """Return a frame with the rows that a person should look at, the most telling first.
-
-        Its columns are row, weight (the trust in it), group (its number in `groups_`, 0 for none),
-        change (how much the tables would change if the answer is unexpected, as a share of rows),
-        why, and the row's states; before them come the columns of `id` and `keep`. Give the answers
-        to `fit(X, known=...)`, or decide on a whole group with `decide`.
-
-        Parameters
-        ----------
-        n : how many rows, at the most.
-        """
-        self._fitted()
-        return build_frame(frames.question_columns(self.result_, n), self.reading_.kind)
-
-    def summary(self) -> Any:
-        """Return a frame with a line a headline figure: figure, value, meaning.
-
-        The figures are rows, rows_left_out, rows_distrusted, contamination, effective_rows,
-        largest_move, tables_moved, unseen_configurations, kinds, repeated_rows, rounds, converged
-        (1 or 0) and seconds. The frame is of the kind that the table was. `moved()` has a line a
-        node, `rows()` a line a row.
-        """
-        self._fitted()
-        return build_frame(frames.summary_columns(self.result_), self.reading_.kind)
-
-    def report(
-        self,
-        path: str | Path | None = None,
-        *,
-        title: str | None = None,
-        command: str | None = None,
-        rows: bool = True,
-        max_rows: int = ROWS_SHOWN,
-    ) -> str | None:
-        """Write the report, one HTML page that needs nothing else; without a path, return it.
-
-        Parameters
-        ----------
-        path : the file; it is there as a whole or not at all.
-        title : of the page; by default the name of the table and how many rows it has.
-        command : what repeats the fit; by default the call in Python.
-        rows : whether single rows may be shown; False for private data.
-        max_rows : how many of them at the most, least trusted first.
-        """
-        from robustbn._networks.files import encode, write_bytes
-        from robustbn._show.page.render import render_page  # its room is not on the light path
-
-        self._fitted()
-        page = render_page(
-            self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
-        )
-        if path is None:
-            return page
-        write_bytes(encode(page, str(path)), Path(path))
-        return None
-
-    def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
-        """Return what was found as Markdown, for a ticket; no single row is shown.
-
-        The verdict, the findings with what to do about each, and the cells that moved most.
-
-        Parameters
-        ----------
-        title : of the text; by default the name of the table and how many rows it has.
-        command : what repeats the fit; by default the call in Python.
-        """
-        from robustbn._show.page.render import render_markdown
-
-        self._fitted()
-        return render_markdown(self.result_.shown(title=title, command=command))
-
-    @property
-    def plot(self) -> Plots:
-        """Figures of the fit: `network()`, `tables(node)`, `rounds()`, `rows()`."""
-        from robustbn._show.page.figures import Plots
-
-        self._fitted()
-        return Plots(self.result_)
-
-    def diagnose(self) -> Diagnosis:
-        """Return what the paper asks of network and rows and whether it holds; print the result."""
-        self._fitted()
-        return self.result_.diagnosis
-
-    def _say_fitted(self) -> str:
-        return f"{super()._say_fitted()}, {self.contamination_:.1%} of their weight distrusted"
-
-    def __str__(self) -> str:
-        """Return what was found, in a few sentences; the settings alone before `fit`."""
-        from robustbn._show.advice import say_fit  # its room is not on the light path
-
-        return f"{self!r}\n{say_fit(self.result_)}" if hasattr(self, "result_") else repr(self)
-
-    def _repr_html_(self) -> str:
-        from robustbn._show.page.inline import fit_html
-
-        return fit_html(self.result_) if hasattr(self, "result_") else super()._repr_html_()
 
 
 def judge_rows(fit: RobustEstimator, X: Any) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_a_configuration_of_nan_is_unknown_and_no_other_value_may_be_nan():
     assert np.isnan(net.given_cpts["b"][1]).all()
     assert repr(net).endswith("with tables, 1 configuration unknown)")
     assert pickle.loads(pickle.dumps(net)) == net != net.with_cpts(net.cpts)  # noqa: S301
-    with pytest.raises(NetworkError, match="holds NaN"):
+    with pytest.raises(NetworkError, match="contains NaN"):
         net.with_cpts(np.full(6, np.nan))
 
 
