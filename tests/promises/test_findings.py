@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import robustbn
 from robustbn import RobustEstimator
-from robustbn._core.findings import KINDS, SEVERITIES, Finding, rank_findings
+from robustbn._core.findings import SEVERITIES, Finding, Kind, rank_findings
 from robustbn._show import findings as registry
 from robustbn.cli import main
 
@@ -236,7 +236,7 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     found = look_at(frame, tmp_path).findings_
     ranks = [SEVERITIES.index(each.severity) for each in found]
     assert ranks == sorted(ranks)
-    assert {each.kind for each in found} <= set(KINDS)
+    assert {each.kind for each in found} <= set(vars(Kind).values())
     assert all(0 <= each.probability <= 1 for each in found)
     mixed = [Finding("rows", s, "", p) for s, p in (("note", 1), ("error", 0.5), ("error", 0.9))]
     assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]

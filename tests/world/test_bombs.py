@@ -212,7 +212,7 @@ def test_a_small_archive_that_holds_much_is_refused_and_nothing_of_it_is_kept(
     protocol, inner, make = ARCHIVES[name]
     file = tmp_path / f"all.{'tar.gz' if protocol == 'tar' else 'zip'}"
     file.write_bytes(make())
-    monkeypatch.setattr(downloads, "TABLE_FLOOR", 2**16)
+    monkeypatch.setattr(downloads, "OF_TABLE", (100, 2**16))
     (tmp_path / "scratch").mkdir()
     make_folder = partial(tempfile.mkdtemp, dir=tmp_path / "scratch")
     monkeypatch.setattr(downloads, "make_scratch", lambda: Path(make_folder()))

@@ -187,10 +187,7 @@ def say_ignored(columns: Sequence[str]) -> str:
 
 
 def kind_of(text: str) -> str | None:
-    """Return what an argument is by its name; None if that does not tell.
-
-    "network", "table", or "text", which may be a table as well as a list of edges.
-    """
+    """Return what an argument is by its name; None if that does not tell."""
     from robustbn._networks import FORMATS
     from robustbn._tables.files import TABLE_SUFFIXES
     from robustbn._tables.here import STANDARD_INPUT
@@ -346,14 +343,7 @@ def read_rows(
     has_context: bool = False,
     known: str | None = None,
 ) -> Table:
-    """Read a table as codes, and show how far that is.
-
-    Parameters
-    ----------
-    has_context : whether columns beside the network are looked at as `config` says.
-    known : the column of --known. It says which rows are bad, not where they come from, so it is
-        context only if `config` names it.
-    """
+    """Read a table as codes, and show how far that is."""
     from robustbn._tables.coded import require_rows
     from robustbn._tables.table import encode_source
 
@@ -382,10 +372,7 @@ def open_source(path: str, config: TableConfig) -> Source:
 
 
 def read_known(path: str, column: str | None, config: TableConfig) -> Any:
-    """Return what a column, or a file of ticks, says of each row, in its own words; None if none.
-
-    A file of ticks, as the report exports it, has a line `row,known` for each row that is known.
-    """
+    """Return what a column, or a file of ticks, says of each row, in its own words; or None."""
     import numpy as np
 
     if column is None:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.arguments import (
-    bring_network,
-    is_model,
-    load_model,
-    load_network,
-    refuse_table,
-    require_tables,
-)
+from robustbn._cli import arguments
 from robustbn._cli.files import Outputs
 from robustbn._cli.options import at_least, force_option
 from robustbn._cli.screen import Screen, plain, print_facts, print_moved, screen_options
@@ -68,14 +61,14 @@ def compare_command(
       robustbn compare fitted.bif model.json --json
     """  # noqa: D301
     for text in (first, second):
-        refuse_table(text)
-    first, second = bring_network(first), bring_network(second)
+        arguments.refuse_table(text)
+    first, second = arguments.bring_network(first), arguments.bring_network(second)
     outputs = Outputs(force, [first, second])
     outputs.plan("report", report, (".html", ".htm"))
     if _is_fit(first) and _is_fit(second):
         with screen.working() as steps:
             with steps.step("read", "reading"):
-                fits = [load_model(text) for text in (first, second)]
+                fits = [arguments.load_model(text) for text in (first, second)]
             names = name_of(first), name_of(second)
             with steps.step("compare", "comparing"), outputs.writing():
                 facts = compare_fits(fits, names, outputs, common=common, top=top)
@@ -91,7 +84,7 @@ def _is_fit(text: str) -> bool:
     from robustbn.estimator import RobustEstimator
     from robustbn.estimator.model_file import read_model
 
-    return is_model(text) and read_model(text).estimator == RobustEstimator.__name__
+    return arguments.is_model(text) and read_model(text).estimator == RobustEstimator.__name__
 
 
 def compare_fits(
@@ -123,9 +116,9 @@ def _compare_networks(first: str, second: str, screen: Screen) -> dict[str, Any]
 
     with screen.working() as steps:
         with steps.step("read", "reading"):
-            a, b = (load_network(text) for text in (first, second))
+            a, b = (arguments.load_network(text) for text in (first, second))
             for text, network in ((first, a), (second, b)):
-                require_tables(network, text, "a distance")
+                arguments.require_tables(network, text, "a distance")
         with steps.step("compare", "comparing"):
             distance = total_variation(a, b, random_state=0)
             only_a, only_b = set(a.edges) - set(b.edges), set(b.edges) - set(a.edges)

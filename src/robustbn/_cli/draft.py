@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli import COMMAND_LINE
-from robustbn._cli.arguments import (
-    bring_table,
-    rules_of,
-    some,
-    source_options,
-    split_names,
-    state_options,
-    states_option,
-)
+from robustbn._cli import COMMAND_LINE, arguments
 from robustbn._cli.files import Outputs
 from robustbn._cli.options import (
     at_least,
@@ -64,7 +55,7 @@ limit_options = with_options(
         "--leave-out", metavar="NAMES",
         help="Columns that do not become nodes, such as region,ward; a fit uses them as context.",
     ),
-    seed_option, states_option, state_options, source_options,
+    seed_option, arguments.states_option, arguments.state_options, arguments.source_options,
 )  # fmt: skip
 
 
@@ -91,7 +82,7 @@ def draft_command(
       robustbn draft rows.csv -o edges.csv --forbid wage,age --order age,education,wage
       robustbn fit edges.csv rows.csv --report report.html
     """  # noqa: D301
-    table = bring_table(table, options)
+    table = arguments.bring_table(table, options)
     outputs = Outputs(force, [table, options["states"]])
     outputs.plan("edges", output, EDGE_LISTS)
     with screen.working() as steps:
@@ -162,8 +153,8 @@ def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
             most_parents=options["most_parents"],
             forbid=options["forbid"],
             require=options["require"],
-            order=split_names(options["order"] or ""),
-            leave_out=split_names(options["leave_out"] or ""),
+            order=arguments.split_names(options["order"] or ""),
+            leave_out=arguments.split_names(options["leave_out"] or ""),
             random_state=options["seed"],
             states=options["states"],
             bins=config.bins,
@@ -172,7 +163,7 @@ def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
             ignore_case=config.ignore_case,
             sep=config.sep,
             encoding=config.encoding,
-            **rules_of(options),
+            **arguments.rules_of(options),
         )
 
 
@@ -204,7 +195,7 @@ def _show(console: Console, facts: Any) -> None:
             f"{count(len(drafted['edges']), 'edge')}. {drafted['caution']}",
             "rows left out": f"{n_out:,} that no edges explain" if n_out else None,
             "columns left out": "\n".join(f"{n} {why}" for n, why in left_out.items()) or None,
-            "without an edge": some(drafted["columns_alone"]) or None,
+            "without an edge": arguments.some(drafted["columns_alone"]) or None,
         },
     )
     console.print()
@@ -212,12 +203,10 @@ def _show(console: Console, facts: Any) -> None:
         console.print(plain(_say_edge(each)))
     if len(drafted["edges"]) > MOST_SHOWN:
         console.print(f"and {count(len(drafted['edges']) - MOST_SHOWN, 'more edge')}")
-    if drafted["look_first"]:
+    look_first = {"review first": "\n".join(drafted["look_first"])}
+    if drafted["look_first"] or facts["files"]:
         console.print()
-        print_facts(console, {"review first": "\n".join(drafted["look_first"])})
-    if facts["files"]:
-        console.print()
-        print_facts(console, facts["files"])
+    print_facts(console, look_first, facts["files"])
 
 
 def _say_edge(each: Mapping[str, Any]) -> str:

@@ -35,13 +35,7 @@ RAW = "robustbn.raw_csv"  # in the context of a command
 
 
 class Outputs:
-    """The files that a command will write.
-
-    Parameters
-    ----------
-    force : whether files that are there may be replaced.
-    inputs : files that are read, which no output may replace.
-    """
+    """The files that a command will write."""
 
     def __init__(self, force: bool, inputs: Iterable[str | None] = ()) -> None:
         self._force = force
@@ -53,14 +47,7 @@ class Outputs:
     def plan(
         self, name: str, path: str | Path | None, kinds: Sequence[str] = (), in_new: bool = False
     ) -> None:
-        """Note an output and refuse it now if it could not be written later.
-
-        Parameters
-        ----------
-        path : the file; None is no output.
-        kinds : suffixes that it may have; any if empty.
-        in_new : whether its folder is made when it is needed.
-        """
+        """Note an output and refuse it now if it could not be written later."""
         if path is None:
             return
         url = url_of(path)
@@ -229,13 +216,7 @@ def write_batches(
     quotes: str = "needed",
     codec: str | None = None,
 ) -> None:
-    """Write blocks of rows to a path by its suffix, or as CSV to a stream.
-
-    Parameters
-    ----------
-    quotes : "none" if no text needs them; "needed" otherwise.
-    codec : what Parquet or Arrow is compressed with, unless the name says it: rows.zstd.parquet.
-    """
+    """Write blocks of rows to a path by its suffix, or as CSV to a stream."""
     import pyarrow as pa
 
     suffix = _text_suffix(target) if isinstance(target, Path) else ".csv"

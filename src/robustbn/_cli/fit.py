@@ -10,26 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli import COMMAND_LINE, fit_files
-from robustbn._cli.arguments import (
-    EXAMPLE,
-    LIMITS,
-    aside_options,
-    bring_both,
-    bring_network,
-    bring_table,
-    build_config,
-    is_table,
-    load_network,
-    read_known,
-    read_rows,
-    require_tables,
-    size_option,
-    state_options,
-    states_option,
-    table_options,
-    with_edges,
-)
+from robustbn._cli import COMMAND_LINE, arguments, fit_files
 from robustbn._cli.draft import EDGE_LISTS, draft_facts, make_draft
 from robustbn._cli.files import (
     TABLES,
@@ -170,11 +151,11 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     "--edge", "edges", type=edge, multiple=True, metavar="PARENT,CHILD",
     help="An edge to add to NETWORK. Can be repeated.",
 )  # fmt: skip
-@aside_options
-@states_option
-@size_option
-@state_options
-@table_options
+@arguments.aside_options
+@arguments.states_option
+@arguments.size_option
+@arguments.state_options
+@arguments.table_options
 @screen_options
 @click.pass_context
 def fit_command(
@@ -218,7 +199,7 @@ def fit_command(
 
 def _lacking_one(given: str, states: str | None) -> click.UsageError:
     """Return what to do if only a network or a table was given."""
-    if not is_table(given, states):
+    if not arguments.is_table(given, states):
         return click.UsageError(f"Missing argument 'TABLE': fit needs a table besides {given}.")
     name = shlex.quote(given)
     return click.UsageError(
@@ -249,9 +230,9 @@ def plan_job(
 ) -> Job:
     """Read the network, or draft one, and check all outputs, before anything that takes long."""
     if network is None:
-        network_path, table_path = DRAFTED, bring_table(table_path, options)
+        network_path, table_path = DRAFTED, arguments.bring_table(table_path, options)
     else:
-        network_path, table_path = bring_both(network, table_path, options)
+        network_path, table_path = arguments.bring_both(network, table_path, options)
     outputs = Outputs(options["force"], [network_path, table_path, options["states"]])
     outputs.plan("network", options["output"], network_suffixes())
     outputs.plan("report", options["report"], (".html", ".htm"))
@@ -270,12 +251,12 @@ def plan_job(
         structure, found = draft.network, draft.found_of_nodes
     else:
         structure, found = _load(network_path, table_path, options, screen)
-    structure = with_edges(structure, options["edges"])
+    structure = arguments.with_edges(structure, options["edges"])
     for path in outputs.paths("network"):
         try_to_write(structure, path)
     if found is not None:
         options = {**options, "bins": ()}  # they are stored in the network now
-    config = build_config(options, structure)
+    config = arguments.build_config(options, structure)
     return Job(
         network_path, table_path, structure, config, options, outputs, command_line, found, draft,
         _load_prior(options),
@@ -289,8 +270,10 @@ def _load_prior(options: dict[str, Any]) -> dict[str, Any]:
         if rows:
             raise click.UsageError("--equivalent-rows requires --prior NETWORK.")
         return found
-    expert = load_network(bring_network(found["prior"]), max_cells=options["max_cells"])
-    require_tables(expert, found["prior"], "a prior")
+    expert = arguments.load_network(
+        arguments.bring_network(found["prior"]), max_cells=options["max_cells"]
+    )
+    arguments.require_tables(expert, found["prior"], "a prior")
     return {"prior": expert, "equivalent_rows": equivalent_rows(rows)}
 
 
@@ -302,10 +285,10 @@ def _load(
         if lacks_states(path, options["states"]):
             found = find_states(path, table, options, steps)
             return found.network, found
-        network = load_network(
+        network = arguments.load_network(
             path, states=options["states"], max_cells=options["max_cells"], tables=False
         )
-    for name in ("dates", *LIMITS):
+    for name in ("dates", *arguments.LIMITS):
         if options[name]:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} applies only to states that are found in the table.")
@@ -317,7 +300,7 @@ def _plan_folder(outputs: Outputs, network_path: str, folder: Path, *, is_asking
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is a file; --output-dir needs a folder.")
     suffixes = [s for s in Path(network_path).suffixes if s.lower() in network_suffixes()][-2:]
-    is_plain = network_path.startswith(EXAMPLE) or not suffixes
+    is_plain = network_path.startswith(arguments.EXAMPLE) or not suffixes
     for what, file in {
         "folder network": "fitted" + (".json" if is_plain else "".join(suffixes)),
         "cpts": "cpts.csv",
@@ -390,9 +373,9 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         steps.tell(f"{what}: {done} of {of} parts")
 
     rows, doing = None, f"fitting {name_of(table)}, streamed in chunks"
-    known = read_known(table, options["known"], job.config)
+    known = arguments.read_known(table, options["known"], job.config)
     if choose_place(estimator, table) == "memory":
-        rows = read_rows(
+        rows = arguments.read_rows(
             table, job.network, job.config, steps, has_context=True, known=options["known"]
         )
         doing = f"fitting {count(len(rows), 'row')}"
@@ -405,7 +388,7 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
 
 
 def _title(job: Job, fit: RobustEstimator) -> str:
-    paths = [job.network_path.removeprefix(EXAMPLE), job.table_path]
+    paths = [job.network_path.removeprefix(arguments.EXAMPLE), job.table_path]
     network, table = (plain_path(name_of(path)).name for path in paths)
     return f"{network} and {table}, {count(fit.reading_.n_rows, 'row')}"
 

@@ -1,8 +1,6 @@
 """What `fit` writes beside the network and the report: the tables, the run, the table judged.
 
-`--clean` writes the table itself with the trust in each row, or without the distrusted rows. Text
-keeps its bytes: a record is copied as it stands, with one more value at its end. Parquet and Arrow
-keep their columns and types. One stretch of rows is held at a time.
+`--clean` copies records of text as they stand; Parquet and Arrow keep their columns and types.
 """
 
 from __future__ import annotations

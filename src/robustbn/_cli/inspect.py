@@ -9,25 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.arguments import (
-    bring_network,
-    bring_table,
-    build_config,
-    describe,
-    is_model,
-    is_swapped,
-    is_table,
-    kind_of,
-    load_model,
-    load_network,
-    open_source,
-    read_rows,
-    rules_of,
-    some,
-    state_options,
-    states_option,
-    table_options,
-)
+from robustbn._cli import arguments
 from robustbn._cli.options import say, share_of_rows
 from robustbn._cli.screen import DATA, Screen, Steps, print_facts, say_error, screen_options
 from robustbn._cli.states import (
@@ -63,9 +45,9 @@ MOST_SHOWN = 3
     show_default=True,
     help="Share of bad rows to assume for the recommended number of rows.",
 )
-@states_option
-@state_options
-@table_options
+@arguments.states_option
+@arguments.state_options
+@arguments.table_options
 @screen_options
 @click.pass_context
 def inspect_command(
@@ -91,8 +73,8 @@ def inspect_command(
     if len(paths) > 2:
         raise click.UsageError("Give a network, a table, or a network and a table.")
     network, table = _tell_apart(paths, options["states"])
-    network = None if network is None else bring_network(network)
-    table = None if table is None else bring_table(table, options)
+    network = None if network is None else arguments.bring_network(network)
+    table = None if table is None else arguments.bring_table(table, options)
     with screen.working() as steps:
         facts = _look(network, table, options, eps, steps)
     facts["eps"] = eps
@@ -105,10 +87,10 @@ def inspect_command(
 
 def _tell_apart(paths: tuple[str, ...], states: str | None) -> tuple[str | None, str | None]:
     if len(paths) == 1:
-        return (None, paths[0]) if is_table(paths[0], states) else (paths[0], None)
+        return (None, paths[0]) if arguments.is_table(paths[0], states) else (paths[0], None)
     first, second = paths
-    is_folder = kind_of(first) is None and kind_of(second) == "network"
-    return (second, first) if is_folder or is_swapped(first, second) else (first, second)
+    is_folder = arguments.kind_of(first) is None and arguments.kind_of(second) == "network"
+    return (second, first) if is_folder or arguments.is_swapped(first, second) else (first, second)
 
 
 def _look(
@@ -125,16 +107,16 @@ def _look(
     is_open = None not in (table_path, network_path) and lacks_states(str(network_path), states)
     network = None
     if network_path is not None and not is_open:
-        network = load_network(network_path, states=states)
+        network = arguments.load_network(network_path, states=states)
         facts["network"] = _describe_network(network_path, network, eps)
-        if is_model(network_path):
+        if arguments.is_model(network_path):
             facts["model"] = _describe_model(network_path)
     if table_path is None:
         return facts
     if network_path is None:
         config = config_of_table(table_path, {**options, "rename": ()})
     else:
-        config = build_config(options, network or draft_network(network_path))
+        config = arguments.build_config(options, network or draft_network(network_path))
     source, surveys, n_rows = _survey(table_path, config, steps)
     rules = _rules_for(config, [survey.name for survey in surveys], options)
     columns = [_describe_survey(survey, rules) for survey in surveys]
@@ -149,7 +131,7 @@ def _look(
         return facts
     if network is None:
         network = find_states(network_path, table_path, options, steps).network
-        config = build_config({**options, "bins": ()}, network)
+        config = arguments.build_config({**options, "bins": ()}, network)
         facts["network"] = _describe_network(network_path, network, eps)
     facts["together"] = _check(network, table_path, config, eps, steps)
     return facts
@@ -157,7 +139,7 @@ def _look(
 
 def _describe_network(path: str, network: BayesianNetwork, eps: float) -> dict[str, Any]:
     wanted = round(network.n_configurations / eps**2)
-    return {"path": name_of(path), **describe(network), "rows_wanted": wanted}
+    return {"path": name_of(path), **arguments.describe(network), "rows_wanted": wanted}
 
 
 # --- the columns of a table -----------------------------------------------------------------------
@@ -171,7 +153,7 @@ def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[
     n_rows = 0
     surveys: list[ColumnSurvey] = []
     with steps.step("read", f"reading {name_of(path)}"):
-        source = open_source(path, config)
+        source = arguments.open_source(path, config)
         steps.expect(source.n_rows)
         nodes = [config.rename.get(name, name) for name in source.names or ()]
         labels = {k: config.labels[n] for k, n in enumerate(nodes) if n in config.labels}
@@ -199,7 +181,7 @@ def _rules_for(
         bins="q4" if bins is None else bins,
         labels=labels,
         ignore_case=config.ignore_case,
-        **rules_of(options),
+        **arguments.rules_of(options),
     )
 
 
@@ -265,7 +247,7 @@ def _match(
 
 
 def _describe_model(path: str) -> dict[str, Any]:
-    fit = load_model(path)
+    fit = arguments.load_model(path)
     return {
         "estimator": type(fit).__name__,
         "fitted_to": fit.reading_.where,
@@ -283,7 +265,7 @@ def _check(
     from robustbn._show.measures import diagnose
     from robustbn._show.words import find_constants, find_unseen
 
-    table = read_rows(path, network, config, steps)
+    table = arguments.read_rows(path, network, config, steps)
     reading = table.reading
     with steps.step("count", "counting"):
         counts = load_rows(network, table.codes, holed=table.holed).count()
@@ -333,7 +315,7 @@ def _show(console: Console, facts: Any) -> None:
                 if found["rows_left_out"]
                 else None,
                 "missing": found["missing"] or None,
-                "constant": some(found["constant_columns"]) or None,
+                "constant": arguments.some(found["constant_columns"]) or None,
                 "unseen": f"{count(unseen, 'configuration')} that no row shows" if unseen else None,
             },
         )
@@ -363,8 +345,8 @@ def _show_problems(console: Console, columns: Any, problems: list[dict[str, Any]
         console,
         {
             "matched": f"{count_are(n, 'column')} {'a node' if n == 1 else 'nodes'}",
-            "ignored": some(columns["ignored"]) or None,
-            "lacking": some(columns["lacking"]) or None,
+            "ignored": arguments.some(columns["ignored"]) or None,
+            "lacking": arguments.some(columns["lacking"]) or None,
         },
     )
     for problem in problems:

@@ -165,14 +165,7 @@ def with_options(*options: Decorator) -> Decorator:
 def setting_options(
     config: type, *names: str, choices: Mapping[str, Sequence[str]] | None = None
 ) -> Decorator:
-    """Return what gives a command the options of settings.
-
-    Parameters
-    ----------
-    config : the dataclass of the settings, whose fields say what their options are.
-    names : of settings; none for all that have an option.
-    choices : of settings whose choices the dataclass does not know.
-    """
+    """Return what gives a command the options of settings."""
     found = {each.name: each for each in fields(config) if "option" in each.metadata}
     has_defaults = config is not TableConfig  # what is not said of a table, its model may say
     kinds: dict[str, Any] = {

@@ -323,11 +323,9 @@ def _show(console: Console, facts: Any) -> None:
     said = f"{count(n, 'cell')} of {count(facts['rows'], 'row')}"
     if not n and not doubtful:
         said = "none: the table shows no sign of wrong cells"
-    print_facts(console, {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None})
-    for rest in ({k: f"{v:,}" for k, v in facts["by_column"].items()}, _say(facts), facts["files"]):
-        if rest:
-            console.print()
-            print_facts(console, rest)
+    wrong = {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None}
+    by_column = {column: f"{n:,}" for column, n in facts["by_column"].items()}
+    print_facts(console, wrong, by_column, _say(facts), facts["files"])
 
 
 def _say(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from robustbn._cli.arguments import (
-    bring_both,
-    build_config,
-    is_model,
-    load_model,
-    load_network,
-    read_rows,
-    require_tables,
-    table_options,
-)
+from robustbn._cli import arguments
 from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
 from robustbn._cli.options import (
     fail_over_option,
@@ -67,7 +58,7 @@ MOST_ROWS = 10
     help="Exit with 1 if the new rows differ from the good rows of the fit: certainly (error) or "
     "possibly (warning).",
 )
-@table_options
+@arguments.table_options
 @screen_options
 @click.pass_context
 def score_command(
@@ -89,10 +80,10 @@ def score_command(
       robustbn score model.json tomorrow.csv -o judged.parquet --fail-over 5
       robustbn score fitted.bif rows.csv -o likelihood.csv
     """  # noqa: D301
-    network, table = bring_both(network, table, options)
+    network, table = arguments.bring_both(network, table, options)
     outputs = Outputs(options["force"], [table, network])
     outputs.plan("rows", options["output"], TABLES)
-    by: Any = load_model(network) if is_model(network) else None
+    by: Any = arguments.load_model(network) if arguments.is_model(network) else None
     is_robust = hasattr(by, "weights")
     for option in ("fail_over", "fail_on"):
         if options[option] is not None and not is_robust:
@@ -104,8 +95,8 @@ def score_command(
         if is_robust:
             facts, columns = _judge_by_model(by, table, options, steps)
         else:
-            alone = load_network(network) if by is None else by.network_
-            require_tables(alone, network, "a likelihood")
+            alone = arguments.load_network(network) if by is None else by.network_
+            arguments.require_tables(alone, network, "a likelihood")
             facts, columns = _judge_by_likelihood(alone, table, options, steps)
         with steps.step("write", "writing"), outputs.writing():
             outputs.write("rows", lambda path: write_columns(columns, path))
@@ -128,10 +119,10 @@ def _judge_by_model(
     from robustbn.estimator.robust import judge_rows
 
     fit.n_threads = options["n_threads"]
-    config = build_config(options, fit.network_, fit.reading_.config)
+    config = arguments.build_config(options, fit.network_, fit.reading_.config)
     if options["fail_on"] and config.on_unknown == "error":
         config = replace(config, on_unknown="missing")  # reported, not an error
-    table = read_rows(path, fit.network_, config, steps)
+    table = arguments.read_rows(path, fit.network_, config, steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         columns = judge_rows(fit, table)
         findings = check_table(fit, table)
@@ -163,7 +154,7 @@ def _judge_by_likelihood(
 ) -> Judged:
     from robustbn._learn.likelihood import log_likelihood_of_table
 
-    table = read_rows(path, network, build_config(options, network), steps)
+    table = arguments.read_rows(path, network, arguments.build_config(options, network), steps)
     with steps.step("judge", f"judging {len(table):,} rows"):
         found = log_likelihood_of_table(network, table, n_threads=options["n_threads"])
         values = table.spread(found)
@@ -210,11 +201,7 @@ def _show(console: Console, facts: Any) -> None:
         lines |= _say_likelihood(facts)
         worst = {"row": "log-likelihood, lowest first"}
         worst |= {f"{row['row']:,}": f"{row['log_likelihood']:.2f}" for row in facts["worst"]}
-    print_facts(console, lines)
-    for rest in (worst if facts["worst"] else {}, facts["files"]):
-        if rest:
-            console.print()
-            print_facts(console, rest)
+    print_facts(console, lines, worst if facts["worst"] else {}, facts["files"])
 
 
 def _say_likelihood(facts: Mapping[str, Any]) -> dict[str, str]:

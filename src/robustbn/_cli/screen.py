@@ -64,18 +64,11 @@ CODES: tuple[tuple[type[Exception], int], ...] = (
 
 @dataclass
 class Screen:
-    """How a command prints: as JSON or text, quiet or not, with its warnings.
+    """How a command prints: as JSON or text, quiet or not, with its warnings."""
 
-    Parameters
-    ----------
-    is_json : whether the result is JSON.
-    is_quiet : whether only errors, and JSON if asked for, are shown.
-    warned : warnings so far.
-    """
-
-    is_json: bool = False
-    is_quiet: bool = False
-    warned: list[str] = field(default_factory=list)
+    is_json: bool = False  # whether the result is JSON
+    is_quiet: bool = False  # whether only errors, and JSON if asked for, are shown
+    warned: list[str] = field(default_factory=list)  # warnings so far
 
     def show(self, facts: Mapping[str, Any], show: Callable[[Console, Any], None]) -> None:
         """Print a result: as JSON with the warnings, or as text by `show`."""
@@ -144,16 +137,7 @@ class Screen:
 
 
 class Steps:
-    """One line per step on the terminal, removed at the end; the times of the steps are kept.
-
-    Parameters
-    ----------
-    progress : a `rich.progress.Progress`, or None to show nothing.
-
-    Attributes
-    ----------
-    seconds : how long each step took, by its name.
-    """
+    """One line per step on the terminal, removed at the end; the times of the steps are kept."""
 
     def __init__(self, progress: Any) -> None:
         self._progress = progress
@@ -213,27 +197,24 @@ def screen_options(function: Any) -> Any:
     )(run)
 
 
-def print_facts(console: Console, facts: Mapping[str, str | None]) -> None:
-    """Print lines `name  text`, the texts one below the other; no text, no line."""
+def print_facts(console: Console, *blocks: Mapping[str, str | None]) -> None:
+    """Print blocks of lines `name  text`, the texts one below the other; no text, no line."""
     from rich.text import Text
 
-    width = max([10, *map(len, facts)]) + 2
-    for name, text in facts.items():
-        for k, line in enumerate(str(text).split("\n") if text else []):
-            head = f"{'' if k else plain(name):<{width}}"
-            console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
+    for number, facts in enumerate(block for block in blocks if any(block.values())):
+        if number:
+            console.print()
+        width = max([10, *map(len, facts)]) + 2
+        for name, text in facts.items():
+            for k, line in enumerate(str(text).split("\n") if text else []):
+                head = f"{'' if k else plain(name):<{width}}"
+                console.print(Text.assemble((head, "bold"), plain(line)), soft_wrap=True)
 
 
 def print_table(
     console: Console, columns: Mapping[str, str], lines: Iterable[tuple[Sequence[str], bool]]
 ) -> None:
-    """Print a table.
-
-    Parameters
-    ----------
-    columns : "left" or "right" for each, or "wide" for the one that takes the room that is left.
-    lines : the cells of each, and whether it is pale.
-    """
+    """Print a table."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
@@ -249,12 +230,7 @@ def print_table(
 
 
 def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: str) -> None:
-    """Print tables that moved, each with cell that moved most.
-
-    Parameters
-    ----------
-    ends : the last columns, and what of a line is in each.
-    """
+    """Print tables that moved, each with cell that moved most."""
     from robustbn._show.advice import say_state
     from robustbn._show.words import percent, shorten
 

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.arguments import (
-    bring_both,
-    build_config,
-    load_network,
-    read_rows,
-    require_tables,
-    some,
-)
+from robustbn._cli import arguments
 from robustbn._cli.files import TABLES, Outputs, raw_option, write_codes, write_columns
 from robustbn._cli.options import (
     at_least,
@@ -77,8 +70,8 @@ def sample_command(
     outputs = Outputs(force, [network])
     outputs.plan("rows", output, TABLES)
     with screen.working() as steps:
-        source = load_network(network)
-        require_tables(source, network, "drawing rows")
+        source = arguments.load_network(network)
+        arguments.require_tables(source, network, "drawing rows")
         with steps.step("draw", f"drawing {rows:,} rows"):
             drawn = sample(source, rows, seed)
         with steps.step("write", "writing"), outputs.writing():
@@ -122,13 +115,13 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
 
     eps, output = options["eps"], Path(options["output"])
     bad_path = output.with_suffix(".bad.csv")
-    network, table = bring_both(network, table, options)
+    network, table = arguments.bring_both(network, table, options)
     outputs = Outputs(options["force"], [network, table])
     outputs.plan("rows", output, TABLES)
     outputs.plan("bad rows", bad_path, TABLES)
     with screen.working() as steps:
-        source = load_network(network)
-        good = read_rows(table, source, build_config(options, source), steps)
+        source = arguments.load_network(network)
+        good = arguments.read_rows(table, source, arguments.build_config(options, source), steps)
         known = source if source.has_cpts else _count(source, good.codes, screen)
         with steps.step("corrupt", "corrupting"):
             how = options["kind"], eps, options["seed"]
@@ -138,7 +131,7 @@ def corrupt_command(network: str, table: str, screen: Screen, **options: Any) ->
             outputs.write("rows", lambda path: write_codes(rows, source, path))
             outputs.write("bad rows", lambda path: write_columns(columns, path))
     if good.reading.ignored:
-        screen.note(f"Columns not copied: {some(good.reading.ignored)}")
+        screen.note(f"Columns not copied: {arguments.some(good.reading.ignored)}")
     facts = {
         "kind": options["kind"],
         "rows_read": good.reading.n_read,

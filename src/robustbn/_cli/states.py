@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustbn._cli.arguments import (
-    bring_both,
-    build_config,
-    describe,
-    kind_of,
-    load_network,
-    open_source,
-    rules_of,
-    say_ignored,
-    size_option,
-    source_options,
-    state_options,
-    states_option,
-)
+from robustbn._cli import arguments
 from robustbn._cli.files import Outputs, network_suffixes
 from robustbn._cli.options import force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
@@ -47,9 +34,9 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
     help="Write the network; a .json file also stores how columns are read.",
 )  # fmt: skip
 @force_option
-@states_option
-@state_options
-@source_options
+@arguments.states_option
+@arguments.state_options
+@arguments.source_options
 @screen_options
 def states_command(
     edges: str,
@@ -70,7 +57,7 @@ def states_command(
       robustbn states edges.csv rows.csv -o network.json --bins age:18,65 --most-states 20
       robustbn fit network.json rows.csv --report report.html
     """  # noqa: D301
-    edges, table = bring_both(edges, table, options)
+    edges, table = arguments.bring_both(edges, table, options)
     outputs = Outputs(force, [edges, table, options["states"]])
     outputs.plan("network", output, network_suffixes())
     with screen.working() as steps:
@@ -92,7 +79,7 @@ def lacks_states(network: str, states: str | None) -> bool:
     """Whether an argument is an edge list, and some of its nodes have no states in a file."""
     from robustbn._networks.edges import read_parents, read_states
 
-    if kind_of(network) != "text":
+    if arguments.kind_of(network) != "text":
         return False
     return states is None or not set(read_parents(network)) <= set(read_states(states))
 
@@ -101,7 +88,7 @@ def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps
     """Return the states of the nodes of an edge list, and show how far that is."""
     from robustbn.states import states_from
 
-    config = build_config(options, draft_network(edges))
+    config = arguments.build_config(options, draft_network(edges))
     with steps.step("states", f"finding states in {name_of(table)}"):
         return states_from(
             table,
@@ -114,7 +101,7 @@ def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps
             sep=config.sep,
             encoding=config.encoding,
             watch=steps.advance,
-            **rules_of(options),
+            **arguments.rules_of(options),
         )
 
 
@@ -130,11 +117,13 @@ def draft_network(nodes: str | Iterable[str]) -> BayesianNetwork:
 def config_of_table(path: str, options: Mapping[str, Any]) -> TableConfig:
     """Return how the columns of a table without a network are read, were they nodes."""
     plain = {**options, "rename": (), "labels": (), "bins": ()}
-    columns = open_source(path, build_config(plain, draft_network(["x"]))).names or ()
+    columns = (
+        arguments.open_source(path, arguments.build_config(plain, draft_network(["x"]))).names or ()
+    )
     given = {"rename": options["rename"]}
-    renamed = build_config(given, draft_network(["x"])).rename if given["rename"] else {}
+    renamed = arguments.build_config(given, draft_network(["x"])).rename if given["rename"] else {}
     names = [renamed.get(name, name) for name in columns]
-    config = build_config(options, draft_network(dict.fromkeys(names)))
+    config = arguments.build_config(options, draft_network(dict.fromkeys(names)))
     for node in config.bins if isinstance(config.bins, Mapping) else ():
         if node not in names:
             near = nearest_name(node, names)
@@ -185,13 +174,10 @@ def say_found(columns: list[dict[str, Any]]) -> str:
 
 
 def _show(console: Console, facts: Any) -> None:
-    print_facts(console, {"table": f"{facts['table']}: {count(facts['rows'], 'row')}"})
-    console.print()
-    print_facts(console, {column["name"]: say_column(column) for column in facts["columns"]})
-    for rest in ({"ignored": say_ignored(facts["columns_ignored"])}, facts["files"]):
-        if any(rest.values()):
-            console.print()
-            print_facts(console, rest)
+    table = {"table": f"{facts['table']}: {count(facts['rows'], 'row')}"}
+    columns = {column["name"]: say_column(column) for column in facts["columns"]}
+    ignored = {"ignored": arguments.say_ignored(facts["columns_ignored"])}
+    print_facts(console, table, columns, ignored, facts["files"])
 
 
 @click.command("convert")
@@ -205,8 +191,8 @@ def _show(console: Console, facts: Any) -> None:
 @click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")
 @click.option("--numbered", is_flag=True, help="For UAI: write numbers instead of names.")
 @force_option
-@states_option
-@size_option
+@arguments.states_option
+@arguments.size_option
 @screen_options
 def convert_command(
     source: str,
@@ -235,7 +221,7 @@ def convert_command(
     outputs = Outputs(force, [source])
     outputs.plan("network", target, () if to_format else network_suffixes())
     with screen.working():
-        network = load_network(
+        network = arguments.load_network(
             source, tables=not no_tables, normalize=normalize, format=from_format, **options
         )
         network = network.with_cpts(None) if no_tables else network
@@ -244,5 +230,5 @@ def convert_command(
                 "network",
                 lambda path: write_network(network, path, to_format, numbered=numbered),
             )
-    facts = {**describe(network), "files": outputs.names}
+    facts = {**arguments.describe(network), "files": outputs.names}
     screen.show(facts, lambda console, _: print_facts(console, {"written": target}))

@@ -27,17 +27,12 @@ class Either:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting in a message: `sep=';'` in Python, `--sep ';'` on the command line.
+    """A setting in a message: `sep=';'` in Python, `--sep ';'` on the command line."""
 
-    Parameters
-    ----------
-    name, value : as they are given in Python; `Either` stands for a value that is not known.
-    key : what the command line calls it, if it has another name there.
-    """
-
+    # name, value: as they are given in Python; `Either` stands for a value that is not known
     name: str
     value: Any
-    key: str | None = None
+    key: str | None = None  # what the command line calls it, if it has another name there
 
     def __str__(self) -> str:
         return f"{self.name}={self.value!r}"

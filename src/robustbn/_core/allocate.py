@@ -17,11 +17,7 @@ from robustbn.exceptions import InsufficientMemoryError
 
 
 def allocate(shape: tuple[int, ...], dtype: DTypeLike, purpose: str) -> NDArray[Any]:
-    """Return an uninitialised array, or raise with the number of bytes that were needed.
-
-    Asking for more than the machine has is refused before the system, which may grant it and then
-    end the process, is asked.
-    """
+    """Return an uninitialised array, or raise with the number of bytes that were needed."""
     n_bytes = prod(shape) * np.dtype(dtype).itemsize
     if n_bytes <= physical_bytes():
         try:
@@ -79,10 +75,7 @@ def physical_bytes() -> int:
 
 
 def available_cpus() -> int:
-    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so.
-
-    That is how those who run several processes (joblib, Dask) tell each of them its part.
-    """
+    """Return the number of CPUs this process may use; fewer if `OMP_NUM_THREADS` says so."""
     try:
         n = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

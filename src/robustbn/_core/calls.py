@@ -60,13 +60,7 @@ def is_network(value: object) -> bool:
 
 
 def require_network(value: object, way: str, other: object = None) -> None:
-    """Refuse what is no network, with what to do.
-
-    Parameters
-    ----------
-    way : how the function is called, such as `sample(network, n)`.
-    other : the argument with which it may have been swapped.
-    """
+    """Refuse what is no network, with what to do."""
     if is_network(value):
         return
     hint = ""
@@ -83,12 +77,7 @@ def require_network(value: object, way: str, other: object = None) -> None:
 
 
 def require_path(value: object, way: str) -> None:
-    """Refuse what is not the path of a file.
-
-    Parameters
-    ----------
-    way : how the function is called, such as `read_network(path)`.
-    """
+    """Refuse what is not the path of a file."""
     if not isinstance(value, str | os.PathLike):
         found = type(value).__name__
         raise UnknownSettingError(f"{way} needs the path of a file; found {found}.")

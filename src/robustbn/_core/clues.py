@@ -18,112 +18,74 @@ MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
 
 @dataclass(frozen=True)
 class OddValues:
-    """Values of one column that were not read as ordinary values.
+    """Values of one column that were not read as ordinary values."""
 
-    Parameters
-    ----------
-    column : the node or column of context, or "" where whole rows are meant.
-    kind : NO_STATE, NO_NUMBER, NO_DATE, DECLARED (missing, since a setting says so) or TITLE (the
-        row repeats the header).
-    n : how many.
-    examples : how often each of the first values occurs.
-    rows : numbers of the rows, increasing; the first `MOST_NUMBERS` of them.
-    """
-
-    column: str
+    column: str  # the node or column of context, or "" where whole rows are meant
+    # NO_STATE, NO_NUMBER, NO_DATE, DECLARED (missing, since a setting says so) or TITLE (the row
+    # repeats the header)
     kind: str
-    n: int = 0
+    n: int = 0  # how many
+    # how often each of the first values occurs
     examples: Mapping[Any, int] = field(default_factory=dict)
+    # numbers of the rows, increasing; the first `MOST_NUMBERS` of them
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class NumberRows:
-    """The numbers of some rows, before they are cut into intervals.
+    """The numbers of some rows, before they are cut into intervals."""
 
-    Parameters
-    ----------
-    rows : the numbers of the rows; shape (n,).
-    values : the values of each node, NaN where there is none; shape (n,) each.
-    """
-
+    # the numbers of the rows; shape (n,)
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    # the values of each node, NaN where there is none; shape (n,) each
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedIds:
-    """Rows that share their identifier with another row.
+    """Rows that share their identifier with another row."""
 
-    Parameters
-    ----------
-    column : of the identifiers.
-    first, again : numbers of the rows, a pair for each row whose identifier came before.
-    n_ids : different identifiers that occur more than once.
-    examples : some of them.
-    same : share of the pairs whose rows agree in all of the network's columns; NaN if not known.
-    """
-
-    column: str
+    column: str  # of the identifiers
+    # first, again: numbers of the rows, a pair for each row whose identifier came before
     first: NDArray[np.int64]
     again: NDArray[np.int64]
-    n_ids: int
-    examples: tuple[str, ...] = ()
+    n_ids: int  # different identifiers that occur more than once
+    examples: tuple[str, ...] = ()  # some of them
+    # share of the pairs whose rows agree in all of the network's columns; NaN if not known
     same: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class RepeatedBlock:
-    """Rows that come again as a block, in the same order.
+    """Rows that come again as a block, in the same order."""
 
-    Parameters
-    ----------
-    first, again : numbers of the first row of the block, and of its copy.
-    n_rows : in the block.
-    nats : how unlikely so long a block is by chance.
-    """
-
+    # first, again: numbers of the first row of the block, and of its copy
     first: int
     again: int
-    n_rows: int
-    nats: float
+    n_rows: int  # in the block
+    nats: float  # how unlikely so long a block is by chance
 
 
 @dataclass(frozen=True, eq=False)
 class Swap:
-    """Two columns that seem to be exchanged in some rows.
+    """Two columns that seem to be exchanged in some rows."""
 
-    Parameters
-    ----------
-    nodes : numbers of the two nodes.
-    share : of the rows.
-    gain : in nats, after paying for it.
-    odds : mean log-odds of the swapped rows, each by itself.
-    chances : probability of each row; shape (n,).
-    """
-
-    nodes: tuple[int, int]
-    share: float
-    gain: float
-    odds: float
-    chances: NDArray[np.float64]
+    nodes: tuple[int, int]  # numbers of the two nodes
+    share: float  # of the rows
+    gain: float  # in nats, after paying for it
+    odds: float  # mean log-odds of the swapped rows, each by itself
+    chances: NDArray[np.float64]  # probability of each row; shape (n,)
 
 
 @dataclass(frozen=True, eq=False)
 class Clues:
-    """All that reading noticed.
+    """All that reading noticed."""
 
-    Parameters
-    ----------
-    odd : odd values, by column and kind.
-    numbers : of some rows, where columns are cut into intervals.
-    ids : identifiers that occur more than once, by column.
-    blocks : rows that come again in the same order, where the rows are in memory.
-    """
-
-    odd: tuple[OddValues, ...] = ()
+    odd: tuple[OddValues, ...] = ()  # odd values, by column and kind
+    # of some rows, where columns are cut into intervals
     numbers: NumberRows = field(default_factory=NumberRows)
-    ids: tuple[RepeatedIds, ...] = ()
+    ids: tuple[RepeatedIds, ...] = ()  # identifiers that occur more than once, by column
+    # rows that come again in the same order, where the rows are in memory
     blocks: tuple[RepeatedBlock, ...] = ()
 
     def with_beside(self, other: Clues) -> Clues:

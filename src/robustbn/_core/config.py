@@ -26,22 +26,15 @@ LARGEST_COUNT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Option:
-    """How a setting is given on the command line.
+    """How a setting is given on the command line."""
 
-    Parameters
-    ----------
-    flag : how it is typed.
-    kind : of its value: "text", "flag" (it is there or not), "share", "count", "whole", "path".
-    choices : all that it may be, on the command line and in Python.
-    is_list : whether it may be repeated.
-    """
-
-    flag: str
+    flag: str  # how it is typed
     help: str
+    # of its value: "text", "flag" (it is there or not), "share", "count", "whole", "path"
     kind: str = "text"
     metavar: str | None = None
-    choices: tuple[str, ...] = ()
-    is_list: bool = False
+    choices: tuple[str, ...] = ()  # all that it may be, on the command line and in Python
+    is_list: bool = False  # whether it may be repeated
 
 
 def _given(default: Any, flag: str, help: str, **about: Any) -> Any:

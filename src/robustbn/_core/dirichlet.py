@@ -28,16 +28,10 @@ STEPS, MOST_TERMS = 60, 400  # of bisection, below rounding; of a continued frac
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """An expert's tables, NaN where nothing is said, and how many rows each configuration is worth.
+    """An expert's tables, NaN where nothing is said, and what each configuration is worth."""
 
-    Parameters
-    ----------
-    tables : shape (M,).
-    rows : shape (m,).
-    """
-
-    tables: Vector
-    rows: Vector
+    tables: Vector  # shape (M,)
+    rows: Vector  # that each configuration is worth; shape (m,)
 
     def added(self, layout: Layout) -> Vector:
         """Return the pseudo-counts of an expert who is right, `A[k, v] = rows[k] q[k, v]`; (M,)."""
@@ -45,10 +39,7 @@ class Expert:
         return added
 
     def nats_against(self, layout: Layout, counts: Vector) -> Vector:
-        """Return the log of the Bayes factor of no expert against this one; shape (m,).
-
-        0 where the expert or the rows say nothing.
-        """
+        """Return the log of the Bayes factor of no expert against this one; shape (m,)."""
         flat = np.full(layout.n_cells, JEFFREYS)
         against = log_evidence(layout, counts, flat)
         against -= log_evidence(layout, counts, self.added(layout))
@@ -77,10 +68,6 @@ def log_evidence(layout: Layout, counts: Vector, added: Vector) -> Vector:
 
     `log G(A[k]) - log G(A[k] + C[k]) + sum over v of log G(A[k, v] + C[k, v]) - log G(A[k, v])`,
     with G the gamma function: a Dirichlet distribution of the table, integrated out. Shape (m,).
-
-    Parameters
-    ----------
-    counts, added : C and A, both above 0 or 0; shape (M,).
     """
     added = np.maximum(added, LEAST_ADDED)
     of_cells = layout.sum_configurations(log_gamma(added + counts) - log_gamma(added))

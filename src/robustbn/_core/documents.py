@@ -6,6 +6,7 @@ exactly, nothing of a file can run. Fingerprints of repeated rows are made again
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,11 +15,17 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core import __version__
 from robustbn._core.layout import MOST_CODES, Codes, Layout
 from robustbn._core.result import RobustFit
 from robustbn._core.row_model import Repeats, RowModel
 from robustbn.exceptions import ModelFileError
 
+VERSIONS = {  # those that decide what a fit gives
+    "robustbn": __version__,
+    "python": platform.python_version(),
+    "numpy": np.__version__,
+}
 Value = TypeVar("Value")
 Fingerprint = Callable[[Codes], NDArray[np.uint64]]  # of codes of shape (n, d)
 

@@ -1,15 +1,9 @@
 """Files that are not here (s3://, gs://, https://): copies of them in a folder of this process.
 
-A table is read more than once, so its files are fetched as a whole, by fsspec, and every reader
-works on a copy. A copy is used again while the far side says that it is still the same (by an ETag
-or a time); where it says nothing, the file is fetched anew. All copies go when the process ends.
-
-Names and sizes that a far side tells are not believed: a copy lies below its folder, or nothing is
-fetched, and of an archive (zip://data::rows.zip) no more is unpacked than its size lets expect.
-
-So it is with any compressed file: one of gzip of 200 kB can hold 200 MB, one of bzip2 hundreds of
-gigabytes. What is honest inflates by 5 to 50; what inflates by more is refused, unless it is small,
-or the caller says that it is honest. Plain files have no bound.
+Files are fetched as a whole, by fsspec; a copy is used again while the far side says, by an ETag or
+a time, that it is still the same. Names and sizes that a far side tells are not believed: a copy
+lies below its folder, and no more is unpacked than the size of an archive lets expect. What is
+honest inflates by 5 to 50; what inflates by more is refused, unless the caller says otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,9 +22,9 @@ from robustbn._core.file_names import names_below, plain_path, remember_name, ur
 from robustbn.exceptions import MissingDependencyError
 
 RATIO_SETTING = "ROBUSTBN_MAX_RATIO"
-TABLE_RATIO, TABLE_FLOOR = 100, 2**25  # bytes of text in a byte of a file; in any file
-SHEET_RATIO, SHEET_FLOOR = 16, 2**21  # of workbooks, whose XML is slow to read
-TREE_RATIO, TREE_FLOOR = 12, 2**23  # of networks and models, which are held as a whole
+OF_TABLE = 100, 2**25  # bytes of text in a byte of a file; in any file
+OF_SHEET = 16, 2**21  # of workbooks, whose XML is slow to read
+OF_TREE = 12, 2**23  # of networks and models, which are held as a whole
 FSSPEC_EXTRA = "pip install 'robustbn[fsspec]'"
 _STAMPS = {"etag", "mtime", "lastmodified", "created", "updated", "generation", "contentmd5"}
 
@@ -49,10 +44,7 @@ def make_scratch() -> Path:
 
 
 def bring_here(path: str | os.PathLike[str]) -> Path:
-    """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first.
-
-    Raises `OSError`, with a sentence on why, or `MissingDependencyError` if nobody knows how.
-    """
+    """Return a file, folder or pattern as a path here; one that is elsewhere is fetched first."""
     url = url_of(path)
     if url is None:
         return Path(path)
@@ -100,7 +92,7 @@ def _bring(url: str) -> tuple[Path, int | None]:
         raise ValueError("an archive comes first, as in zip://rows.csv::https://a.org/rows.zip")
     archive, most = (Path(rest), None) if url_of(rest) is None else _bring(rest)
     state = archive.stat()
-    most = most or most_inflated(state.st_size, TABLE_RATIO, TABLE_FLOOR)
+    most = most or most_inflated(state.st_size, *OF_TABLE)
     stamp = f"{state.st_size} {state.st_mtime_ns}"
     copy = _still_the_same(url, stamp)
     if copy is None:
@@ -216,17 +208,8 @@ def say_inflated(name: str, limit: int, unit: str = "bytes") -> str:
     )
 
 
-class BoundedStream:
-    """A stream of bytes that refuses to give more than it should.
-
-    Parameters
-    ----------
-    stream : with `read(n)` and `close()`.
-    limit : how many bytes it may give.
-    refusal : the error, with its message, for one that gives more.
-    """
-
-    closed = False
+class BoundedStream(RawIOBase):
+    """A stream of bytes that refuses to give more than it should."""
 
     def __init__(self, stream: Any, limit: int, refusal: Exception) -> None:
         self._stream, self._left, self._refusal = stream, limit, refusal
@@ -242,15 +225,6 @@ class BoundedStream:
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        """Do nothing: it is for reading."""
-
     def close(self) -> None:
-        self.closed = True
         self._stream.close()
+        super().close()

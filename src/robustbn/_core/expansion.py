@@ -104,20 +104,13 @@ class Expansion:
         T[k, v] = s[k, v] V[k, v] - sum over u of q[k, u] s[k, u] V[k, u]
 
     and changing q or s costs O(M), not O(N d).
-
-    Parameters
-    ----------
-    rows : the rows, wherever they are.
-    q : current tables, each configuration summing to 1; shape (M,).
-    pi : probability of each configuration; shape (m,).
-    scale : s; shape (M,).
-    pairs : of the rows' cells, for those who write covariances down; None where it does not pay.
     """
 
-    rows: Rows
-    q: Vector
-    pi: Vector
-    scale: Vector
+    rows: Rows  # the rows, wherever they are
+    q: Vector  # current tables, each configuration summing to 1; shape (M,)
+    pi: Vector  # probability of each configuration; shape (m,)
+    scale: Vector  # s; shape (M,)
+    # of the rows' cells, for those who write covariances down; None where it does not pay
     pairs: PairMemory | None = None
 
     @classmethod
@@ -127,18 +120,15 @@ class Expansion:
         weights: RowVector,
         damping: float = DAMPING,
         pairs: PairMemory | None = None,
-        counts: Vector | None = None,
     ) -> Self:
         """Centre and scale at weighted counts: zero mean, variances close to 1. One pass.
-
-        None where the counts are known.
 
         `s = 1 / sqrt(pi q + damping / N)`: a cell that fewer than about `damping` rows touch is
         scaled down, so that a handful of rows in rare configurations cannot dominate the spectrum.
         For common cells this is the paper's scaling (isometric to it for two states). Where values
         are missing, pi is the share of the rows that show a configuration.
         """
-        counts, layout = rows.count(weights) if counts is None else counts, rows.layout
+        counts, layout = rows.count(weights), rows.layout
         n = total_weight(layout, counts, weights)
         return cls(
             rows,
@@ -233,13 +223,9 @@ class PairMemory:
 
     Kept are the first, which in most uses trusts all rows, and the last. What lies between the next
     one and the nearer of them are the rows whose weight differs, and only those are passed over.
-
-    Parameters
-    ----------
-    rows : that are counted.
     """
 
-    rows: Rows
+    rows: Rows  # that are counted
     _kept: list[tuple[RowVector, Vector]] = field(default_factory=list)
 
     def at(self, weights: RowVector) -> Vector:
@@ -256,11 +242,7 @@ class PairMemory:
 
 
 def remember_pairs(rows: Rows) -> PairMemory | None:
-    """Return a memory of pairs, or None where passes over the rows are the better way.
-
-    They are where the pairs of cells are more than the entries of the table, M^2 > N d, so that
-    memory would no longer be linear in it; and where there are more than `MOST_WRITTEN_CELLS`.
-    """
+    """Return a memory of pairs, or None where passes over the rows are the better way."""
     layout = rows.layout
     is_small = layout.n_cells**2 <= rows.n_rows * layout.n_nodes
     return PairMemory(rows) if is_small and layout.n_cells <= MOST_WRITTEN_CELLS else None
@@ -273,14 +255,10 @@ class Contrasts:
     Within a configuration every vector is orthogonal to `1 / s`. The reflection that takes `1 / s`
     to the last state's axis, `I - 2 u u'`, leaves the other states' axes as coordinates. They are
     orthonormal: norms, traces and eigenvalues stay what they are.
-
-    Parameters
-    ----------
-    layout : of the M cells.
-    q, scale : of the expansion; shape (M,).
     """
 
-    layout: Layout
+    layout: Layout  # of the M cells
+    # q, scale: of the expansion; shape (M,)
     q: Vector
     scale: Vector
 

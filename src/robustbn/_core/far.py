@@ -23,10 +23,6 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     largest one, is repeated, is a number that people write for a missing value (999, -9, 0), and
     stands alone: behind a gap, or as the only negative one, more frequent than numbers are here.
 
-    Parameters
-    ----------
-    numbers : finite, in order.
-
     >>> ages = np.sort(np.append(np.tile(np.arange(18.0, 90.0), 5), [999.0] * 4))
     >>> find_rest(ages)
     (0, 360)
@@ -53,14 +49,7 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
 
 
 def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
-    """Whether far numbers make a group of their own: several, a wide gap away, or repeated codes.
-
-    Single numbers behind a gap are the natural end of many columns.
-
-    Parameters
-    ----------
-    numbers : finite, in order; the rest goes from place `low` up to `high`, as `find_rest` says.
-    """
+    """Whether far numbers are a group of their own: several, a wide gap away, or repeated codes."""
     coded = find_coded(numbers)
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True

@@ -27,10 +27,7 @@ def inner_suffix(path: Path) -> str:
 
 
 def find_near(path: Path, suffixes: Collection[str]) -> Path | None:
-    """Return the file beside a path whose name is nearest to it, of those with known suffixes.
-
-    A file of the same name but for its suffix comes first; folders count as well.
-    """
+    """Return the file beside a path whose name is nearest to it, of those with known suffixes."""
     import difflib  # seldom needed
 
     try:

@@ -6,29 +6,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-ERROR, WARNING, NOTE = "error", "warning", "note"
-SEVERITIES = (ERROR, WARNING, NOTE)  # sure; look at it; worth knowing
+SEVERITIES = ERROR, WARNING, NOTE = "error", "warning", "note"  # sure; look at it; worth knowing
 
-ROWS = "rows"
-WRONG_CELLS = "wrong cells"
-REPEATED_ROWS = "repeated rows"
-REPEATED_IDS = "repeated ids"
-COLUMN_DIFFERS = "column differs"
-UNREADABLE = "unreadable values"
-MISSING = "missing values"
-MISSING_EDGE = "missing edge"
-NEW_ROWS = "new rows differ"
-KINDS = (
-    ROWS,
-    WRONG_CELLS,
-    REPEATED_ROWS,
-    REPEATED_IDS,
-    COLUMN_DIFFERS,
-    UNREADABLE,
-    MISSING,
-    MISSING_EDGE,
-    NEW_ROWS,
-)
+
+TOLD = (  # of a finding, in `--json`
+    "kind", "severity", "probability", "columns", "where", "n_rows", "n_cells", "sentence",
+)  # fmt: skip
+
+
+class Kind:
+    """What a finding is about, by the name that users read."""
+
+    ROWS = "rows"
+    WRONG_CELLS = "wrong cells"
+    REPEATED_ROWS = "repeated rows"
+    REPEATED_IDS = "repeated ids"
+    COLUMN_DIFFERS = "column differs"
+    UNREADABLE = "unreadable values"
+    MISSING = "missing values"
+    MISSING_EDGE = "missing edge"
+    NEW_ROWS = "new rows differ"
 
 
 class Remedy(NamedTuple):
@@ -48,7 +45,7 @@ class Finding:
 
     Parameters
     ----------
-    kind : one of `KINDS`.
+    kind : one of `Kind`.
     severity : "error" (it is wrong), "warning" (look at it) or "note" (worth knowing).
     sentence : what was found, for a person.
     probability : that something is wrong with the data, from 0 to 1.
@@ -87,17 +84,8 @@ class Finding:
 
     def as_facts(self) -> dict[str, Any]:
         """Return the finding as plain values, as `--json` prints it."""
-        return {
-            "kind": self.kind,
-            "severity": self.severity,
-            "probability": self.probability,
-            "columns": list(self.columns),
-            "where": dict(self.where),
-            "n_rows": self.n_rows,
-            "n_cells": self.n_cells,
-            "sentence": self.sentence,
-            "advice": self.advice._asdict(),
-        }
+        facts = {name: getattr(self, name) for name in TOLD}
+        return facts | {"columns": list(self.columns), "advice": self.advice._asdict()}
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,9 +1,7 @@
 """Cells of text files that a spreadsheet would run, and how they are written instead.
 
-A cell that begins with `=`, `+`, `-`, `@` or a control character (a tab, a line end) may be taken
-for a formula; it gets a `'` before it. Plain numbers, such as -5, and single signs are no
-formulas. One that begins with `'` and would be one without it gets another `'`, so that reading,
-which takes one away, gives back what was written.
+Such a cell gets a `'` before it, also one that begins with `'` already, so that reading, which
+takes one away, gives back what was written. Plain numbers, such as -5, are no formulas.
 """
 
 from __future__ import annotations

@@ -149,17 +149,12 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class FoundGroups:
-    """The groups of a fit.
+    """The groups of a fit."""
 
-    Parameters
-    ----------
-    counts : number of their rows on each cell, whatever these weigh; those that no group holds, and
-        that are distrusted, come last. Shape (M, K + 1).
-    groups : those that have a row at least, the largest stake first.
-    """
-
+    # number of their rows on each cell, whatever these weigh; those that no group holds, and that
+    # are distrusted, come last. Shape (M, K + 1).
     counts: Vector
-    groups: list[Group]
+    groups: list[Group]  # those that have a row at least, the largest stake first
 
     @property
     def kinds(self) -> list[Group]:

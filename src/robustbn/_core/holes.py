@@ -17,41 +17,33 @@ from robustbn._core.protocols import RowVector, Vector
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What the families with a hole count, expected under given tables.
+    """What the families with a hole count, expected under given tables."""
 
-    Parameters
-    ----------
-    counts : `sum of w[n] P(cell j | what row n shows)` over the rows in which the family of cell j
-        has a hole; shape (M,).
-    log_likelihood : `sum of w log Z`, where Z is the sum over a component's holes of the product
-        of the families that they touch; components that are impossible or sampled are left out.
-    n_impossible : weight of the components for which no states of the holes have a probability
-        above zero; they add nothing to the counts.
-    standard_errors : of the counts, from sampling; None if nothing was sampled; shape (M,).
-    """
-
+    # `sum of w[n] P(cell j | what row n shows)` over the rows in which the family of cell j has a
+    # hole; shape (M,)
     counts: Vector
+    # `sum of w log Z`, where Z is the sum over a component's holes of the product of the families
+    # that they touch; components that are impossible or sampled are left out
     log_likelihood: float
+    # weight of the components for which no states of the holes have a probability above zero; they
+    # add nothing to the counts
     n_impossible: float = 0.0
+    # of the counts, from sampling; None if nothing was sampled; shape (M,)
     standard_errors: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class HolePosterior:
-    """The probabilities of what is missing, row by row, columns ascending within a row.
+    """The probabilities of what is missing, row by row, columns ascending within a row."""
 
-    Parameters
-    ----------
-    rows, columns : where the holes are; shape (n_holes,).
-    probabilities : of the states of each hole given what its row shows, then zeros up to the
-        largest number of states; a line of zeros if the row is impossible; shape (n_holes, r).
-    log_likelihoods : of what each row shows in the families that have a hole: the log of the sum
-        over all values of the holes; 0 for a complete row, NaN where it was sampled; shape (N,).
-    """
-
+    # rows, columns: where the holes are; shape (n_holes,)
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
+    # of the states of each hole given what its row shows, then zeros up to the largest number of
+    # states; a line of zeros if the row is impossible; shape (n_holes, r)
     probabilities: NDArray[np.float64]
+    # of what each row shows in the families that have a hole: the log of the sum over all values of
+    # the holes; 0 for a complete row, NaN where it was sampled; shape (N,)
     log_likelihoods: NDArray[np.float64]
 
 

@@ -39,18 +39,13 @@ class Layout:
 
     A code `x[i] == cards[i]`, one past the last state, stands for a missing value: a hole. A family
     with a hole touches no cell, so holes change neither the cells nor their numbers.
-
-    Parameters
-    ----------
-    cards : number of states of each of the d nodes.
-    families : for each node the columns of its parents, in the order of its table's axes, then
-        its own column.
-    holed : the columns in which values may be missing, increasing.
     """
 
-    cards: tuple[int, ...]
+    cards: tuple[int, ...]  # number of states of each of the d nodes
+    # for each node the columns of its parents, in the order of its table's axes, then its own
+    # column
     families: tuple[tuple[int, ...], ...]
-    holed: tuple[int, ...] = ()
+    holed: tuple[int, ...] = ()  # the columns in which values may be missing, increasing
 
     def with_holes(self, columns: Iterable[int]) -> Layout:
         """Return the same cells for rows whose values may be missing in these columns only."""

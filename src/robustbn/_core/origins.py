@@ -19,26 +19,17 @@ STRETCHES = 100  # of the row number: one is 1 % of the rows
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups into which a column outside the network puts rows.
+    """The groups into which a column outside the network puts rows."""
 
-    Parameters
-    ----------
-    name : of the column.
-    labels : of the groups; where they are stretches of a line, the start of each.
-    ends : the last value of each group that is a stretch; empty where a label says it all.
-    is_ordered : whether neighbours belong together: times, numbers, rows.
-    kind : by what rows are placed: "values", "hours", "numbers", "files" or "rows".
-    starts : of hours and numbers, where each group but the first begins.
-    of_values : of values, the group of each.
-    """
-
-    name: str
-    labels: tuple[str, ...]
+    name: str  # of the column
+    labels: tuple[str, ...]  # of the groups; where they are stretches of a line, the start of each
+    # the last value of each group that is a stretch; empty where a label says it all
     ends: tuple[str, ...] = ()
-    is_ordered: bool = False
-    kind: str = "values"
+    is_ordered: bool = False  # whether neighbours belong together: times, numbers, rows
+    kind: str = "values"  # by what rows are placed: "values", "hours", "numbers", "files" or "rows"
+    # of hours and numbers, where each group but the first begins
     starts: NDArray[Any] | None = None
-    of_values: Mapping[Any, int] = field(default_factory=dict)
+    of_values: Mapping[Any, int] = field(default_factory=dict)  # of values, the group of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +46,20 @@ class ContextColumn:
 
 @dataclass(frozen=True, eq=False)
 class ContextTally:
-    """How many rows each group of a column has, and how many of them are distrusted.
-
-    Parameters
-    ----------
-    rows, bad : rows that were judged, and those that are distrusted; shape (groups + 1,), rows
-        whose value is missing first.
-    """
+    """How many rows each group of a column has, and how many of them are distrusted."""
 
     groups: Groups
+    # rows, bad: rows that were judged, and those that are distrusted; shape (groups + 1,), rows
+    # whose value is missing first
     rows: NDArray[np.int64]
     bad: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """The number of each row, in equal stretches.
+    """The number of each row, in equal stretches."""
 
-    Parameters
-    ----------
-    starts : where each stretch begins, and the last of them ends.
-    """
-
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # where each stretch begins, and the last of them ends
 
     @classmethod
     def of(cls, n_rows: int) -> RowNumbers:
@@ -91,6 +73,10 @@ class RowNumbers:
         firsts = tuple(f"{v:,}" for v in self.starts[:-1])
         lasts = tuple(f"{v:,}" for v in self.starts[1:] - 1)
         return Groups(ROW_NUMBER, firsts, lasts, is_ordered=True, kind="rows")
+
+    def as_column(self) -> ContextColumn:
+        """Return the stretch of every row."""
+        return ContextColumn(self.groups, self.place(0, int(self.starts[-1])))
 
     def place(self, start: int, n_rows: int) -> NDArray[np.int16]:
         """Return the stretch of each of some rows, from number `start` on."""
@@ -116,10 +102,7 @@ def count_together(
     is_judged: NDArray[np.bool_],
     is_bad: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r).
-
-    `codes` has the group of each row, for each column.
-    """
+    """Return how many rows of a stretch belong to both of two runs, and are distrusted; (r, r)."""
     inside = np.array([run.holds(codes[run.column]) & is_judged for run in runs], np.float32)
     of_bad = inside[:, is_bad]
     return (inside @ inside.T).astype(np.int64), (of_bad @ of_bad.T).astype(np.int64)
@@ -127,17 +110,11 @@ def count_together(
 
 @dataclass(frozen=True, eq=False)
 class CountedContext:
-    """Columns outside the network, counted where nobody holds the group of each row.
+    """Columns outside the network, counted where nobody holds the group of each row."""
 
-    Parameters
-    ----------
-    tallies : of the columns; that of the row number is the last.
-    runs : groups that were counted two by two.
-    rows, bad : rows that belong to both of two runs, and those that are distrusted; shape (r, r).
-    """
-
-    tallies: tuple[ContextTally, ...]
-    runs: tuple[GroupRun, ...]
+    tallies: tuple[ContextTally, ...]  # of the columns; that of the row number is the last
+    runs: tuple[GroupRun, ...]  # groups that were counted two by two
+    # rows, bad: rows that belong to both of two runs, and those that are distrusted; shape (r, r)
     rows: NDArray[np.int64]
     bad: NDArray[np.int64]
 
@@ -155,30 +132,21 @@ class CountedContext:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """A place at which tables are others than elsewhere.
+    """A place at which tables are others than elsewhere."""
 
-    Parameters
-    ----------
-    parts : what its rows have in common: column, first value, last value.
-    nodes, missing : numbers of the nodes whose tables differ there, and of those that are missing
-        more or less often, the clearest first.
-    rows : which of the rows that were looked at lie there.
-    n_rows : rows that lie there, of all that were read.
-    nats : what tables of their own gain, over the spread among other values.
-    size : of the clearest difference, in spreads among other values.
-    runs : the groups of context columns that the parts stand for.
-    causes : what was done there to the values of a node, where that is recognised: number of the
-        node, name, and a sentence.
-    """
-
+    # what its rows have in common: column, first value, last value
     parts: tuple[tuple[str, str, str], ...]
+    # nodes, missing: numbers of the nodes whose tables differ there, and of those that are missing
+    # more or less often, the clearest first
     nodes: tuple[int, ...]
     missing: tuple[int, ...]
-    rows: NDArray[np.int64]
-    n_rows: int
-    nats: float
-    size: float
-    runs: tuple[GroupRun, ...] = ()
+    rows: NDArray[np.int64]  # which of the rows that were looked at lie there
+    n_rows: int  # rows that lie there, of all that were read
+    nats: float  # what tables of their own gain, over the spread among other values
+    size: float  # of the clearest difference, in spreads among other values
+    runs: tuple[GroupRun, ...] = ()  # the groups of context columns that the parts stand for
+    # what was done there to the values of a node, where that is recognised: number of the node,
+    # name, and a sentence
     causes: tuple[tuple[int, str, str], ...] = ()
 
 

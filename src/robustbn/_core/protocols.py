@@ -25,24 +25,18 @@ RowVector = NDArray[np.floating[Any]]  # of length N
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a stretch of a table, as whoever holds the table hands it over.
+    """One column of a stretch of a table, as whoever holds the table hands it over."""
 
-    Parameters
-    ----------
-    values : numbers, truth values or objects; or, if there are `labels`, positions in them, where
-        a negative one stands for a missing value; shape (n,).
-    labels : the values that positions stand for; not all need occur.
-    is_missing : which values are missing, besides None and NaN; None if no other is.
-    zone : of values that are moments of a time zone, held in UTC; None for all others.
-    is_ordered : whether the labels are categories in an order that means something.
-    is_title : which rows repeat the header of a file and are to be left out; None if none does.
-    """
-
+    # numbers, truth values or objects; or, if there are `labels`, positions in them, where a
+    # negative one stands for a missing value; shape (n,)
     values: NDArray[Any]
-    labels: Sequence[Any] | None = None
+    labels: Sequence[Any] | None = None  # the values that positions stand for; not all need occur
+    # which values are missing, besides None and NaN; None if no other is
     is_missing: NDArray[np.bool_] | None = None
+    # of values that are moments of a time zone, held in UTC; None for all others
     zone: str | None = None
-    is_ordered: bool = False
+    is_ordered: bool = False  # whether the labels are categories in an order that means something
+    # which rows repeat the header of a file and are to be left out; None if none does
     is_title: NDArray[np.bool_] | None = None
 
     def __getitem__(self, rows: slice | NDArray[np.bool_]) -> Column:
@@ -54,65 +48,40 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Divided:
-    """Rows whose weight was divided among 1 + r columns; see `Rows.divide`.
+    """Rows whose weight was divided among 1 + r columns; see `Rows.divide`."""
 
-    Parameters
-    ----------
-    counts : weight of each column's rows on each cell; shape (M, 1 + r).
-    masses : weight of each column's rows; shape (1 + r,).
-    log_sum : sum of `weights[n] log(1 + sum of exp(y[n]))`.
-    """
-
-    counts: Vector
-    masses: Vector
-    log_sum: float
+    counts: Vector  # weight of each column's rows on each cell; shape (M, 1 + r)
+    masses: Vector  # weight of each column's rows; shape (1 + r,)
+    log_sum: float  # sum of `weights[n] log(1 + sum of exp(y[n]))`
 
 
 @dataclass(frozen=True, eq=False)
 class DividedApart:
-    """Rows whose weight was divided in each of r columns on its own; see `Rows.divide_apart`.
+    """Rows whose weight was divided in each of r columns on its own; see `Rows.divide_apart`."""
 
-    Parameters
-    ----------
-    counts : weight of each column's rows on each cell; shape (M, r).
-    masses : weight of each column's rows; shape (r,).
-    log_sums : sum of `weights[n] log(1 + exp(y[n] - against[n]))`; shape (r,).
-    """
-
-    counts: Vector
-    masses: Vector
-    log_sums: Vector
+    counts: Vector  # weight of each column's rows on each cell; shape (M, r)
+    masses: Vector  # weight of each column's rows; shape (r,)
+    log_sums: Vector  # sum of `weights[n] log(1 + exp(y[n] - against[n]))`; shape (r,)
 
 
 @dataclass(frozen=True)
 class TwoSides:
-    """Which columns are on which side, and how rows are divided between the two.
+    """Which columns are on which side, and how rows are divided between the two."""
 
-    Parameters
-    ----------
-    n_first : columns of y that are on the first side, the first ones; beside a column of zeros.
-    intercept, slope : the second side gets `1 / (1 + exp(-intercept - slope odds))`.
-    """
-
+    # columns of y that are on the first side, the first ones; beside a column of zeros
     n_first: int
+    # intercept, slope: the second side gets `1 / (1 + exp(-intercept - slope odds))`
     intercept: float = 0.0
     slope: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class DividedInTwo:
-    """Rows whose weight was divided between two sides, and on each of them among its columns.
+    """Rows whose weight was divided between two sides, and on each of them among its columns."""
 
-    Parameters
-    ----------
-    counts : weight of each column's rows on each cell; shape (M, 1 + r).
-    masses : weight of each column's rows; shape (1 + r,).
-    odds : of each row, see `Rows.odds`; shape (N,).
-    """
-
-    counts: Vector
-    masses: Vector
-    odds: RowVector
+    counts: Vector  # weight of each column's rows on each cell; shape (M, 1 + r)
+    masses: Vector  # weight of each column's rows; shape (1 + r,)
+    odds: RowVector  # of each row, see `Rows.odds`; shape (N,)
 
 
 LoadCodes = Callable[[Codes], "Rows"]  # encode codes of shape (n, d)
@@ -219,57 +188,36 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Copied:
-    """Fingerprints that occur several times, and where.
+    """Fingerprints that occur several times, and where."""
 
-    Parameters
-    ----------
-    prints : each once, increasing; shape (k,).
-    first, seen : the first row that has it, and how many have; shape (k,).
-    rows : all that have the first of them, in order, then those of the second, and so on.
-    """
-
-    prints: NDArray[np.uint64]
+    prints: NDArray[np.uint64]  # each once, increasing; shape (k,)
+    # first, seen: the first row that has it, and how many have; shape (k,)
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
+    # all that have the first of them, in order, then those of the second, and so on
     rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What one pass over a table gives: counts of every row, and some rows drawn at random.
+    """What one pass over a table gives: counts of every row, and some rows drawn at random."""
 
-    Parameters
-    ----------
-    n_rows : of the table, N.
-    counts : weight of all rows that touch each cell; shape (M,).
-    codes : of the rows that were drawn; shape (n, d).
-    numbers : which rows they are, increasing; shape (n,).
-    rows : the same rows, encoded.
-    """
-
-    n_rows: int
-    counts: Vector
-    codes: Codes
-    numbers: NDArray[np.int64]
-    rows: Rows
+    n_rows: int  # of the table, N
+    counts: Vector  # weight of all rows that touch each cell; shape (M,)
+    codes: Codes  # of the rows that were drawn; shape (n, d)
+    numbers: NDArray[np.int64]  # which rows they are, increasing; shape (n,)
+    rows: Rows  # the same rows, encoded
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a pass gives that judges all rows of a table.
+    """What a pass gives that judges all rows of a table."""
 
-    Parameters
-    ----------
-    counts : trust in the rows that touch each cell, times their own weights; shape (M,).
-    total : the same of all rows, whatever they show.
-    trust : in each row; shape (N,), or None where nobody can hold a number a row.
-    holes : what the rows that miss values ask, each by its trust (`_core.holes.Holes`); None if no
-        value is missing, or if nobody asked.
-    """
-
-    counts: Vector
-    total: float
-    trust: RowVector | None
+    counts: Vector  # trust in the rows that touch each cell, times their own weights; shape (M,)
+    total: float  # the same of all rows, whatever they show
+    trust: RowVector | None  # in each row; shape (N,), or None where nobody can hold a number a row
+    # what the rows that miss values ask, each by its trust (`_core.holes.Holes`); None if no value
+    # is missing, or if nobody asked
     holes: Any = None
 
 
@@ -292,13 +240,7 @@ class Data(Protocol):
     ) -> Judged:
         """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
 
-        One pass.
-
-        Parameters
-        ----------
-        weights : the rows' own.
-        gathers : whether what rows with missing values ask is gathered.
-        count : counts rows by their weights; by default what they show, as `Rows.count`.
+        One pass. `weights` are the rows' own; `gathers` asks for what rows with missing values ask.
         """
 
 

@@ -116,67 +116,43 @@ class Misfit:
 
 @dataclass(frozen=True)
 class UnevenCopies:
-    """A state whose rows are repeated more often than those of other states.
+    """A state whose rows are repeated more often than those of other states."""
 
-    Parameters
-    ----------
-    node, state : the rows that have it.
-    times, elsewhere : how often such a row appears on average, and others do.
-    """
-
+    # node, state: the rows that have it
     node: str
     state: str
+    # times, elsewhere: how often such a row appears on average, and others do
     times: float
     elsewhere: float
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """How rows are repeated that should appear once.
+    """How rows are repeated that should appear once."""
 
-    Parameters
-    ----------
-    is_design : whether most of them are: resampled or upsampled rows.
-    is_counted : whether copies are counted as they are, and speak against no row.
-    share : of the rows, that appear more than once.
-    divisor : number of copies that all rows have, or a multiple of; 1 if there is none.
-    effect : how many rows say as much as one.
-    uneven : the state that is repeated most, if one is more than others.
-    """
-
-    is_design: bool
-    is_counted: bool
-    share: float
-    divisor: int
-    effect: float
+    is_design: bool  # whether most of them are: resampled or upsampled rows
+    is_counted: bool  # whether copies are counted as they are, and speak against no row
+    share: float  # of the rows, that appear more than once
+    divisor: int  # number of copies that all rows have, or a multiple of; 1 if there is none
+    effect: float  # how many rows say as much as one
+    # the state that is repeated most, if one is more than others
     uneven: UnevenCopies | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """How rows are to be judged, learned from some of them.
+    """How rows are to be judged, learned from some of them."""
 
-    Parameters
-    ----------
-    model : what rows look like; it judges any row.
-    group_counts : weight of each group on each cell, scaled to all rows; shape (M, K).
-    chances : probability of each group to be bad rows; shape (K,).
-    rounds : what happened.
-    top, threshold : the certificate: largest eigenvalue left, and what clean rows would have.
-    stopped : why the rounds ended, in a few words; empty when the rows look clean.
-    misfit : how well the network fits; None if it was taken for exact.
-    repetition : how rows are repeated; None if that changes nothing.
-    """
-
-    model: RowModel
-    group_counts: Vector
-    chances: Vector
-    rounds: tuple[Round, ...]
+    model: RowModel  # what rows look like; it judges any row
+    group_counts: Vector  # weight of each group on each cell, scaled to all rows; shape (M, K)
+    chances: Vector  # probability of each group to be bad rows; shape (K,)
+    rounds: tuple[Round, ...]  # what happened
+    # top, threshold: the certificate: largest eigenvalue left, and what clean rows would have
     top: float
     threshold: float
-    stopped: str
-    misfit: Misfit | None = None
-    repetition: Repetition | None = None
+    stopped: str  # why the rounds ended, in a few words; empty when the rows look clean
+    misfit: Misfit | None = None  # how well the network fits; None if it was taken for exact
+    repetition: Repetition | None = None  # how rows are repeated; None if that changes nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,79 +198,56 @@ class Recorded:
     """Weight of the rows that record a state, or all states of a configuration.
 
     A row in which a value is missing counts wherever its other values are enough to tell.
-
-    Parameters
-    ----------
-    states : of all rows, and of the trusted ones, for each state of each node; shape (S, 2).
-    configurations : the same for each configuration; shape (m, 2).
     """
 
+    # of all rows, and of the trusted ones, for each state of each node; shape (S, 2)
     states: Vector
-    configurations: Vector
+    configurations: Vector  # the same for each configuration; shape (m, 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How surprising good rows are, by which new ones are judged.
+    """How surprising good rows are, by which new ones are judged."""
 
-    Parameters
-    ----------
-    limits : surprises that given shares of good rows stay below; shape (levels,).
-    mean, spread, skew : of good rows: of their surprise, and of how much they look like rows of
-        mixed columns; shape (2,).
-    n_rows : rows that this is known from.
-    mixed : mean of the second measure among rows of mixed columns.
-    inflation : times that stretches of good rows vary as much as independent rows would: both
-        measures, the tables of the nodes, all tables together; shape (d + 3,).
-    """
-
-    limits: Vector
+    limits: Vector  # surprises that given shares of good rows stay below; shape (levels,)
+    # mean, spread, skew: of good rows: of their surprise, and of how much they look like rows of
+    # mixed columns; shape (2,)
     mean: Vector
     spread: Vector
     skew: Vector
-    n_rows: float
-    mixed: float
+    n_rows: float  # rows that this is known from
+    mixed: float  # mean of the second measure among rows of mixed columns
+    # times that stretches of good rows vary as much as independent rows would: both measures, the
+    # tables of the nodes, all tables together; shape (d + 3,)
     inflation: Vector
 
 
 @dataclass(frozen=True, eq=False)
 class RobustFit:
-    """What a robust fit found.
+    """What a robust fit found."""
 
-    Parameters
-    ----------
-    counts : weight of the trusted rows that touch each cell; shape (M,).
-    plain_counts : the same with every row trusted.
-    weights : trust in each row, from 0 to 1; shape (N,), or None if nobody holds it.
-    n_rows, n_trusted : weight of all rows, and of the trusted ones.
-    model : how any row is judged.
-    group_counts : weight of each group of the model on each cell; shape (M, K).
-    chances : probability of each group to be bad rows; shape (K,).
-    rounds, converged, status : what happened, whether it settled, and why it stopped.
-    misfit : how well the network fits; None if it was taken for exact.
-    inferred : what was inferred of values that are missing; None if nothing was.
-    repetition : how rows are repeated; None if that changes nothing.
-    unit : weight that stands for one row.
-    recorded : how many rows record each state; None if the counts say it: no value is missing.
-    cells : what explains wrong cells, and which they are; None if there is nothing to explain.
-    """
-
-    counts: Vector
-    plain_counts: Vector
+    counts: Vector  # weight of the trusted rows that touch each cell; shape (M,)
+    plain_counts: Vector  # the same with every row trusted
+    # trust in each row, from 0 to 1; shape (N,), or None if nobody holds it
     weights: RowVector | None
+    # n_rows, n_trusted: weight of all rows, and of the trusted ones
     n_rows: float
     n_trusted: float
-    model: RowModel
-    group_counts: Vector
-    chances: Vector
+    model: RowModel  # how any row is judged
+    group_counts: Vector  # weight of each group of the model on each cell; shape (M, K)
+    chances: Vector  # probability of each group to be bad rows; shape (K,)
+    # rounds, converged, status: what happened, whether it settled, and why it stopped
     rounds: tuple[Round, ...]
     converged: bool
     status: str
-    misfit: Misfit | None = None
+    misfit: Misfit | None = None  # how well the network fits; None if it was taken for exact
+    # what was inferred of values that are missing; None if nothing was
     inferred: Inferred | None = None
-    repetition: Repetition | None = None
-    unit: float = 1.0
+    repetition: Repetition | None = None  # how rows are repeated; None if that changes nothing
+    unit: float = 1.0  # weight that stands for one row
+    # how many rows record each state; None if the counts say it: no value is missing
     recorded: Recorded | None = None
+    # what explains wrong cells, and which they are; None if there is nothing to explain
     cells: FoundCells | None = None
 
     @property
@@ -337,21 +290,11 @@ class RobustFit:
 
 @dataclass(frozen=True, eq=False)
 class OracleResult:
-    """A robust mean and the trust in each row.
-
-    Parameters
-    ----------
-    mean : shape (dim,).
-    weights : of the rows, from 0 (not trusted) to 1; shape (N,).
-    removed : share of the rows' weight that was taken away.
-    converged : whether the method reached what it aims at.
-    status : why it stopped, and what to do if it did not converge.
-    history : the steps.
-    """
+    """A robust mean and the trust in each row; see `MeanResult`."""
 
     mean: Vector
     weights: RowVector
-    removed: float
+    removed: float  # share of the rows' weight that was taken away
     converged: bool
     status: str
     history: tuple[Step, ...] = ()

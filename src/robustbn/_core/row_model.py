@@ -29,17 +29,11 @@ LARGEST_SHARE = 1 - 2.0**-53  # of all components beside the main class: the lar
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`.
+    """A pure function of a row: its weight is multiplied by `factors[bin of its score]`."""
 
-    Parameters
-    ----------
-    table : shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`.
-    edges : ends of the bins, increasing.
-    factors : one more than edges, from 1 downwards: a larger score never gets a larger factor.
-    """
-
-    table: Vector
-    edges: Vector
+    table: Vector  # shape (M, r); the score of a row is `|sum of table[j] over its cells j|^2`
+    edges: Vector  # ends of the bins, increasing
+    # one more than edges, from 1 downwards: a larger score never gets a larger factor
     factors: Vector
 
     def weigh(self, rows: Rows) -> RowVector:
@@ -54,22 +48,15 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Which rows appear too often, and the share of its weight that each copy keeps.
+    """Which rows appear too often, and the share of its weight that each copy keeps."""
 
-    Parameters
-    ----------
-    fingerprints : of those rows, increasing.
-    factors : so that all copies together weigh as much as is expected.
-    first, seen, expected : where each appears, how often, and how often it should.
-    codes : of those rows, one copy each; shape (n, d).
-    """
-
-    fingerprints: NDArray[np.uint64]
-    factors: Vector
+    fingerprints: NDArray[np.uint64]  # of those rows, increasing
+    factors: Vector  # so that all copies together weigh as much as is expected
+    # first, seen, expected: where each appears, how often, and how often it should
     first: NDArray[np.int64]
     seen: NDArray[np.int64]
     expected: Vector
-    codes: Codes
+    codes: Codes  # of those rows, one copy each; shape (n, d)
 
     def weigh(self, rows: Rows) -> RowVector:
         """Return the factor of each row, 1 for a row that is not among them; shape (N,)."""
@@ -99,10 +86,7 @@ NO_REPEATS = Repeats(
 def locate_prints(
     prints: NDArray[np.uint64], wanted: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which of `prints` are among `wanted`, which increases, and their places in it.
-
-    A table of the low bits passes over most of the others without a search.
-    """
+    """Return which of `prints` are among `wanted`, which increases, and their places in it."""
     mask = np.uint64(2**18 - 1)
     might_be = np.zeros(2**18, bool)
     might_be[wanted & mask] = True
@@ -117,29 +101,19 @@ def locate_prints(
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
-    """What good and bad rows look like, and how many there are of each.
+    """What good and bad rows look like, and how many there are of each."""
 
-    Parameters
-    ----------
-    good : tables of the main class of the good population; shape (M,).
-    others : tables of the other components, classes and kinds; shape (M, K).
-    shares : share of each of them among all rows; shape (K,).
-    kept : share of its weight that a row of each of them keeps; shape (K,). It is 1 for classes of
-        the good population, 0 for kinds of rows that are surely bad, and between where neither is
-        sure.
-    intercept, slope : calibration; the log-odds used are `intercept + slope * log-odds`.
-    filters : applied on top.
-    repeats : rows that appear too often.
-    """
-
-    good: Vector
-    others: Vector
-    shares: Vector
+    good: Vector  # tables of the main class of the good population; shape (M,)
+    others: Vector  # tables of the other components, classes and kinds; shape (M, K)
+    shares: Vector  # share of each of them among all rows; shape (K,)
+    # share of its weight that a row of each of them keeps; shape (K,). It is 1 for classes of the
+    # good population, 0 for kinds of rows that are surely bad, and between where neither is sure.
     kept: Vector
+    # intercept, slope: calibration; the log-odds used are `intercept + slope * log-odds`
     intercept: float = 0.0
     slope: float = 1.0
-    filters: tuple[Filter, ...] = ()
-    repeats: Repeats = NO_REPEATS
+    filters: tuple[Filter, ...] = ()  # applied on top
+    repeats: Repeats = NO_REPEATS  # rows that appear too often
 
     @classmethod
     def of_good_rows(cls, good: Vector) -> RowModel:
@@ -346,10 +320,7 @@ class RowModel:
         return self.divide_calibrated(rows, base).counts
 
     def draw_good(self, draw: Draw, n_rows: int) -> Rows:
-        """Return rows drawn from the good population, each class by its share.
-
-        Their covariance is the one that good rows should have.
-        """
+        """Return rows drawn from the good population, each class by its share."""
         shares = np.append(1 - self.shares.sum(), self.shares * self.kept)
         sizes = np.diff(np.rint(np.cumsum(shares / shares.sum()) * n_rows), prepend=0)
         tables = [self.good, *self.others.T]
@@ -374,11 +345,6 @@ class RowModel:
 
         By `log T[j] / good[j]` with the tables of the kind of bad rows that the row most resembles;
         or, where filters alone decide, by its part of the score.
-
-        Parameters
-        ----------
-        cells : the cell of each node that each row touches, -1 where it is none, which says
-            nothing; shape (n, d).
         """
         is_there = cells >= 0
         if self.n_kinds:
@@ -401,14 +367,7 @@ class RowModel:
 
 
 def _divide(by_component: RowVector, log_odds: RowVector, main: RowVector) -> RowVector:
-    """Return `[main, ...]`: what is left of 1 is divided among the other components.
-
-    Parameters
-    ----------
-    by_component : log-odds of each against the main class; used up. Shape (N, K).
-    log_odds : of all of them together; shape (N,).
-    main : probability of the main class; shape (N,).
-    """
+    """Return `[main, ...]`: what is left of 1 is divided among the other components."""
     shares = np.empty((len(main), 1 + by_component.shape[1]), by_component.dtype)
     shares[:, 0] = main
     if by_component.shape[1] == 1:

@@ -42,11 +42,6 @@ def top_eigenpairs(
     columns each, fewer once the top value is above `enough`. An eigenvalue well above the rest is
     found to many digits; the edge of a bulk is approached from below, alike for two data sets of
     one kind, so compare like with like.
-
-    Parameters
-    ----------
-    order : the components in an order that does not depend on where they stand: nor does the random
-        block then.
     """
     return top_of_products(
         lambda V: vectors.gram(V, weights, center) / total_weight,

@@ -44,17 +44,11 @@ def spread(values: NDArray[Any], kept: NDArray[np.int64] | None, n_rows: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """How the trust in rows is spread: what is left where nobody holds a number a row.
+    """How the trust in rows is spread: what is left where nobody holds a number a row."""
 
-    Parameters
-    ----------
-    counts : rows with a trust in each of 20 equal intervals from 0 to 1.
-    n_distrusted : rows with less than one half.
-    total, squares : sums of the trust and of its square.
-    """
-
-    counts: Vector
-    n_distrusted: int
+    counts: Vector  # rows with a trust in each of 20 equal intervals from 0 to 1
+    n_distrusted: int  # rows with less than one half
+    # total, squares: sums of the trust and of its square
     total: float
     squares: float
 
@@ -92,23 +86,18 @@ class Trust:
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """What is known of the rows of a fit once they are judged.
+    """What is known of the rows of a fit once they are judged."""
 
-    Parameters
-    ----------
-    weights : trust in each row that was read, NaN for those left out; None if there are too many.
-    trust : how it is spread.
-    numbers, codes, doubts : of the rows that are distrusted, as far as they are at hand: which
-        they are, their codes of shape (n, d), and the trust in them.
-    drawn, drawn_codes, drawn_trust : some rows, drawn evenly from all: which they are, their codes,
-        and the trust in them.
-    """
-
+    # trust in each row that was read, NaN for those left out; None if there are too many
     weights: RowVector | None
-    trust: Trust
+    trust: Trust  # how it is spread
+    # numbers, codes, doubts: of the rows that are distrusted, as far as they are at hand: which
+    # they are, their codes of shape (n, d), and the trust in them
     numbers: NDArray[np.int64]
     codes: Codes
     doubts: RowVector
+    # drawn, drawn_codes, drawn_trust: some rows, drawn evenly from all: which they are, their
+    # codes, and the trust in them
     drawn: NDArray[np.int64]
     drawn_codes: Codes
     drawn_trust: RowVector
@@ -156,16 +145,7 @@ class JudgedRows:
         weights: RowVector | None,
         most: int | None = None,
     ) -> JudgedRows:
-        """Return what is known of a table's rows from the trust in some or all of them.
-
-        Parameters
-        ----------
-        trust : in the rows that are at hand; shape (n,).
-        n_rows : of the table; where there are more than n, those at hand stand for all.
-        numbers_of, codes_of : which rows of the table they are, and their codes.
-        weights : trust in each row that was read; None if nobody holds it.
-        most : distrusted rows to keep.
-        """
+        """Return what is known of a table's rows from the trust in some or all of them."""
         nowhere = np.empty(0, np.int64)
         doubtful = nowhere if is_even(trust) else np.flatnonzero(trust < DOUBT)[:most]
         if weights is None or len(trust) == n_rows:

@@ -76,10 +76,7 @@ def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
 
 
 def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Return the parents of each node of an edge list, nodes in the order of their first edge.
-
-    A first line of titles is one of edges only if both are `named`.
-    """
+    """Return the parents of each node of an edge list, nodes in the order of their first edge."""
     file = find_file(path)
     source = name_of(file)
     text = decode(read_bytes(file), source)

@@ -1,8 +1,6 @@
 """Bytes of a network file, in and out: what cannot be opened, compression, encoding, atomic writes.
 
-Reading gives errors that are both a `NetworkError` and the built-in error that Python itself would
-give, so that `except FileNotFoundError` works. Writing goes to a temporary name in the same folder
-and is then moved into place: a file is there as a whole or not at all.
+Errors are both a `NetworkError` and the built-in error that Python itself would give.
 """
 
 from __future__ import annotations
@@ -12,13 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from robustbn._core.downloads import (
-    TREE_FLOOR,
-    TREE_RATIO,
-    bring_here,
-    most_inflated,
-    say_inflated,
-)
+from robustbn._core.downloads import OF_TREE, bring_here, most_inflated, say_inflated
 from robustbn._core.file_names import did_you_mean, name_of, say_special, url_of
 from robustbn.exceptions import (
     NetworkError,
@@ -69,7 +61,7 @@ def _decompress(data: bytes, path: Path) -> bytes:
 
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-            limit = min(MAX_BYTES, most_inflated(len(data), TREE_RATIO, TREE_FLOOR))
+            limit = min(MAX_BYTES, most_inflated(len(data), *OF_TREE))
             text = file.read(limit + 1)
     except EOFError:
         raise NetworkError(

@@ -34,38 +34,26 @@ Family = Sequence[Labels]  # the states of each parent, then the node's own
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A node's table: its values in C order, own states innermost, and where they stand.
+    """A node's table: its values in C order, own states innermost, and where they stand."""
 
-    Parameters
-    ----------
-    values : one number a cell.
-    line_of : gives the line of a configuration, or 0 where the format has no lines.
-    """
-
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # one number a cell
+    # gives the line of a configuration, or 0 where the format has no lines
     line_of: Callable[[int], int]
 
 
 @dataclass(frozen=True)
 class NodePart:
-    """What a file says of one node.
+    """What a file says of one node."""
 
-    Parameters
-    ----------
-    name, states, parents : as in `BayesianNetwork`.
-    at : where the node is declared; `Parts.line_of` makes a line of it.
-    parents_at : where its parents are listed.
-    read_table : reads the table, given the states of the node's family; None if there is none.
-    reading : how its column is read, if the file says so.
-    """
-
+    # name, states, parents: as in `BayesianNetwork`
     name: str
     states: Labels
     parents: tuple[str, ...]
-    at: int
-    parents_at: int
+    at: int  # where the node is declared; `Parts.line_of` makes a line of it
+    parents_at: int  # where its parents are listed
+    # reads the table, given the states of the node's family; None if there is none
     read_table: Callable[[Family], ReadTable] | None
-    reading: NodeReading | None = None
+    reading: NodeReading | None = None  # how its column is read, if the file says so
 
 
 @dataclass(frozen=True)
@@ -83,10 +71,7 @@ def join_parts(
     line_of: Callable[[int], int],
     what: str,
 ) -> Parts:
-    """Bring the states of each node together with its definition, whatever the format calls it.
-
-    `states` are the names, the states, and where they are declared.
-    """
+    """Bring the states of each node together with its definition, whatever the format calls it."""
     require_once([(name, at) for name, _, at in states], source, line_of)
     places = [(each.name, each.at) for each in definitions]
     require_once(places, source, line_of, f"has two {what}s")

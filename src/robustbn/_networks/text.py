@@ -44,14 +44,7 @@ OPEN_ROUND, CLOSE_ROUND = compile_ascii(r"\("), compile_ascii(r"\)")
 
 
 class Scanner:
-    """A position in a text, moved on by patterns; each match is tried once, from left to right.
-
-    Parameters
-    ----------
-    text, source : what is scanned, and the name of its file.
-    blank : what stands between words, comments included; always matches.
-    word : a name or label; its first group is one in quotes, its second one without.
-    """
+    """A position in a text, moved on by patterns; each match is tried once, from left to right."""
 
     def __init__(
         self, text: str, source: str, blank: re.Pattern[str], word: re.Pattern[str]
@@ -135,10 +128,7 @@ def has_odd_characters(text: str) -> bool:
 def read_run(
     text: str, node: str, expected: int, card: int, source: str, line_at: Callable[[int], int]
 ) -> ReadTable:
-    """Read a table written as one run of `expected` numbers in C order, `card` a configuration.
-
-    `line_at` gives the line of a position in the text.
-    """
+    """Read a table written as one run of `expected` numbers in C order, `card` a configuration."""
     words = text.replace(",", " ").split() if text.isascii() else _NUMBER.findall(text)
     values = None if has_odd_characters(text) else parse_numbers(words)
     if values is None:

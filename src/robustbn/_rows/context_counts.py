@@ -28,20 +28,13 @@ ChooseRuns = Callable[[Sequence[ContextTally]], list[GroupRun]]
 
 @dataclass(frozen=True, eq=False)
 class ContextStretch:
-    """A stretch of rows that were judged, and what they have beside the network's columns.
+    """A stretch of rows that were judged, and what they have beside the network's columns."""
 
-    Parameters
-    ----------
-    start : number of its first row among all that were read.
-    file : number of its file.
-    raws : columns of context, by name; one that is not there misses every value.
-    trust : in its rows, NaN for those left out.
-    """
-
-    start: int
-    file: int
+    start: int  # number of its first row among all that were read
+    file: int  # number of its file
+    # columns of context, by name; one that is not there misses every value
     raws: Mapping[str, RawContext]
-    trust: RowVector
+    trust: RowVector  # in its rows, NaN for those left out
 
     @property
     def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -57,14 +50,7 @@ CountPairs = Callable[[Iterable[ContextStretch]], Vector]  # of runs; see `count
 
 
 class RowCounter:
-    """Counts rows, stretch by stretch; counts of parts add up to those of the whole.
-
-    Parameters
-    ----------
-    columns : names of the columns of context.
-    files : what to call each file; empty if there is one, or too many.
-    n_rows : that are read.
-    """
+    """Counts rows, stretch by stretch; counts of parts add up to those of the whole."""
 
     def __init__(self, columns: Sequence[str], files: tuple[str, ...], n_rows: int) -> None:
         self.files, self.numbers = files, RowNumbers.of(n_rows)
@@ -98,10 +84,7 @@ class RowCounter:
     def pair_up(
         self, choose_runs: ChooseRuns, count: Callable[[CountPairs, set[str]], Vector]
     ) -> CountedContext:
-        """Return what was counted, and groups that may belong together, counted two by two.
-
-        `count` has the pairs of all stretches counted; it is given the columns that this needs.
-        """
+        """Return what was counted, and groups that may belong together, counted two by two."""
         tallies = self.tallies()
         runs = tuple(choose_runs(tallies))
         together: Vector = np.zeros((2, 0, 0))

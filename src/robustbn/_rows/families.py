@@ -16,26 +16,15 @@ AT_ONCE = 2**17  # cells that are counted at once, 8 bytes each: they stay in th
 
 @dataclass(frozen=True, eq=False)
 class CountedBeside:
-    """Joint states of columns, counted for several that take the first place in turn.
+    """Joint states of columns, counted for several that take the first place in turn."""
 
-    Parameters
-    ----------
-    counts : of the joint states, those of one column in the first place after those of another.
-    starts : where those of each begin.
-    """
-
+    # of the joint states, those of one column in the first place after those of another
     counts: NDArray[np.int64]
-    starts: NDArray[np.intp]
+    starts: NDArray[np.intp]  # where those of each begin
 
 
 class FamilyCounts:
-    """Counts the joint states of columns of codes; memory: one copy of the codes, N d bytes.
-
-    Parameters
-    ----------
-    codes : of rows, one past the last state for a missing value; shape (N, d).
-    cards : states of each column.
-    """
+    """Counts the joint states of columns of codes; memory: one copy of the codes, N d bytes."""
 
     def __init__(self, codes: Codes, cards: Sequence[int]) -> None:
         self.cards, self.n_rows = tuple(cards), len(codes)
@@ -44,10 +33,7 @@ class FamilyCounts:
         self._has_holes: NDArray[np.bool_] = np.any(self._columns >= limits, axis=1)
 
     def count_beside(self, family: Sequence[int], others: Sequence[int]) -> CountedBeside:
-        """Count `(other, *family)` for each of some columns, the last one innermost; O(N) each.
-
-        Rows that miss a value of these columns are left out.
-        """
+        """Count `(other, *family)` for each of some columns, the last one innermost; O(N) each."""
         first = np.array(others, np.intp)
         size, has_holes = prod(self.cards[k] for k in family), self._has_holes[first]
         widths = (np.array(self.cards)[first] + has_holes) * size

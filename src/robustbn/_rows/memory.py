@@ -28,10 +28,7 @@ def load_rows(
     *,
     holed: Collection[int] | None = (),
 ) -> Rows:
-    """Check the rows and hand them to kernels.
-
-    Values may be missing in the `holed` columns; None: in those in which some are.
-    """
+    """Check the rows and hand them to kernels."""
     codes = as_codes(X, network)
     holed = find_holed(network.layout, codes) if holed is None else holed
     layout = network.layout.with_holes(holed) if holed else network.layout
@@ -74,27 +71,7 @@ def gather(
     engine: str | None = None,
     seed: int = 0,
 ) -> Holes:
-    """Return the questions that rows with holes ask; one pass.
-
-    Time O(N d) and a hash look-up a component; memory is that of the distinct questions.
-
-    Parameters
-    ----------
-    codes : uint8 or uint16; a code equal to the number of states of its column is a hole; (N, d).
-    weights : of the rows, 1 each by default; rows of weight 0 ask nothing; shape (N,).
-    engine : "native" or "numpy"; by default as the kernels are chosen.
-    seed : of the sampling, where a component is too large to be exact.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from robustbn._core.layout import Layout
-    >>> coin_and_echo = Layout((2, 2), ((0,), (0, 1)))  # the second shows the first, mostly
-    >>> q = np.array([0.5, 0.5, 0.9, 0.1, 0.2, 0.8])
-    >>> holes = gather(coin_and_echo, np.array([[2, 0], [0, 0]], np.uint8))
-    >>> holes.expect(q).counts.round(3)  # 0.45 against 0.1
-    array([0.818, 0.182, 0.818, 0.   , 0.182, 0.   ])
-    """
+    """Return the questions that rows with holes ask; one pass."""
     holes = load_kernels(engine).make_holes(layout, n_threads, seed)
     holes.add(codes, weights)
     return holes

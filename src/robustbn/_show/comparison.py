@@ -16,6 +16,7 @@ from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
 from robustbn._networks.files import encode, write_bytes
 from robustbn._show.advice import say_state, verdict
+from robustbn._show.frames import columns_of
 from robustbn._show.measures import expect_moves
 from robustbn._show.result import FitResult
 from robustbn._show.words import percent, say_misfit
@@ -169,10 +170,7 @@ def refuse_differences(a: FitResult, b: FitResult) -> None:
 def _family(
     side: FitResult, values: Vector, node: str, like: BayesianNetwork
 ) -> NDArray[np.float64]:
-    """Return the values on the cells of a node, parents and states in the order of a network.
-
-    Shape (*cards of the parents, card), and the shape that a value has.
-    """
+    """Return the values on the cells of a node, parents and states in the order of a network."""
     network = side.network
     layout, i = network.layout, network.nodes.index(node)
     own, wanted = [*network.parents[node], node], [*like.parents[node], node]
@@ -196,21 +194,17 @@ class ComparedCells:
     Notation: k a configuration, P(k) its share among the trusted rows of both fits.
 
         moved = sum over k of P(k) * 1/2 sum over v of |after[k, v] - before[k, v]|
-
-    Parameters
-    ----------
-    before, after, error : probabilities, and the standard error of their difference.
-    rows : weight of the rows that show each configuration, in both fits; shape (2, K).
-    share : P, of the rows of both that show it; shape (K,).
     """
 
     node: str
     like: BayesianNetwork
+    # before, after, error: probabilities, and the standard error of their difference
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     error: NDArray[np.float64]
+    # weight of the rows that show each configuration, in both fits; shape (2, K)
     rows: NDArray[np.float64]
-    share: NDArray[np.float64]
+    share: NDArray[np.float64]  # P, of the rows of both that show it; shape (K,)
 
     def table(self) -> ChangedTable:
         """Return how far the table moved, with the cell that adds most."""
@@ -265,11 +259,7 @@ def compare_cells(a: FitResult, b: FitResult, node: str) -> ComparedCells:
 
 
 def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[ChangedKind]:
-    """Return the kinds of both fits, those that are alike together, largest first.
-
-    The most similar pair is taken first, down to one half: below that the two differ in more than
-    they share.
-    """
+    """Return the kinds of both fits, those that are alike together, largest first."""
     alike = measure_similarity(a, b, nodes)
     found: list[ChangedKind] = []
     left, gone, new = alike.copy(), dict(enumerate(a.kinds)), dict(enumerate(b.kinds))
@@ -354,17 +344,10 @@ class Comparison:
         (what sampling alone would make of it in 95 of 100 cases), is_significant, and the cell that
         adds most: cell, before, after, z (their difference in standard errors of both).
         """
+        names = {"node": "node", "moved": "moved", "error": "error"}
+        columns = columns_of(self.tables, **names, is_significant="is_significant")
         cells = [table.cell for table in self.tables]
-        columns = {
-            "node": [table.node for table in self.tables],
-            "moved": [table.moved for table in self.tables],
-            "error": [table.error for table in self.tables],
-            "is_significant": [table.is_significant for table in self.tables],
-            "cell": [cell.says for cell in cells],
-            "before": [cell.before for cell in cells],
-            "after": [cell.after for cell in cells],
-            "z": [cell.z for cell in cells],
-        }
+        columns |= columns_of(cells, cell="says", before="before", after="after", z="z")
         return build_frame(columns, self.first.reading.kind)
 
     def cells(self, node: str, most: int = 20) -> list[ChangedCell]:

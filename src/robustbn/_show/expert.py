@@ -28,17 +28,11 @@ EXPERT_P_VALUE = 0.01  # largest at which the rows contradict the expert
 
 @dataclass(frozen=True, eq=False)
 class ExpertView:
-    """An expert's tables beside those that were counted and learned.
+    """An expert's tables beside those that were counted and learned."""
 
-    Parameters
-    ----------
-    network : with the learned tables.
-    expert : what was said.
-    plain_counts, counts : of all rows, and of the trusted ones, as so many rows; shape (M,).
-    """
-
-    network: BayesianNetwork
-    expert: Expert
+    network: BayesianNetwork  # with the learned tables
+    expert: Expert  # what was said
+    # plain_counts, counts: of all rows, and of the trusted ones, as so many rows; shape (M,)
     plain_counts: Vector
     counts: Vector
 

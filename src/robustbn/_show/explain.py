@@ -24,46 +24,27 @@ MOST_ALIKE = 50  # rows that are named beside the first of those that are alike
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one row is distrusted.
+    """Why one row is distrusted."""
 
-    Parameters
-    ----------
-    cells : the cells of the row that speak most against it, most telling first.
-    nodes : the nodes they belong to.
-    text : the same as a sentence.
-    """
-
-    cells: tuple[int, ...]
-    nodes: tuple[str, ...]
-    text: str
+    cells: tuple[int, ...]  # the cells of the row that speak most against it, most telling first
+    nodes: tuple[str, ...]  # the nodes they belong to
+    text: str  # the same as a sentence
 
 
 @dataclass(frozen=True)
 class ExplainedRow:
-    """A row that is not trusted, and why.
+    """A row that is not trusted, and why."""
 
-    Parameters
-    ----------
-    row : its number, from 0.
-    weight : the trust in it, from 0 to 1.
-    states : its state at every node, in the order of `network.nodes`.
-    why : a sentence on the cells that speak against it.
-    blamed : the nodes of those cells, most telling first.
-    names : its values in the columns that rows keep.
-    n_alike : rows that show the same states with the same trust, itself included.
-    alike : some of the others: the number of each, and its names.
-    kind : number of the kind of bad rows that it is of, 0 for none.
-    """
-
-    row: int
-    weight: float
-    states: tuple[Hashable, ...]
-    why: str
-    blamed: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    n_alike: int = 1
+    row: int  # its number, from 0
+    weight: float  # the trust in it, from 0 to 1
+    states: tuple[Hashable, ...]  # its state at every node, in the order of `network.nodes`
+    why: str  # a sentence on the cells that speak against it
+    blamed: tuple[str, ...] = ()  # the nodes of those cells, most telling first
+    names: tuple[str, ...] = ()  # its values in the columns that rows keep
+    n_alike: int = 1  # rows that show the same states with the same trust, itself included
+    # some of the others: the number of each, and its names
     alike: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    kind: int = 0
+    kind: int = 0  # number of the kind of bad rows that it is of, 0 for none
 
 
 def touched_cells(layout: Layout, codes: Codes) -> NDArray[np.int64]:
@@ -79,17 +60,11 @@ def touched_cells(layout: Layout, codes: Codes) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """Explains rows by what a fit knows of good and bad ones.
+    """Explains rows by what a fit knows of good and bad ones."""
 
-    Parameters
-    ----------
-    network : with the learned tables.
-    model : how rows are judged.
-    name_kinds : returns what to put before the reason of each row: the cause of its kind.
-    """
-
-    network: BayesianNetwork
-    model: RowModel
+    network: BayesianNetwork  # with the learned tables
+    model: RowModel  # how rows are judged
+    # returns what to put before the reason of each row: the cause of its kind
     name_kinds: Callable[[Codes], list[str]] | None = None
 
     def explain(self, codes: Codes, n_cells: int = 3) -> list[Reason]:
@@ -140,11 +115,7 @@ def _rounded(value: float) -> str:
 
 
 def explain_rows(result: FitResult) -> list[ExplainedRow]:
-    """Return the least trusted rows, worst and most frequent first, those that are alike as one.
-
-    At most `result.max_rows` different ones. O(n d) time for n distrusted rows, and O(max_rows d)
-    to explain them.
-    """
+    """Return the least trusted rows, worst and most frequent first, those that are alike as one."""
     judged = result.judged
     if judged is None:
         return []

@@ -9,43 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.clues import RepeatedIds
-from robustbn._core.findings import (
-    COLUMN_DIFFERS,
-    ERROR,
-    MISSING,
-    MISSING_EDGE,
-    NOTE,
-    REPEATED_IDS,
-    REPEATED_ROWS,
-    ROWS,
-    UNREADABLE,
-    WARNING,
-    WRONG_CELLS,
-    Finding,
-    Remedy,
-    rank_findings,
-)
+from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference, Origin
 from robustbn._networks.edges import write_edge
+from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
 from robustbn._show.frames import rate_columns
 from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
 from robustbn._show.result import FitResult
-from robustbn._show.saying import (
-    LINE_OF_ROW,
-    MOST_NUMBERED,
-    Parts,
-    as_python,
-    base_command,
-    has_lines,
-    having,
-    quote_names,
-    say_parts,
-    say_span,
-    where_of,
-)
 from robustbn._show.words import as_text, percent
 
 WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
@@ -72,10 +45,10 @@ def find_all(result: FitResult) -> list[Finding]:
 
 def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     """Yield findings; a column that differs because of values that are told is only a note."""
-    told = [each for each in findings if each.kind in (UNREADABLE, WRONG_CELLS)]
+    told = [each for each in findings if each.kind in (Kind.UNREADABLE, Kind.WRONG_CELLS)]
     for each in findings:
         is_echo = (
-            each.kind in (COLUMN_DIFFERS, MISSING)
+            each.kind in (Kind.COLUMN_DIFFERS, Kind.MISSING)
             and not each.cause
             and any(
                 each.columns == value.columns
@@ -96,7 +69,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
         columns = tuple(result.network.nodes[node] for node in swap.nodes)
         n = max(round(swap.share * result.n_rows), 1)
         said = (
-            f"The values of {quote_names(columns)} appear to be swapped in about "
+            f"The values of {saying.quote_names(columns)} appear to be swapped in about "
             f"{count(n, 'row')} ({percent(swap.share)})"
         )
         rows: list[int] = []
@@ -104,12 +77,12 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
             rows = np.sort(result.judged.drawn[surest]).tolist()
         if rows and not result.rows_hidden:
-            is_file = has_lines(result)
-            numbers = ", ".join(f"{row + LINE_OF_ROW * is_file:,}" for row in rows)
+            is_file = saying.has_lines(result)
+            numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
             said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         look = f"Compare {' and '.join(columns)} in these rows with their source."
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             ERROR if swap.odds >= SURE_SWAP else WARNING,
             said + ".",
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
@@ -118,7 +91,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, base_command(result.command), "fit.findings_"),
+            advice=Remedy(look, saying.base_command(result.command), "fit.findings_"),
             rows=tuple(rows),
         )
 
@@ -133,14 +106,14 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
         place = result.origins[0] if result.origins else None
         where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             WARNING,
             f"{count(result.n_distrusted, 'row')} "
             f"({percent(result.n_distrusted / max(result.n_rows, 1))}) "
             f"{'does' if result.n_distrusted == 1 else 'do'} not fit the other rows, and no "
             f"common pattern was found among them.{where}",
             0.5,
-            where={} if place is None else where_of(say_parts(result, place.parts)),
+            where={} if place is None else saying.where_of(saying.say_parts(result, place.parts)),
             n_rows=result.n_distrusted,
             advice=_ask(result, "Inspect some of these rows."),
         )
@@ -151,12 +124,12 @@ def _tell_group(result: FitResult, group: Group) -> Finding:
     origin = next(iter(_origins_of(result, group)), None)
     is_sure = group.is_bad and _is_act(group) and group.probability >= SURE
     return Finding(
-        ROWS,
+        Kind.ROWS,
         ERROR if is_sure else WARNING,
         _say_group(result, group),
         group.probability,
         () if group.cause is None else group.cause.columns,
-        {} if origin is None else where_of(say_parts(result, origin.parts)),
+        {} if origin is None else saying.where_of(saying.say_parts(result, origin.parts)),
         round(group.n_rows),
         nats=group.nats * group.n_rows,
         cause=cause,
@@ -211,13 +184,13 @@ def _decide(result: FitResult, group: Group) -> Remedy:
     side, word = ("good", "right") if group.is_bad else ("bad", "wrong")
     return Remedy(
         f"{look} If they are {word}, mark the group as {side}.",
-        f"{base_command(result.command)} --{side}-group {group.number}",
+        f"{saying.base_command(result.command)} --{side}-group {group.number}",
         f"fit.decide({side}=[{group.number}], X=table)",
     )
 
 
 def _ask(result: FitResult, look: str) -> Remedy:
-    return Remedy(look, f"{base_command(result.command)} --ask 20", "fit.ask(20)")
+    return Remedy(look, f"{saying.base_command(result.command)} --ask 20", "fit.ask(20)")
 
 
 def find_vanishing_states(result: FitResult) -> Iterator[Finding]:
@@ -228,7 +201,7 @@ def find_vanishing_states(result: FitResult) -> Iterator[Finding]:
         named = "; ".join(str(each) for each in gone[:MOST_VANISHING])
         more = f"; and {len(gone) - MOST_VANISHING} more" if len(gone) > MOST_VANISHING else ""
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             NOTE if is_named else WARNING,
             f"Nearly all rows of these groups were rejected: {named}{more}. Check that they are "
             f"not genuine subgroups.",
@@ -249,7 +222,7 @@ def find_unsettled(result: FitResult) -> Iterator[Finding]:
         share, said = "auto", "Estimate the share of bad rows: it may exceed contamination."
     value = repr(share) if share == "auto" else share
     yield Finding(
-        ROWS,
+        Kind.ROWS,
         WARNING,
         result.status,
         0.5,
@@ -257,7 +230,7 @@ def find_unsettled(result: FitResult) -> Iterator[Finding]:
         cause="not settled",
         advice=Remedy(
             said,
-            f"{base_command(result.command)} --contamination {share}",
+            f"{saying.base_command(result.command)} --contamination {share}",
             f"robustbn.fit(network, table, contamination={value})",
         ),
     )
@@ -277,7 +250,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
             is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
-                WRONG_CELLS,
+                Kind.WRONG_CELLS,
                 WARNING if is_sure else NOTE,
                 f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
                 f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.",
@@ -288,7 +261,9 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                 cause="wrong cells",
                 advice=Remedy(
                     "Review the proposed corrections.",
-                    base_command(result.command).replace("robustbn fit", "robustbn repair", 1),
+                    saying.base_command(result.command).replace(
+                        "robustbn fit", "robustbn repair", 1
+                    ),
                     "fit.cells_",
                 ),
             )
@@ -299,19 +274,19 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
 
 def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     """Yield blocks of rows that come again, or else single rows that come too often."""
-    fit = base_command(result.command)
+    fit = saying.base_command(result.command)
     blocks = result.aside.clues.blocks
     for block in blocks:
-        first = say_span(result, block.first, block.first + block.n_rows - 1)
-        again = say_span(result, block.again, block.again + block.n_rows - 1)
+        first = saying.say_span(result, block.first, block.first + block.n_rows - 1)
+        again = saying.say_span(result, block.again, block.again + block.n_rows - 1)
         rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             ERROR,
             f"A block of {count(block.n_rows, 'row')} appears twice in the same order: {again} "
             f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
             1.0,
-            where={"line" if has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
+            where={"line" if saying.has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
             n_rows=block.n_rows,
             nats=block.nats,
             cause="block appended twice",
@@ -325,7 +300,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         worst = result.repeats[0]
         expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             WARNING,
             f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
             "by chance, with about "
@@ -366,7 +341,7 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
     if said:
         is_odd = uneven is not None and not repetition.is_counted
         yield Finding(
-            REPEATED_ROWS,
+            Kind.REPEATED_ROWS,
             WARNING if is_odd else NOTE,
             said.strip(),
             0.5 if is_odd else 0.1,
@@ -374,7 +349,7 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
             cause="repeated by design",
             advice=Remedy(
                 "If the copies are intentional, count them.",
-                f"{base_command(result.command)} --copies count",
+                f"{saying.base_command(result.command)} --copies count",
                 'robustbn.fit(network, table, copies="count")',
             ),
         )
@@ -394,28 +369,28 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
         rest = "these rows are identical" if is_copy else "these rows differ in other columns"
         yield Finding(
-            REPEATED_IDS,
+            Kind.REPEATED_IDS,
             ERROR if is_copy else WARNING,
             f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
             f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
-            f"{count(n, 'duplicate row')}; {rest}.{having(where, ' The later ones')}",
+            f"{count(n, 'duplicate row')}; {rest}.{saying.having(where, ' The later ones')}",
             0.99 if is_copy else 0.7,
             (ids.column,),
-            where_of(where),
+            saying.where_of(where),
             n,
             cause="repeated ids",
             advice=Remedy(
                 "Keep one row for each identifier.",
-                f"{base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
+                f"{saying.base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
                 f"table.drop_duplicates({ids.column!r})",
             ),
-            rows=tuple(ids.again[:MOST_NUMBERED].tolist()),
+            rows=tuple(ids.again[: saying.MOST_NUMBERED].tolist()),
         )
 
 
 def _place_again(result: FitResult, ids: RepeatedIds) -> tuple[tuple[str, str, str], ...]:
     origins = result.deeper.find_places(ids.again)
-    return say_parts(result, origins[0].parts) if origins else ()
+    return saying.say_parts(result, origins[0].parts) if origins else ()
 
 
 # --- columns across context -----------------------------------------------------------------------
@@ -431,15 +406,15 @@ def find_differing(result: FitResult) -> Iterator[Finding]:
 
 
 def _tell_difference(result: FitResult, place: Difference) -> Finding:
-    network, parts = result.network, say_parts(result, place.parts)
+    network, parts = result.network, saying.say_parts(result, place.parts)
     columns = tuple(network.nodes[node] for node in place.nodes)
-    said = having(parts, "Where ").strip()
+    said = saying.having(parts, "Where ").strip()
     causes = [
         text if name == "copies" else f"{network.nodes[node]}: {text}"
         for node, name, text in place.causes
     ]
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
-    what = f"{quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
+    what = f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
         f"{said}, {what} from the other rows, {place.size:,.0f} times as much as other values "
         f"of {as_text(place.parts[0][0])} do ({count(place.n_rows, 'row')})."
@@ -450,31 +425,31 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     is_unit = "unit" in names
     some = _choose_rows(parts, place)
     return Finding(
-        COLUMN_DIFFERS,
+        Kind.COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
         sentence,
         0.99 if is_unit else 0.8 if place.size >= CLEAR else 0.5,
         columns,
-        where_of(parts),
+        saying.where_of(parts),
         place.n_rows,
         place.n_rows * len(columns),
         place.nats,
         ", ".join(names),
         advice=Remedy(
             "Check the source of these rows. If the values are correct, no action is needed.",
-            f"{base_command(result.command)} --report report.html",
+            f"{saying.base_command(result.command)} --report report.html",
             f"{some}[{list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
     )
 
 
-def _choose_rows(parts: Parts, place: Difference) -> str:
+def _choose_rows(parts: saying.Parts, place: Difference) -> str:
     """Return Python for the rows of a place."""
     chosen = [
         f"(table[{name!r}].astype(str) == {first!r})"
         if first == last
-        else f"table[{name!r}].between({as_python(first)}, {as_python(last)})"
+        else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
         for name, first, last in parts
         if name not in (ROW_NUMBER, "line", FILE_NAME)
     ]
@@ -486,12 +461,12 @@ def _choose_rows(parts: Parts, place: Difference) -> str:
 
 
 def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
-    drawn = () if result.judged is None else result.judged.drawn[place.rows[:MOST_NUMBERED]]
+    drawn = () if result.judged is None else result.judged.drawn[place.rows[: saying.MOST_NUMBERED]]
     return tuple(int(row) for row in drawn)
 
 
 def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
-    parts = say_parts(result, place.parts)
+    parts = saying.say_parts(result, place.parts)
     columns = tuple(result.network.nodes[node] for node in place.missing)
     judged, layout = result.judged, result.network.layout
     shares = ""
@@ -506,13 +481,13 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
             f"{as_text(columns[0])} are missing there, {percent(float(elsewhere))} elsewhere"
         )
     return Finding(
-        MISSING,
+        Kind.MISSING,
         WARNING,
-        f"{having(parts, 'Where ').strip()}, {quote_names(columns)} "
+        f"{saying.having(parts, 'Where ').strip()}, {saying.quote_names(columns)} "
         f"{'is' if len(columns) == 1 else 'are'} missing more often than elsewhere{shares}.",
         0.8,
         columns,
-        where_of(parts),
+        saying.where_of(parts),
         place.n_rows,
         nats=place.nats,
         advice=_look_at_holes(result, columns[0]),
@@ -526,7 +501,7 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
     for node, n in result.n_missing.items():
         if n >= MANY_MISSING * max(result.n_rows, 1):
             yield Finding(
-                MISSING,
+                Kind.MISSING,
                 NOTE,
                 f"{as_text(node)} is missing from {percent(n / result.n_rows)} of the rows.",
                 0.1,
@@ -540,7 +515,7 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
 def _look_at_holes(result: FitResult, node: str) -> Remedy:
     return Remedy(
         "If the value itself is why it is missing, treat missingness as evidence.",
-        f"{base_command(result.command)} --missing-is-evidence",
+        f"{saying.base_command(result.command)} --missing-is-evidence",
         "robustbn.fit(network, table, missing_is_evidence=True)",
     )
 
@@ -553,7 +528,7 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
     for edge in result.edges[:MOST_EDGES]:
         line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
         yield Finding(
-            MISSING_EDGE,
+            Kind.MISSING_EDGE,
             NOTE,
             f"{as_text(edge.parent)} and {as_text(edge.child)} depend on each other, but the "
             f"network has no edge between them ({edge.gain:.3f} nats per row).",
@@ -563,14 +538,14 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
             advice=Remedy(
                 "If the dependence is plausible, add the edge and fit again: one missing edge "
                 "also makes other pairs appear dependent.",
-                f"{base_command(result.command)} --edge {line}",
+                f"{saying.base_command(result.command)} --edge {line}",
                 f"robustbn.fit(fit.network_.with_edges([({edge.parent!r}, {edge.child!r})]), "
                 "table)",
             ),
         )
     if not result.edges and not is_exact(result):
         yield Finding(
-            MISSING_EDGE,
+            Kind.MISSING_EDGE,
             NOTE,
             "The network does not describe the trusted rows, and no single edge would fix that. "
             "There may be a hidden group, such as a source or a period with its own probabilities.",

@@ -31,12 +31,7 @@ def require_judged(result: FitResult, instead: str) -> JudgedRows:
 
 
 def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]:
-    """Return a line a row: row, weight, is_suspicious, why; what names the rows comes before.
-
-    Parameters
-    ----------
-    table : rows to judge; by default those of the fit.
-    """
+    """Return a line a row: row, weight, is_suspicious, why; what names the rows comes before."""
     if table is None:
         judged, weights = result.judged, result.row_weights
         if judged is None or weights is None:
@@ -65,7 +60,7 @@ def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]
     return beside(names, columns)
 
 
-def _columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
+def columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
     """Return columns of what things have, by the names that it has in them."""
     return {column: [getattr(each, name) for each in found] for column, name in names.items()}
 
@@ -73,19 +68,19 @@ def _columns_of(found: Sequence[Any], **names: str) -> dict[str, list[Any]]:
 def move_columns(result: FitResult) -> dict[str, Any]:
     """Return a line a node: how far its table moved, most first."""
     names = ("node", "moved", "error", "is_significant", "n_eff")
-    return _columns_of(result.moved_tables, **{name: name for name in names})
+    return columns_of(result.moved_tables, **{name: name for name in names})
 
 
 def edge_columns(result: FitResult, edges: list[Any]) -> dict[str, Any]:
     """Return a line a pair of nodes that depend on each other without an edge."""
     nodes = result.network.nodes
     ends = {name: [nodes[getattr(edge, name)] for edge in edges] for name in ("parent", "child")}
-    return ends | _columns_of(edges, gain="gain", p_value="p_value", cells="n_cells")
+    return ends | columns_of(edges, gain="gain", p_value="p_value", cells="n_cells")
 
 
 def origin_columns(origins: list[Origin]) -> dict[str, Any]:
     """Return a line a group of rows that holds more distrusted ones than chance."""
-    return _columns_of(
+    return columns_of(
         origins, column="column", value="value", rows="n_rows", distrusted="n_distrusted",
         rate="rate", ratio="ratio", p_value="p_value",
     )  # fmt: skip
@@ -163,10 +158,7 @@ def _say_confusions(network: BayesianNetwork, wrong: WrongCells, j: int) -> str:
 
 
 def summary_columns(result: FitResult) -> dict[str, Any]:
-    """Return the headline figures: their names, their values, and what they mean.
-
-    A model from a file does not know the trust in its rows, nor how long its fit took: NaN.
-    """
+    """Return the headline figures: their names, their values, and what they mean."""
     top = result.moved_tables[0]
     got = "the prior alone" if result.has_prior else "uniform tables (prior=1 smooths)"
     n_distrusted = math.nan if result.judged is None else result.n_distrusted

@@ -23,22 +23,13 @@ Z_95_ONE_SIDED = 1.644854
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """How far the tables moved, one entry a node unless said otherwise.
+    """How far the tables moved, one entry a node unless said otherwise."""
 
-    Parameters
-    ----------
-    moved : parent-weighted total variation between robust and plain table.
-    error : what sampling alone would give in 95 of 100 cases.
-    rows_per_configuration : trusted rows behind a configuration that occurs, on average.
-    n_only_distrusted : configurations that only distrusted rows show.
-    of_configuration : total variation of each configuration; shape (m,).
-    """
-
-    moved: Vector
-    error: Vector
-    rows_per_configuration: Vector
-    n_only_distrusted: NDArray[np.int64]
-    of_configuration: Vector
+    moved: Vector  # parent-weighted total variation between robust and plain table
+    error: Vector  # what sampling alone would give in 95 of 100 cases
+    rows_per_configuration: Vector  # trusted rows behind a configuration that occurs, on average
+    n_only_distrusted: NDArray[np.int64]  # configurations that only distrusted rows show
+    of_configuration: Vector  # total variation of each configuration; shape (m,)
 
     @property
     def is_significant(self) -> NDArray[np.bool_]:
@@ -61,11 +52,6 @@ def measure_moves(
     from the trusted rows and the true table. A table that moved by more than that was given by
     counting as something the trusted rows rule out. Weighing by P(k) keeps configurations with a
     handful of rows from deciding. O(M).
-
-    Parameters
-    ----------
-    q, plain : robust and plain tables; shape (M,).
-    counts, plain_counts : weight of the trusted rows and of all rows on each cell; shape (M,).
     """
     of_config = layout.sum_configurations
     trusted, seen = of_config(counts), of_config(plain_counts)
@@ -95,11 +81,6 @@ def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
     table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
     mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher,
     `m + d (z + (z^2 - 1) g / 6)`: for one configuration 1.96 s, as it should be.
-
-    Parameters
-    ----------
-    spread : s, half the standard errors of a configuration's states times its share; shape (K,).
-    start : the first configuration of each table; shape (d,).
     """
     z, ratio = Z_95_ONE_SIDED, 2 / np.pi
     first, second, third = (np.add.reduceat(spread**power, start) for power in (1, 2, 3))
@@ -111,23 +92,14 @@ def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
 
 @dataclass(frozen=True)
 class MovedTable:
-    """How far one table moved from what counting gives.
-
-    Parameters
-    ----------
-    node : whose table it is.
-    moved, error : as in `measure_moves`.
-    n_eff : trusted rows behind a configuration that occurs, on average.
-    is_significant : whether it moved by more than its error.
-    n_only_distrusted : configurations that only distrusted rows show.
-    """
+    """How far one table moved from what counting gives; see `measure_moves`."""
 
     node: str
     moved: float
     error: float
-    n_eff: float
-    is_significant: bool
-    n_only_distrusted: int
+    n_eff: float  # trusted rows behind a configuration that occurs, on average
+    is_significant: bool  # whether it moved by more than its error
+    n_only_distrusted: int  # configurations that only distrusted rows show
 
 
 def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:
@@ -287,10 +259,6 @@ def show_pair(network: BayesianNetwork, judged: JudgedRows, edge: Any) -> Missin
     `seen[u, v]` is the share of the child's state v among trusted rows with the parent's state u,
     `expected[u, v]` the mean of `q[v | parents of the child in the row]` over the same rows. From
     the drawn rows that show all of it; O(n card) time.
-
-    Parameters
-    ----------
-    edge : the pair, by the numbers of its nodes: parent, child, gain.
     """
     layout = network.layout
     codes, trust = judged.drawn_codes, judged.drawn_trust.astype(np.float64)

@@ -11,25 +11,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart
-from robustbn._core.findings import (
-    NOTE,
-    UNREADABLE,
-    WARNING,
-    WRONG_CELLS,
-    Finding,
-    Remedy,
-)
+from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
+from robustbn._show import saying
 from robustbn._show.result import FitResult
-from robustbn._show.saying import (
-    MOST_NUMBERED,
-    Parts,
-    base_command,
-    having,
-    say_parts,
-    say_span,
-    where_of,
-)
 from robustbn._show.words import as_text, percent
 
 MOST_EXAMPLES = 3  # values that are quoted
@@ -44,21 +29,21 @@ _BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with values that could not be read, and lines that repeat the header."""
-    fit = base_command(result.command)
+    fit = saying.base_command(result.command)
     for odd in result.aside.clues.odd:
         origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
-        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         parts = tuple(part for part in parts if part[0] != odd.column)
         common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
         declare = shlex.quote(f"{odd.column}={common}")
         yield Finding(
-            UNREADABLE,
+            Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
             _say_odd(result, odd, parts, n_there),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
-            where_of(parts),
+            saying.where_of(parts),
             odd.n,
             0 if odd.kind == TITLE else odd.n,
             origins[0].gain if origins else 0.0,
@@ -70,12 +55,12 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
                 if odd.column
                 else f"table.iloc[{odd.rows[:3].tolist()}]",
             ),
-            rows=tuple(odd.rows[:MOST_NUMBERED].tolist()),
+            rows=tuple(odd.rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
-def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> str:
-    first = "" if not len(odd.rows) else say_span(result, int(odd.rows[0]), int(odd.rows[0]))
+def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int) -> str:
+    first = "" if not len(odd.rows) else saying.say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
         are = "is" if odd.n == 1 else "are"
@@ -95,7 +80,7 @@ def _say_odd(result: FitResult, odd: OddValues, parts: Parts, n_there: int) -> s
     if not parts:
         return said
     every = "All" if n_there >= odd.n else f"{n_there:,}"
-    return f"{said}{having(parts, f' {every} of them').replace('mostly ', '')}"
+    return f"{said}{saying.having(parts, f' {every} of them').replace('mostly ', '')}"
 
 
 def find_far(result: FitResult) -> Iterator[Finding]:
@@ -114,26 +99,28 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         shown = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
         rows = np.sort(sample.rows[far])
         origins = result.deeper.find_places(rows)
-        parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+        parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         values_shown = ", ".join(f"{value:g}" for value in shown)
+        first = saying.say_span(result, int(rows[0]), int(rows[0]))
+        declare = shlex.quote(f"{node}={shown[0]:g}")
         yield Finding(
-            WRONG_CELLS,
+            Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
-            f"{say_span(result, int(rows[0]), int(rows[0]))}.{having(parts, ' They')}",
+            f"{first}.{saying.having(parts, ' They')}",
             0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
-            where_of(parts),
+            saying.where_of(parts),
             n,
             n,
             cause="far values",
             advice=Remedy(
                 "Correct these values, or declare them as missing.",
-                f"{base_command(result.command)} --missing {shlex.quote(f'{node}={shown[0]:g}')}",
+                f"{saying.base_command(result.command)} --missing {declare}",
                 f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
             ),
-            rows=tuple(rows[:MOST_NUMBERED].tolist()),
+            rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
@@ -167,19 +154,12 @@ def _tell_labels(
     taken_for: dict[str, str],
     rows: NDArray[np.int64],
 ) -> Finding:
-    """Return that labels of a column stand for others.
-
-    Parameters
-    ----------
-    how : what happened to them.
-    seen, taken_for : drawn rows with each label, and what it may stand for.
-    rows : numbers of these rows.
-    """
+    """Return that labels of a column, of which so many drawn rows were seen, stand for others."""
     n_drawn = max(len(result.judged.drawn) if result.judged is not None else 0, 1)
     n = sum(seen.values()) * result.reading.n_read / n_drawn
     many = f"({count(n, 'row')}, {percent(sum(seen.values()) / n_drawn)})"
     origins = result.deeper.find_places(rows)
-    parts: Parts = say_parts(result, origins[0].parts) if origins else ()
+    parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
     shown = sorted(seen, key=lambda label: -seen[label])
     told = [
         f"{as_text(label)!r}" + (f" for {as_text(taken_for[label])!r}" if taken_for[label] else "")
@@ -192,22 +172,22 @@ def _tell_labels(
     said = f"{which} of {as_text(node)} may {may} {many}: {', '.join(told)}."
     pairs = ",".join(f"{label}={taken_for[label]}" for label in shown)
     return Finding(
-        UNREADABLE,
+        Kind.UNREADABLE,
         WARNING,
-        f"{said}{having(parts, ' They')}",
+        f"{said}{saying.having(parts, ' They')}",
         0.7,
         (node,),
-        where_of(parts),
+        saying.where_of(parts),
         round(n),
         round(n),
         cause=how,
         advice=Remedy(
             "If so, map each to the correct label.",
-            f"{base_command(result.command)} --labels {shlex.quote(f'{node}:{pairs}')}",
+            f"{saying.base_command(result.command)} --labels {shlex.quote(f'{node}:{pairs}')}",
             f"robustbn.fit(network, table, labels={{{node!r}: "
             f"{ {label: taken_for[label] for label in shown}!r}}})",
         ),
-        rows=tuple(np.sort(rows)[:MOST_NUMBERED].tolist()),
+        rows=tuple(np.sort(rows)[: saying.MOST_NUMBERED].tolist()),
     )
 
 

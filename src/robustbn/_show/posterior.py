@@ -219,14 +219,7 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
 def find_posterior(
     network: BayesianNetwork, counts: Vector, rows: Vector, added: Vector | float, kind: str
 ) -> Posterior:
-    """Return what is known of tables: the counts, as so many rows as they are worth, and a prior.
-
-    Parameters
-    ----------
-    counts : weight of the trusted rows on each cell; shape (M,).
-    rows : what those of each configuration are worth; shape (m,).
-    added : the prior; Jeffreys', half a row a cell, in configurations where there is none.
-    """
+    """Return what is known of tables: the counts, as many rows as they are worth, and a prior."""
     layout = network.layout
     seen = layout.sum_configurations(counts)
     scale = np.divide(rows, seen, out=np.zeros_like(seen), where=seen > 0)[layout.config_of_cell]
@@ -246,10 +239,6 @@ def worth_of_rows(network: BayesianNetwork, learned: RobustFit, doubt: Vector | 
     variance of an estimated probability is `q (1 - q) / C (1 + V / C) + sum over g of
     p (1 - p) D^2`; the rows are worth as many as would have this variance if they were sure. Cells
     that were inferred are worth nothing, which is careful: families that rows show whole count.
-
-    Parameters
-    ----------
-    doubt : V; shape (m,). None if nothing is known of it.
     """
     layout, of_config = network.layout, network.layout.sum_configurations
     counts, unit = learned.shown_counts, learned.unit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -12,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core import __version__
 from robustbn._core.cells import FoundCells
 from robustbn._core.clues import Swap
 from robustbn._core.config import is_same
+from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
 from robustbn._core.findings import Finding
 from robustbn._core.groups import FoundGroups, Group
@@ -75,32 +74,28 @@ def _know_nothing() -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deeper:
-    """What takes a while to find: found when it is first asked for, and once.
+    """What takes a while to find: found when it is first asked for, and once."""
 
-    Parameters
-    ----------
-    load : makes rows of codes, and of the columns that miss values, if those are known.
-    find_groups : returns the groups, those of bad rows with their causes.
-    find_origins : returns where bad rows come from, given the largest p-value.
-    find_edges : returns the pairs that depend on each other without an edge, given the same.
-    find_questions : returns the rows to look at, given rows drawn evenly from all and rows to
-        choose from, each with the trust in them, and how many.
-    find_places : returns where some rows come from, given their numbers.
-    find_differences : returns the places at which tables are others than elsewhere.
-    calibrate : returns how surprising good rows are, if that is known.
-    find_swaps : returns the columns whose values were exchanged in some rows.
-    find_doubt : returns the sum of `w (1 - w)` of the trust in the rows of each configuration.
-    """
-
+    # makes rows of codes, and of the columns that miss values, if those are known
     load: Callable[..., Rows]
+    # returns the groups, those of bad rows with their causes
     find_groups: Callable[[], FoundGroups]
+    # returns where bad rows come from, given the largest p-value
     find_origins: Callable[[float], list[Origin]]
+    # returns the pairs that depend on each other without an edge, given the same
     find_edges: Callable[[float], list[Any]]
+    # returns the rows to look at, given rows drawn evenly from all and rows to choose from, each
+    # with the trust in them, and how many
     find_questions: Callable[..., list[Any]]
+    # returns where some rows come from, given their numbers
     find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
+    # returns the places at which tables are others than elsewhere
     find_differences: Callable[[], list[Difference]] = _find_nothing
+    # returns how surprising good rows are, if that is known
     calibrate: Callable[[], Calibration | None] = _know_nothing
+    # returns the columns whose values were exchanged in some rows
     find_swaps: Callable[[], list[Swap]] = _find_nothing
+    # returns the sum of `w (1 - w)` of the trust in the rows of each configuration
     find_doubt: Callable[[], Vector | None] = _know_nothing
 
     @cached_property
@@ -523,11 +518,7 @@ class FitResult:
     @property
     def versions(self) -> dict[str, str]:
         """The versions that decide what a fit gives."""
-        return {
-            "robustbn": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        }
+        return VERSIONS
 
 
 def title_of(reading: Reading) -> str:

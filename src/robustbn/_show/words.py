@@ -219,12 +219,7 @@ def tell_cause(
     explained: float,
     details: dict[str, Any],
 ) -> Cause:
-    """Return a cause in words.
-
-    Parameters
-    ----------
-    name, columns, explained, details : as it was found.
-    """
+    """Return a cause in words."""
     nodes = tuple(network.nodes[c] for c in columns)
     tell = _tell_columns if name in _OF_COLUMNS else _tell_rows
     return Cause(name, nodes, round(explained, 3), tell(network, name, columns, details))

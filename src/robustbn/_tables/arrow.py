@@ -84,10 +84,7 @@ def _open_stream(reader: pa.RecordBatchReader) -> Source:
 
 
 def _open_frame(frame: Any) -> Source:
-    """Open a frame through narwhals, or through its Arrow stream where narwhals does not know it.
-
-    Only the columns asked for are handed over; a lazy frame is collected with those alone.
-    """
+    """Open a frame through narwhals, or through its Arrow stream where that does not know it."""
     import narwhals as nw
 
     known = nw.from_native(frame, pass_through=True)
@@ -217,12 +214,7 @@ def _view(array: pa.Array) -> Any:
 
 
 def check_array(array: pa.Array, name: str = "") -> pa.Array:
-    """Return an array that may be used, or raise `pyarrow.ArrowInvalid`; O(n) for text.
-
-    Parameters
-    ----------
-    name : of the column, for the message.
-    """
+    """Return an array that may be used, or raise `pyarrow.ArrowInvalid`; O(n) for text."""
     try:
         _check(array)
     except pa.ArrowInvalid as error:
@@ -264,12 +256,7 @@ def _check_offsets(array: pa.Array, dtype: np.dtype[Any]) -> None:
 def scan(
     dataset: Any, columns: Sequence[str], batch_size: int, **settings: Any
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a dataset, in batches that may be smaller than asked for.
-
-    Parameters
-    ----------
-    settings : of Arrow's scanner.
-    """
+    """Yield some columns of a dataset, in batches that may be smaller than asked for."""
     import pyarrow.dataset as ds
 
     settings |= {"columns": list(columns), "batch_size": batch_size}

@@ -43,31 +43,23 @@ MOST_NAME_BYTES = 2**28  # that names of all rows may take; with more, those of 
 
 @dataclass(frozen=True, eq=False)
 class Aside:
-    """What a table has beside the network's columns, for the rows that were read.
+    """What a table has beside the network's columns, for the rows that were read."""
 
-    Parameters
-    ----------
-    context : columns in groups.
-    names : columns that rows keep, the one that names them first: Arrow arrays.
-    raw : columns of a part of a table, as they were read, for whoever knows all parts.
-    damaged : columns that cannot be read and were left out, and why.
-    counted : context that is counted, where nobody holds the group of each row.
-    numbers : of the rows whose names are there, in order; None if all are.
-    n_rows : that were read, if not all have their names here.
-    given_up : of a part of a table, columns that turned out to be no context.
-    is_forgotten : whether context was counted for other verdicts than those of today.
-    clues : what reading noticed besides: odd values, numbers before they were cut, identifiers.
-    """
-
-    context: tuple[ContextColumn, ...] = ()
+    context: tuple[ContextColumn, ...] = ()  # columns in groups
+    # columns that rows keep, the one that names them first: Arrow arrays
     names: Mapping[str, Any] = field(default_factory=dict)
+    # columns of a part of a table, as they were read, for whoever knows all parts
     raw: tuple[RawContext, ...] = ()
+    # columns that cannot be read and were left out, and why
     damaged: Mapping[str, str] = field(default_factory=dict)
+    # context that is counted, where nobody holds the group of each row
     counted: CountedContext | None = None
+    # of the rows whose names are there, in order; None if all are
     numbers: NDArray[np.int64] | None = None
-    n_rows: int = 0
-    given_up: tuple[str, ...] = ()
-    is_forgotten: bool = False
+    n_rows: int = 0  # that were read, if not all have their names here
+    given_up: tuple[str, ...] = ()  # of a part of a table, columns that turned out to be no context
+    is_forgotten: bool = False  # whether context was counted for other verdicts than those of today
+    # what reading noticed besides: odd values, numbers before they were cut, identifiers
     clues: Clues = field(default_factory=Clues)
 
     def without_counts(self) -> Aside:
@@ -108,24 +100,16 @@ def beside(names: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, An
 
 @dataclass(frozen=True)
 class AsidePlan:
-    """Which columns of a table are read beside the network's.
+    """Which columns of a table are read beside the network's."""
 
-    Parameters
-    ----------
-    names : columns that rows keep, the one that names them first.
-    context : columns of context, each with the kind it is first taken for.
-    is_text : whether a missing value is a word.
-    damaged : columns of context that cannot be read, and why.
-    given_up : columns that a look at the first rows showed to be no context.
-    ids : columns that name rows, whose values should not come twice.
-    """
-
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # columns that rows keep, the one that names them first
+    # columns of context, each with the kind it is first taken for
     context: Mapping[str, str] = field(default_factory=dict)
-    is_text: bool = False
+    is_text: bool = False  # whether a missing value is a word
+    # columns of context that cannot be read, and why
     damaged: Mapping[str, str] = field(default_factory=dict)
-    given_up: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()  # columns that a look at the first rows showed to be no context
+    ids: tuple[str, ...] = ()  # columns that name rows, whose values should not come twice
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -143,10 +127,7 @@ class AsidePlan:
         return replace(self, context=left, ids=ids, damaged={**self.damaged, **damaged})
 
     def without_damaged(self, error: Exception, read: Callable[[list[str]], None]) -> AsidePlan:
-        """Return the plan without the columns at which an error was raised; raise it if at none.
-
-        `read` reads all rows of some columns.
-        """
+        """Return the plan without the columns at which an error was raised; raise it if at none."""
         is_other = isinstance(error, DataError) and not isinstance(error, UnreadableError)
         free = [name for name in (*self.context, *self.ids) if name not in self.names]
         if is_other or isinstance(error, MemoryError) or not free:
@@ -160,13 +141,7 @@ class AsidePlan:
 def plan_aside(
     source: Source, used: Sequence[int], config: TableConfig, *, is_later: bool = False
 ) -> AsidePlan:
-    """Return which columns of a table, or of its first part, to read beside the network's.
-
-    Parameters
-    ----------
-    used : positions of the network's columns.
-    is_later : whether columns that are wanted may be missing.
-    """
+    """Return which columns of a table, or of its first part, to read beside the network's."""
     places = {name: k for k, name in enumerate(source.names or ())}
     named, wanted = config.named, config.context
     if is_later:
@@ -212,10 +187,7 @@ def _require_beside(
 def _try_context(
     source: Source, used: set[int], id: str | None
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Return the kinds of all columns that may be context, why others cannot be read, and ids.
-
-    Decided by their first stretch. An identifier is no context.
-    """
+    """Return the kinds of all columns that may be context, why others cannot be read, and ids."""
     damaged = dict(source.damaged)
     if source.names is None or not source.can_be_tried:
         return {}, damaged, []
@@ -249,14 +221,7 @@ def _try_context(
 
 
 class AsideReader:
-    """Gathers names and context, stretch by stretch.
-
-    Parameters
-    ----------
-    plan : which columns.
-    shown : numbers of the rows that may be shown, in order: where names of all rows take too much,
-        theirs are kept. None to keep all.
-    """
+    """Gathers names and context, stretch by stretch."""
 
     def __init__(self, plan: AsidePlan, shown: NDArray[np.int64] | None = None) -> None:
         self.plan, self._shown = plan, shown
@@ -290,10 +255,7 @@ class AsideReader:
             self._has_all = False
 
     def finish(self, files: Sequence[tuple[str, int]] = (), *, is_part: bool = False) -> Aside:
-        """Return what was gathered; of a part of a table, context stays as it was read.
-
-        `files` are the names of several, and how many rows each has.
-        """
+        """Return what was gathered; of a part of a table, context stays as it was read."""
         raw = tuple(join_raws(name, raws) for name, raws in self._raws.items())
         names = {n: join_arrow([stretch[n] for stretch in self._names]) for n in self.plan.names}
         if is_part:
@@ -310,10 +272,7 @@ class AsideReader:
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:
-    """Return the columns that cannot be read, and why; a few readings for each of them.
-
-    `read` reads columns at some of the places.
-    """
+    """Return the columns that cannot be read, and why; a few readings for each of them."""
     try:
         read(list(places.values()))
     except MemoryError:

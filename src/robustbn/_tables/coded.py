@@ -181,10 +181,7 @@ class Kept(Protocol):
 
 
 def as_weights(weights: ArrayLike | None, table: Kept) -> RowVector | None:
-    """Return the weights of the rows that are left, given those of all that were read.
-
-    They are finite, not negative, and not all zero.
-    """
+    """Return the weights of the rows that are left, given those of all that were read."""
     if weights is None:
         return None
     n_rows = table.reading.n_read
@@ -267,10 +264,7 @@ def require_rows(n_rows: int) -> None:
 
 
 def as_codes(X: ArrayLike, network: BayesianNetwork) -> Codes:
-    """Return the codes as an array of shape (N, d), without a copy if they are bytes or two each.
-
-    Whether each code is a state of its node is checked later, in the pass that packs the rows.
-    """
+    """Return the codes as an array of shape (N, d), no copy if they are one or two bytes each."""
     array = np.asarray(X)
     if array.ndim != 2:
         raise DataError(

@@ -42,20 +42,7 @@ MOST_STATES_SAID = 12
 
 
 class ColumnCoder:
-    """Turns the columns of one node into codes; remembers what its values stand for.
-
-    Parameters
-    ----------
-    node, states : its name and its states.
-    finder : the rules for labels.
-    edges : inner ends of the intervals of a number that is to be cut, or None.
-    is_codes : whether whole numbers are codes themselves.
-    period : what is taken of a date, before it is looked up.
-    notation : of numbers that are to be cut, if they are not written plainly.
-    gone : finds the values that are said to be missing; None if none is.
-    hole : the code of a missing value, where rows without it are kept; by default one past the last
-        state.
-    """
+    """Turns the columns of one node into codes; remembers what its values stand for."""
 
     def __init__(
         self,
@@ -96,11 +83,7 @@ class ColumnCoder:
         return self._missing if is_gone else self._find(value)
 
     def code(self, column: Column, out: Codes) -> MarkedCodes | None:
-        """Write the codes of a stretch into `out`; values said to be missing are marked already.
-
-        Returns None, or if some values are missing or unknown all codes with MISSING and UNKNOWN
-        where they are; `out` is 0 there. O(n) time.
-        """
+        """Write the codes of a stretch into `out`; values said to be missing are marked already."""
         values, kind = column.values, column.values.dtype.kind
         if column.labels is not None:
             found = self._code_positions(column, column.labels, out)
@@ -302,34 +285,24 @@ def code_block(
 
 @dataclass
 class Tally:
-    """Missing and unknown values of each node so far.
+    """Missing and unknown values of each node so far."""
 
-    Parameters
-    ----------
-    missing, unknown : number of values of each node that has any.
-    first_missing, first_unknown : number of the first row of each.
-    examples : how often each unknown value of a node was seen, for the first of them.
-    incomplete : rows from which a value is missing.
-    noticed : odd values with their rows, whatever was made of them.
-    """
-
+    # missing, unknown: number of values of each node that has any
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    # first_missing, first_unknown: number of the first row of each
     first_missing: dict[str, int] = field(default_factory=dict)
     first_unknown: dict[str, int] = field(default_factory=dict)
+    # how often each unknown value of a node was seen, for the first of them
     examples: dict[str, Counter[Any]] = field(default_factory=dict)
-    incomplete: int = 0
+    incomplete: int = 0  # rows from which a value is missing
+    # odd values with their rows, whatever was made of them
     noticed: Noticed = field(default_factory=Noticed)
 
     def notice(
         self, coder: ColumnCoder, column: Column, marked: Column, codes: Codes, start: int
     ) -> None:
-        """Take in values that settings turn into missing ones, or into the state for all others.
-
-        Parameters
-        ----------
-        column, marked : a stretch, as it was read and with such values missing.
-        """
+        """Take in values that settings turn into missing ones, or into the state for all others."""
         if marked is not column and marked.is_missing is not None:
             is_gone = marked.is_missing
             is_gone = is_gone if column.is_missing is None else is_gone & ~column.is_missing

@@ -226,11 +226,7 @@ class ContextCounts:
     # --- groups -----------------------------------------------------------------------------------
 
     def group(self) -> tuple[Groups, Counts] | None:
-        """Return the groups, and how many rows each has, those that miss a value first.
-
-        Rows read, judged and distrusted; shape (groups + 1, 3). None if the column was given up, or
-        has one group only.
-        """
+        """Return the groups, and how many rows each has, those that miss a value first."""
         is_there = self._keys != NO_KEY
         missing = self._counts[~is_there].sum(axis=0)
         keys, counts = self._keys[is_there], self._counts[is_there]

@@ -124,12 +124,7 @@ def unreadable(where: str, error: Exception, *, is_file: bool = True) -> RobustB
 
 
 def find_files(path: str | Path, *, may_be_empty: bool = False) -> list[Path]:
-    """Return the files of a path, a folder or a pattern, in order.
-
-    Parameters
-    ----------
-    may_be_empty : whether a file of 0 bytes is passed over; it is an error otherwise.
-    """
+    """Return the files of a path, a folder or a pattern, in order."""
     found = find_here(path)
     path, text = name_of(found), str(found)
     if not found.exists() and glob.has_magic(text):
@@ -208,10 +203,7 @@ def _not_a_table(file: Path) -> DataError:
 
 
 def make_dataset(files: list[Path], root: str, where: str, *, by_words: bool = True) -> Any:
-    """Return Parquet files as a pyarrow dataset; errors name them.
-
-    Pages that carry a checksum are checked; `by_words`, text is read by its distinct values.
-    """
+    """Return Parquet files as a pyarrow dataset; errors name them."""
     import pyarrow.dataset as ds
 
     try:
@@ -299,10 +291,7 @@ def _open_json(files: list[Path], root: str, where: str) -> Source:
 def _leave_out_changed(
     file: Path, where: str, error: pa.ArrowInvalid
 ) -> tuple[pa.Schema, dict[str, str]]:
-    """Return the columns that do not change their kind, and why the others cannot be read.
-
-    Raises the error with which the file was opened, or the next, if it is another one.
-    """
+    """Return the columns that do not change their kind, and why the others cannot be read."""
     import pyarrow.json as pj
 
     damaged: dict[str, str] = {}

@@ -1,8 +1,6 @@
 """Guards against files that say to hold more than they should: what is read is bounded.
 
-A few bytes may say to hold gigabytes: compressed streams are read as far as a file of their size
-may reach, and what Parquet, Arrow and workbooks say of their sizes is looked at before anything is
-unpacked. JSON that is nested too deep would end the process.
+What a file says of its size is looked at before anything is unpacked, and streams are bounded.
 """
 
 from __future__ import annotations
@@ -16,10 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from robustbn._core.downloads import (
-    SHEET_FLOOR,
-    SHEET_RATIO,
-    TABLE_FLOOR,
-    TABLE_RATIO,
+    OF_SHEET,
+    OF_TABLE,
     BoundedStream,
     most_inflated,
     say_inflated,
@@ -38,14 +34,14 @@ def open_unpacked(file: Path, compression: str = "detect") -> Any:
     stream = pa.input_stream(str(file), compression=compression)
     if compression == "detect" and file.suffix.lower() not in COMPRESSIONS:
         return stream
-    limit = most_inflated(file.stat().st_size, TABLE_RATIO, TABLE_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_TABLE)
     refusal = DataError(say_inflated(name_of(file), limit))
     return pa.PythonFile(BoundedStream(stream, limit, refusal), mode="r")
 
 
 def require_modest_rows(file: Path, n_rows: int, n_bytes: int = 0) -> None:
     """Refuse a file that says to hold more rows, or more bytes, than one of its size should."""
-    limit = most_inflated(file.stat().st_size, TABLE_RATIO, TABLE_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_TABLE)
     if n_rows > limit or n_bytes > limit:
         unit = "rows" if n_rows > limit else "bytes"
         raise DataError(say_inflated(name_of(file), limit, unit))
@@ -64,7 +60,7 @@ def require_modest_sheets(file: Path, name: str) -> None:
     """Refuse a workbook whose parts are far larger than the file; more than told is never read."""
     import zipfile
 
-    limit = most_inflated(file.stat().st_size, SHEET_RATIO, SHEET_FLOOR)
+    limit = most_inflated(file.stat().st_size, *OF_SHEET)
     try:
         with zipfile.ZipFile(file) as parts:
             held = sum(part.file_size for part in parts.infolist())
@@ -91,10 +87,7 @@ def once_a_state(look: Callable[[Path], T]) -> Callable[[Path], T]:
 
 @once_a_state
 def require_shallow(file: Path) -> None:
-    """Refuse JSON that is nested too deep, which ends a process of Arrow, and packed too tight.
-
-    Reads the file once in each state of it, at about 1 GB/s where records are flat.
-    """
+    """Refuse JSON that is nested too deep, which ends a process of Arrow, and packed too tight."""
     held = b""
     with open_unpacked(file) as stream:
         while True:

@@ -1,8 +1,6 @@
 """Tables that are not files here, or not of a kind that is read: made into ones that are.
 
-Standard input is kept in a temporary file and not in memory: a fit takes several passes over its
-table (states, edges of intervals, a first look, the rows, `--clean`), and a stream that is larger
-than the memory can still be read in stretches.
+Standard input is kept in a temporary file: a fit takes several passes over its table.
 """
 
 from __future__ import annotations
@@ -50,10 +48,7 @@ _taken: list[tuple[Any, Path]] = []  # standard input can be read once
 
 
 def find_here(path: str | os.PathLike[str], format: str | None = None) -> Path:
-    """Return a path here: of standard input (`-`) or a URL, that of a copy.
-
-    `format` is that of standard input, where its first bytes do not say it.
-    """
+    """Return a path here: of standard input (`-`) or a URL, that of a copy."""
     if os.fspath(path) == STANDARD_INPUT:
         return _take_standard_input(format)
     try:
@@ -63,15 +58,7 @@ def find_here(path: str | os.PathLike[str], format: str | None = None) -> Path:
 
 
 def localize(table: Any, *, format: str | None = None, sheet: str | int | None = None) -> Any:
-    """Return a table as it is or, of a file whose name does not say how to read it, another name.
-
-    Parameters
-    ----------
-    table : any table; what is no path is returned as it is.
-    format : "csv", "tsv", "jsonl", "arrow", "parquet" or "xlsx": what the files are, whatever
-        their names say.
-    sheet : name of a workbook's sheet, or its number from 1.
-    """
+    """Return a table, or of a file whose name does not say how to read it, another name of it."""
     if format not in (None, *TABLE_FORMATS):
         raise SettingError(f"format is one of {', '.join(TABLE_FORMATS)}; found {format!r}.")
     if not isinstance(table, str | os.PathLike):

@@ -32,12 +32,7 @@ OUTSIDE = "its tables of contents point outside of the file"
 
 
 def open_ipc(files: Sequence[Path], where: str, folders: Sequence[Mapping[str, str]]) -> Source:
-    """Return the source of Arrow files; those of the first are its columns.
-
-    Parameters
-    ----------
-    folders : of each file, the columns that its folders hold the value of, such as `year=2024`.
-    """
+    """Return the source of Arrow files; those of the first are its columns."""
     for file in files:
         require_modest_rows(file, 0, count_unpacked_bytes(file))
     schema = read_schema(files[0], folders[0])
@@ -75,10 +70,7 @@ def read_schema(file: Path, held: Mapping[str, str]) -> pa.Schema:
 
 
 def read_batches(file: Path, chosen: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file, with the columns at some positions in the order of the file.
-
-    Nothing in them is checked but that they are equally long.
-    """
+    """Yield the batches of a file, with the columns at some positions in the order of the file."""
     with pa.OSFile(str(file)) as raw:
         options = pa.ipc.IpcReadOptions(included_fields=sorted(set(chosen or ())))
         reader = pa.ipc.open_file(raw, options=options)

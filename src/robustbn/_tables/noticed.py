@@ -59,12 +59,7 @@ class Noticed:
     def sample(
         self, columns: dict[str, tuple[Column, str | None]], start: int, n_rows: int
     ) -> None:
-        """Keep the numbers of some rows of a stretch.
-
-        Parameters
-        ----------
-        columns : those that are cut into intervals, each with the notation of its numbers.
-        """
+        """Keep the numbers of some rows of a stretch."""
         if not columns:
             return
         some = slice(-start % self._step, None, self._step)

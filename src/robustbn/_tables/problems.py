@@ -23,22 +23,14 @@ MOST_VALUES_NAMED = 5
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that keeps a table from being read for a network.
+    """Something that keeps a table from being read for a network."""
 
-    Parameters
-    ----------
-    node : whose column it is.
-    what : "no column", "unknown values", "missing values" or "identifier".
-    n_rows : how many rows have it.
-    values : the most frequent values that are no states: value, rows, the nearest state or None.
-    remedy : what to do.
-    """
-
-    node: str
-    what: str
-    n_rows: int
+    node: str  # whose column it is
+    what: str  # "no column", "unknown values", "missing values" or "identifier"
+    n_rows: int  # how many rows have it
+    # the most frequent values that are no states: value, rows, the nearest state or None
     values: tuple[tuple[Any, int, str | None], ...]
-    remedy: Advice
+    remedy: Advice  # what to do
 
 
 def find_lacking(names: Sequence[str], nodes: Sequence[str]) -> list[Problem]:
@@ -72,12 +64,7 @@ def find_misfits(
     network: BayesianNetwork,
     config: TableConfig,
 ) -> list[Problem]:
-    """Return the nodes whose columns hold values that are no states, or may not miss any and do.
-
-    Parameters
-    ----------
-    surveys : what the column of each node holds; nodes without one are passed over.
-    """
+    """Return the nodes whose columns hold values that are no states, or may not miss any and do."""
     nodes = [node for node in network.nodes if node in surveys]
     if not nodes:
         return []

@@ -27,44 +27,33 @@ class UnreadableError(DataError):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table somewhere.
+    """A table somewhere."""
 
-    Parameters
-    ----------
-    names : of its columns; None for an array, whose columns follow the nodes.
-    n_columns, n_rows : its size; `n_rows` is None when only reading tells.
-    kind : what its owner works with: "pandas", "polars", "pyarrow", "numpy".
-    where : what to call it in messages.
-    stretches : yields stretches of rows in order, each a list of the columns at given positions;
-        what `read` yields is checked, too.
-    is_text : whether a missing value is a word.
-    is_codes : whether its numbers are codes: true of arrays of numbers.
-    is_once : whether it is gone once it is read.
-    may_be_labels : whether its numbers, taken for codes, might have been meant as states.
-    plain : positions of the columns that hold numbers, words or times, as far as that is known
-        before they are read; None if it is not.
-    file_rows : returns, of several files, the name of each and how many rows it has, once they
-        have been read.
-    damaged : columns that are there and cannot be read, and why; they are not among `names`.
-    first_row : number of its first row, for messages, where it is a part of a file.
-    headers : of several files, the columns of each, where they are not all the same; those that a
-        file lacks are missing from its rows.
-    """
-
+    # of its columns; None for an array, whose columns follow the nodes
     names: tuple[str, ...] | None
+    # n_columns, n_rows: its size; `n_rows` is None when only reading tells
     n_columns: int
     n_rows: int | None
-    kind: str
-    where: str
+    kind: str  # what its owner works with: "pandas", "polars", "pyarrow", "numpy"
+    where: str  # what to call it in messages
+    # yields stretches of rows in order, each a list of the columns at given positions; what `read`
+    # yields is checked, too
     stretches: Callable[[Sequence[int]], Iterator[list[Column]]]
-    is_text: bool = False
-    is_codes: bool = False
-    is_once: bool = False
+    is_text: bool = False  # whether a missing value is a word
+    is_codes: bool = False  # whether its numbers are codes: true of arrays of numbers
+    is_once: bool = False  # whether it is gone once it is read
+    # whether its numbers, taken for codes, might have been meant as states
     may_be_labels: bool = False
+    # positions of the columns that hold numbers, words or times, as far as that is known before
+    # they are read; None if it is not
     plain: frozenset[int] | None = None
+    # returns, of several files, the name of each and how many rows it has, once they have been read
     file_rows: FileRows | None = None
+    # columns that are there and cannot be read, and why; they are not among `names`
     damaged: Mapping[str, str] = field(default_factory=dict)
-    first_row: int = 0
+    first_row: int = 0  # number of its first row, for messages, where it is a part of a file
+    # of several files, the columns of each, where they are not all the same; those that a file
+    # lacks are missing from its rows
     headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -73,11 +62,7 @@ class Source:
         return not self.is_once and (self.n_rows is not None or self.kind == "file")
 
     def read(self, positions: Sequence[int]) -> Iterator[list[Column]]:
-        """Yield stretches of rows in order, each a list of the columns at given positions.
-
-        A row that points at a category that is not there is an error: it would be another state.
-        Errors of readers name the table.
-        """
+        """Yield stretches of rows in order, each a list of the columns at given positions."""
         n_read = 0
         try:
             for columns in self.stretches(positions):
@@ -120,16 +105,7 @@ def open_table(
     encoding: str = "utf-8",
     connection: Any = None,
 ) -> Source:
-    """Return the source behind a frame, an array, a path, a query or an iterator of batches.
-
-    Parameters
-    ----------
-    table : pandas, polars or pyarrow; a pyarrow dataset or reader; a NumPy or SciPy array; a
-        DuckDB relation; anything with `__arrow_c_stream__` or that narwhals knows; a mapping of
-        names to columns; a list of mappings; a path; with `connection`, an SQL query.
-    sep, encoding : of a text file.
-    connection : of a database, DuckDB's or any other with cursors.
-    """
+    """Return the source behind a frame, an array, a path, a query or an iterator of batches."""
     if connection is not None:
         return _open_query(table, connection)
     if isinstance(table, str | os.PathLike):
@@ -292,10 +268,7 @@ def _blocks_of(
 
 
 def build_frame(columns: Mapping[str, Any], kind: str) -> Any:
-    """Return columns as a frame: of pandas, polars or pyarrow if that is what the caller has.
-
-    A caller who came with an array or a file gets what is installed, in this order.
-    """
+    """Return columns as a frame: of pandas, polars or pyarrow if that is what the caller has."""
     import narwhals as nw
 
     if kind not in ("pandas", "polars", "pyarrow"):
@@ -349,12 +322,7 @@ def _column_of_series(series: Any) -> Column:
 def chain_files(
     files: Sequence[Path], read_file: Callable[[int, Sequence[int]], Iterator[list[Column]]]
 ) -> tuple[Callable[[Sequence[int]], Iterator[list[Column]]], FileRows | None]:
-    """Return what reads files one after another, and what tells the rows of each if there are some.
-
-    Parameters
-    ----------
-    read_file : yields stretches of the columns of one of them, by its place.
-    """
+    """Return what reads files one after another, and what tells the rows of each of several."""
     n_rows: dict[str, int] = {}
 
     def read(positions: Sequence[int]) -> Iterator[list[Column]]:

@@ -115,13 +115,7 @@ class ColumnStates:
 
 
 def decide_states(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
-    """Return what the values of a column should become.
-
-    Raises
-    ------
-    DataError
-        If there are no values, or no two rows share one.
-    """
+    """Return what the values of a column should become."""
     decided = propose_states(survey, rules)
     if decided.states:
         return decided
@@ -408,10 +402,6 @@ def cut_evenly(numbers: NDArray[np.float64], n_intervals: int) -> list[float]:
 
     A value with more rows than an interval should have gets one of its own. There may be fewer
     intervals than asked for, none of them empty.
-
-    Parameters
-    ----------
-    numbers : one a row, in order; finite.
 
     >>> cut_evenly(np.arange(1000.0), 4)
     [250, 500, 750]

@@ -68,34 +68,26 @@ class NumberSample:
 
 @dataclass
 class ColumnSurvey:
-    """What one column holds, so far.
+    """What one column holds, so far."""
 
-    Parameters
-    ----------
-    name : of the column.
-    is_text : whether values come from a text file, where a missing value is a word.
-    n_rows, n_missing : rows so far, and those without a value.
-    counts : rows of each distinct value; of a wide column of dates, of each day; of other wide
-        columns, of the frequent words.
-    wide : None, or the kind of a column with more than `MOST_COUNTED` distinct values.
-    words_for_missing : rows of each word that was taken for a missing value.
-    sample : of the numbers of a wide column.
-    order : the values in their order, where they are categories that have one.
-    gone : finds the values that are said to be missing; None if none is.
-    notation : of its numbers, if they are not written plainly; once all rows are in.
-    """
-
-    name: str
-    is_text: bool = False
+    name: str  # of the column
+    is_text: bool = False  # whether values come from a text file, where a missing value is a word
+    # n_rows, n_missing: rows so far, and those without a value
     n_rows: int = 0
     n_missing: int = 0
+    # rows of each distinct value; of a wide column of dates, of each day; of other wide columns, of
+    # the frequent words
     counts: Counter[Any] = field(default_factory=Counter)
+    # None, or the kind of a column with more than `MOST_COUNTED` distinct values
     wide: str | None = None
+    # rows of each word that was taken for a missing value
     words_for_missing: Counter[str] = field(default_factory=Counter)
-    sample: NumberSample = field(default_factory=NumberSample)
+    sample: NumberSample = field(default_factory=NumberSample)  # of the numbers of a wide column
     is_mostly_distinct: bool = False
+    # the values in their order, where they are categories that have one
     order: tuple[Any, ...] | None = None
-    gone: StateFinder | None = None
+    gone: StateFinder | None = None  # finds the values that are said to be missing; None if none is
+    # of its numbers, if they are not written plainly; once all rows are in
     notation: str | None = None
 
     @property
@@ -203,14 +195,7 @@ class ColumnSurvey:
 def survey_columns(
     source: Source, positions: Sequence[int], gone: Mapping[int, StateFinder | None] | None = None
 ) -> Iterator[list[ColumnSurvey]]:
-    """Yield what the columns at some positions hold, after each stretch of rows.
-
-    Time: the reading, and the distinct values of each stretch. Memory: bounded.
-
-    Parameters
-    ----------
-    gone : of each column, what finds the values that are said to be missing.
-    """
+    """Yield what the columns at some positions hold, after each stretch of rows."""
     names = source.names or tuple(f"x{k}" for k in range(source.n_columns))
     surveys = [ColumnSurvey(names[k], source.is_text, gone=(gone or {}).get(k)) for k in positions]
     for columns in source.read(positions):

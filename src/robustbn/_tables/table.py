@@ -162,12 +162,7 @@ def read_table(
 def encode_table(
     table: Any, network: BayesianNetwork, config: TableConfig, *, is_later: bool = False
 ) -> Table:
-    """Return a table as codes; one that is read already, or an array of codes, is not copied.
-
-    Parameters
-    ----------
-    is_later : whether `config` was made for another table: columns to keep may be missing here.
-    """
+    """Return a table as codes; one that is read already, or an array of codes, is not copied."""
     if isinstance(table, Table):
         if list(table.states.items()) != list(network.states.items()):
             raise DataError(
@@ -194,15 +189,7 @@ def encode_source(
     is_later: bool = False,
     is_part: bool = False,
 ) -> Table:
-    """Return the codes of a source, and what was found in it.
-
-    A column of context that cannot be read is left out, and told in `aside`.
-
-    Parameters
-    ----------
-    is_later : as in `encode_table`.
-    is_part : whether it is a part of a table: context stays as it was read.
-    """
+    """Return the codes of a source, and what was found in it."""
     positions = find_columns(source, network, config)
     if not source.is_codes or config.codes is False:
         config = follow_network(network, config)

@@ -51,11 +51,7 @@ class TextHeader:
 
 
 def open_text(files: list[Path], where: str, sep: str | None, encoding: str) -> Source:
-    """Return the source of text files; every value is text, so that no type is guessed.
-
-    Columns are those of the first file; in others they are found by name, and empty if they are not
-    there.
-    """
+    """Return the source of text files; every value is text, so that no type is guessed."""
     mark = sep or ","
     headers = [_read_header(file, mark, find_encoding(file, encoding)) for file in files]
     names = headers[0].names

@@ -1,19 +1,7 @@
 """The values of a table: which are missing, which state each stands for, what a column holds.
 
-A missing value (None, NaN, NaT, a null) stands for no state, unless `labels` names one for None. A
-value for which `labels` names None is missing. Nothing is guessed: any other value stands for a
-state when, in this order,
-1. `labels` says so;
-2. they are equal: text with text, number with number, truth value with truth value;
-3. their texts are equal once blanks at both ends are gone: `" yes "` is "yes";
-4. both are truth values, or text that is one in any case: True is "true", "True" and "TRUE";
-5. both are numbers, or text that is one, and equal: 1, 1.0, "1", "1.0" and True are one another;
-   "01" is text and no number, because leading zeros are often part of a name;
-6. both are dates or times, or text that is one (2024-05-31, 2024-05-31 12:00:00), and equal; a
-   date is its midnight;
-7. with `ignore_case`, their texts are equal in lower case.
-A rule that two states of a node would pass for the same value decides nothing. The keys of `labels`
-are found by the same rules. Bytes are the text that they spell in UTF-8.
+The rules are those of `docs/tables.md`, "Which state a value stands for". The keys of `labels` are
+found by the same rules. Bytes are the text that they spell in UTF-8.
 """
 
 from __future__ import annotations
@@ -54,21 +42,7 @@ def is_missing(value: Any, is_text: bool = False) -> bool:
 
 
 class StateFinder:
-    """Finds the code of a value; remembers the values it has seen.
-
-    Parameters
-    ----------
-    states : the node's labels.
-    labels : what the caller says certain values stand for; None: what a missing one stands for.
-    ignore_case : whether texts that differ in case only are the same.
-    is_text : whether values come from a text file, where a missing value is a word such as "NA".
-    others : the state of a value that stands for no other; None: it is unknown.
-
-    Attributes
-    ----------
-    missing : code of a missing value: MISSING, unless a label was given for it.
-    others : code of a value that stands for no other state; None: it is unknown.
-    """
+    """Finds the code of a value; remembers the values it has seen."""
 
     def __init__(
         self,
@@ -137,12 +111,7 @@ def declare_missing(
     missing: Any,
     nodes: Iterable[str],
 ) -> dict[str, Mapping[Hashable, Hashable]]:
-    """Return labels that also say which values are missing.
-
-    Parameters
-    ----------
-    missing : a value or values that mean "missing" in every column, or such values by node.
-    """
+    """Return labels that also say which values are missing."""
     declared = dict(labels or {})
     by_node = missing if isinstance(missing, Mapping) else dict.fromkeys(nodes, missing)
     for node, said in by_node.items():
@@ -234,11 +203,7 @@ def nothing_in(n_rows: int) -> Column:
 
 
 def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.integer[Any]]]:
-    """Return values, and the place of each row among them: -1 where one is said to be missing.
-
-    Not all of them need occur; None and NaN may be among them. What is equal to nothing, such as a
-    list, raises a TypeError. O(n).
-    """
+    """Return values, and the place of each row among them: -1 where one is said to be missing."""
     values, found = column.values, column.labels
     if found is not None:
         places = values if values.dtype.kind == "u" else np.maximum(values, -1)
@@ -259,10 +224,7 @@ def find_distinct(column: Column) -> tuple[Sequence[Any], NDArray[np.integer[Any
 
 
 def count_values(column: Column) -> list[tuple[Any, int]]:
-    """Return the values that occur in a column, with the rows of each; None and NaN may be some.
-
-    What is equal to nothing, such as a list, is counted by its text.
-    """
+    """Return the values that occur in a column, with the rows of each; None and NaN may be some."""
     try:
         found, places = find_distinct(column)
     except TypeError:
@@ -273,10 +235,7 @@ def count_values(column: Column) -> list[tuple[Any, int]]:
 
 
 def distinct_values(column: Column, is_text: bool = False) -> set[Any]:
-    """Return the values that occur in a column, missing ones left out.
-
-    Those of a text file (`is_text`) lose the blanks at both ends.
-    """
+    """Return the values that occur in a column, missing ones left out."""
     found = {value for value, _ in count_values(with_moments(column))}
     if is_text:
         found = {str(value).strip() for value in found}
@@ -298,10 +257,7 @@ def without_gone(column: Column, gone: StateFinder | None) -> Column:
 
 
 def as_numbers(column: Column, notation: str | None = None) -> NDArray[np.float64]:
-    """Return a column of numbers, or of text that is one, as floats; NaN for all else.
-
-    What is no number is counted, and complained of, when the column is coded.
-    """
+    """Return a column of numbers, or of text that is one, as floats; NaN for all else."""
     values: Any = column.values
     if column.labels is not None:
         table = [_as_float(label, notation) for label in column.labels]

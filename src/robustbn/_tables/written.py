@@ -1,13 +1,8 @@
 """Days and numbers in the forms that people write them, and the periods in which days lie.
 
-2024-05-31 and 2024/05/31 start with the year, 31.05.2024 with the day, and 31 May 2024 or May 31,
-2024 spell the month: these are read as they stand. Of 03/07/2024 and 03-07-2024 it must be said
-whether the day ("dmy") or the month ("mdy") comes first, and 20240531 is a number unless "ymd" is
-said.
-
-Numbers are $1,234.50, 1.234,50 €, 12,5 %, 1 234. A notation is the mark before the decimals, `.` or
-`,`, and the unit that every number carries, if any: `.$`, `,€`, `.%`, `,`. The other mark, a blank
-or an apostrophe may part thousands.
+Of 03/07/2024 it must be said whether the day ("dmy") or the month ("mdy") comes first, and 20240531
+is a number unless "ymd" is said. A notation of numbers is the mark before the decimals, `.` or `,`,
+and the unit that every number carries, if any: `.$` reads $1,234.50, `,€` reads 1.234,50 €.
 """
 
 from __future__ import annotations
@@ -45,12 +40,7 @@ CALENDAR = range(1800, 2200)  # years of dates that are not marked as such
 
 
 def day_of(value: Any, order: str | None = None) -> str | None:
-    """Return the day of a date, a time stamp, or text that is one, in ISO form; None for all else.
-
-    Parameters
-    ----------
-    order : of day and month where a text does not say it: "dmy" or "mdy"; "ymd" for 20240531.
-    """
+    """Return the day of a date, a time stamp, or text that is one, in ISO form; else None."""
     if isinstance(value, str):
         return _day_of_text(value.strip(), order)
     if isinstance(value, np.datetime64):
@@ -130,10 +120,7 @@ def _slashed_orders(text: str) -> set[str]:
 
 
 def find_orders(values: Iterable[Any]) -> set[str]:
-    """Return the orders in which all values of 03/07/2024's form are days; both if there are none.
-
-    More than one is no doubt where both give the same day: 05/05/2024.
-    """
+    """Return the orders in which all values like 03/07/2024 are days; both if there are none."""
     orders, is_same = {"dmy", "mdy"}, True
     for value in values:
         if is_doubtful(value):
@@ -151,10 +138,6 @@ def are_compact_days(values: Iterable[Any]) -> bool:
 
 def period_of(value: Any, period: str) -> Any:
     """Return the period in which a date lies, as text; what is no date as it is.
-
-    Parameters
-    ----------
-    period : "year", "quarter", "month" or "day"; an order may follow: "month dmy".
 
     Examples
     --------

@@ -412,13 +412,7 @@ class TableEstimator(Settings, ABC):
             del self.feature_names_in_
 
     def _encode(self, X: Any, *, has_context: bool = False, forgives: bool = False) -> Table:
-        """Return rows as codes, read in the same way as the rows of `fit`.
-
-        Parameters
-        ----------
-        has_context : whether columns that are not nodes are read, too.
-        forgives : whether values that are not states count as missing instead of raising an error.
-        """
+        """Return rows as codes, read in the same way as the rows of `fit`."""
         network, columns = self._fitted(), list[int]()
         if self.missing_is_evidence:
             network, columns = without_missing_nodes(network)

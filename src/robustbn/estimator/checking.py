@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustbn._core.findings import (
-    ERROR,
-    MISSING,
-    NEW_ROWS,
-    ROWS,
-    UNREADABLE,
-    WARNING,
-    Finding,
-    Remedy,
-    rank_findings,
-)
+from robustbn._core.findings import ERROR, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.numbers import count
 from robustbn._core.trust import DOUBT
 from robustbn._learn.gate import ALARM, Batch, compare_batch
@@ -71,7 +61,7 @@ def _tell_unlikely(batch: Batch) -> Iterator[Finding]:
         return
     n = batch.unlikely * batch.n_rows
     yield Finding(
-        NEW_ROWS,
+        Kind.NEW_ROWS,
         ERROR if batch.unlikely >= MANY_UNLIKELY else WARNING,
         f"About {count(n, 'row')} ({percent(batch.unlikely)}) are less likely than good rows.",
         1 - math.exp(-batch.unlikely_nats),
@@ -92,7 +82,7 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
     order = np.argsort(-batch.effect[:-1], kind="stable")[:MOST_TABLES]
     if batch.moved[-1] > 0 and not batch.moved[:-1].any():
         yield Finding(
-            NEW_ROWS,
+            Kind.NEW_ROWS,
             ERROR if batch.effect[-1] >= LARGE_EFFECT else WARNING,
             f"Taken together, the tables have changed ({batch.effect[-1]:.3f} nats per row), "
             "although no single table has clearly changed.",
@@ -106,7 +96,7 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
         name, effect = as_text(nodes[node]), float(batch.effect[node])
         given = " given its parents" if fit.network_.parents[nodes[node]] else ""
         yield Finding(
-            NEW_ROWS,
+            Kind.NEW_ROWS,
             ERROR if effect >= LARGE_EFFECT else WARNING,
             f"The distribution of {name}{given} has changed: its table differs by {effect:.3f} "
             f"nats per row, more than expected by chance with {count(batch.n_rows, 'row')}.",
@@ -135,7 +125,7 @@ def _tell_known(
         name = f": {cause.name}. {cause.text}" if cause else "."
         group = f" of group {number} of the fit" if number else ""
         yield Finding(
-            ROWS,
+            Kind.ROWS,
             ERROR if n >= MANY_UNLIKELY * len(table) else WARNING,
             f"{count(n, 'row is', 'rows are')} distrusted{group}, a larger share than in the "
             f"fit{name}",
@@ -161,7 +151,7 @@ def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
             continue
         share = n / n_now
         yield Finding(
-            MISSING,
+            Kind.MISSING,
             ERROR if share >= usual + 0.1 else WARNING,
             f"{as_text(node)} is missing from {percent(share)} of the new rows, compared with "
             f"{percent(usual)} of the rows of the fit.",
@@ -184,7 +174,7 @@ def _tell_unknown(table: Table) -> Iterator[Finding]:
             continue
         values = ", ".join(repr(as_text(v)) for v in list(odd.examples)[:3])
         yield Finding(
-            UNREADABLE,
+            Kind.UNREADABLE,
             ERROR,
             f"{count(odd.n, 'value')} of {as_text(odd.column)} {'is' if odd.n == 1 else 'are'} "
             f"unknown to the model: {values}.",

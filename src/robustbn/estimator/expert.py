@@ -18,16 +18,7 @@ USUAL_ROWS = 50.0  # of a node that `equivalent_rows` does not name
 
 
 def align_expert(network: BayesianNetwork, prior: BayesianNetwork, equivalent_rows: Any) -> Expert:
-    """Return an expert's tables and rows in the order of a network's cells.
-
-    Nodes, parents and states may be in any order, but must be the same. Configurations that the
-    expert left empty (NaN) are worth no rows.
-
-    Parameters
-    ----------
-    equivalent_rows : a number; or a mapping of nodes to numbers, or to arrays of the shape of their
-        parents' states.
-    """
+    """Return an expert's tables and rows in the order of a network's cells."""
     _refuse_others(network, prior)
     named = _check_rows(network, equivalent_rows)
     usual = USUAL_ROWS if isinstance(equivalent_rows, Mapping) else float(equivalent_rows)

@@ -181,12 +181,7 @@ def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list
 def _find_where_of(
     aside: Aside, weights: RowVector | None, numbers: NDArray[np.int64], belongs: Vector
 ) -> list[Origin]:
-    """Return where rows of a kind come from; an empty list if that is not known.
-
-    Parameters
-    ----------
-    numbers, belongs : of the rows that are distrusted, and how surely each is of the kind.
-    """
+    """Return where rows of a kind come from; an empty list if that is not known."""
     if aside.is_forgotten or weights is None:
         return []
     trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
@@ -208,10 +203,7 @@ def _calibrate(
 def _find_doubt(
     network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
 ) -> Vector:
-    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly.
-
-    Where few rows were drawn of a configuration, their doubt is that of all rows; shape (m,).
-    """
+    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly."""
     layout, trust = network.layout, judged.drawn_trust.astype(np.float64)
     doubt = trust * (1 - trust)
     if not doubt.any():
@@ -240,8 +232,7 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    numbers = RowNumbers.of(n_read)
-    context = [*aside.context, ContextColumn(numbers.groups, numbers.place(0, n_read))]
+    context = [*aside.context, RowNumbers.of(n_read).as_column()]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)

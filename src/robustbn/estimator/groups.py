@@ -40,21 +40,15 @@ Load = Callable[[Codes], Rows]
 
 @dataclass(frozen=True, eq=False)
 class AtHand:
-    """Rows of a fit that are in memory, and what each is an example of.
+    """Rows of a fit that are in memory, and what each is an example of."""
 
-    Parameters
-    ----------
-    numbers, codes : of the rows.
-    stands_for : rows that each stands for.
-    belongs : how surely each is of each kind; what no kind holds comes last. Shape (n, K + 1).
-    trust : in each.
-    """
-
+    # numbers, codes: of the rows
     numbers: NDArray[np.int64]
     codes: Codes
-    stands_for: Vector
+    stands_for: Vector  # rows that each stands for
+    # how surely each is of each kind; what no kind holds comes last. Shape (n, K + 1).
     belongs: Vector
-    trust: Vector
+    trust: Vector  # in each
 
     @classmethod
     def of(cls, fit: RobustFit, judged: JudgedRows, load: Load) -> AtHand:
@@ -97,15 +91,7 @@ def find_groups(
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundGroups:
-    """Return the groups, those of bad rows with their causes.
-
-    Parameters
-    ----------
-    network : with the learned tables.
-    n_rows : of the table.
-    load : makes rows of codes.
-    find_origins : says where rows come from, if that can be known.
-    """
+    """Return the groups, those of bad rows with their causes."""
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
@@ -132,14 +118,7 @@ def describe_found(
     n_rows: int,
     causes: Mapping[int, Cause | None] | None = None,
 ) -> FoundGroups:
-    """Return what the stored sums say about the groups.
-
-    Parameters
-    ----------
-    counts : as in `FoundGroups`.
-    n_rows : of the table.
-    causes : by number, if they are known.
-    """
+    """Return what the stored sums say about the groups."""
     trusted = fit.counts * (n_rows / fit.n_rows)
     q, is_bad = network.probabilities, np.append(fit.model.is_bad, True)
     stakes = find_stakes(network.layout, trusted, counts, is_bad)
@@ -174,12 +153,7 @@ def _measure_evidence(layout: Layout, counts: Vector, good: Vector) -> float:
 def _find_moved(
     network: BayesianNetwork, trusted: Vector, counts: Vector, *, is_in: bool
 ) -> tuple[MovedCell, ...]:
-    """Return the cells that the rows of a group would move most, by the rows that show them.
-
-    Parameters
-    ----------
-    is_in : whether they are among the trusted already.
-    """
+    """Return the cells that the rows of a group would move most, by the rows that show them."""
     layout = network.layout
     rest = np.maximum(trusted - counts, 0) if is_in else trusted
     without, with_kind = (normalise_counts(layout, c) for c in (rest, rest + counts))

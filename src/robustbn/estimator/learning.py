@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -56,14 +57,7 @@ def fit_to(
     reading: TableConfig | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Fit an estimator to a table.
-
-    Parameters
-    ----------
-    sample_weight, known : as in `RobustEstimator.fit`.
-    reading : how a table that is not in memory is read; by default as the settings say.
-    watch : is told of rounds and parts; by default standard error, as `verbose` says.
-    """
+    """Fit an estimator to a table."""
     fit._check_settings()
     config, place = read_config(fit), choose_place(fit, X)
     is_default = fit.method == "filter" and fit.schedule == "joint"
@@ -179,19 +173,8 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
 
 def read_config(fit: RobustEstimator) -> RobustConfig:
     """Return the settings of a robust fit, checked."""
-    return RobustConfig(
-        contamination=fit.contamination,
-        method=fit.method,
-        schedule=fit.schedule,
-        polish=fit.polish,
-        misfit=fit.misfit,
-        copies=fit.copies,
-        cells=fit.cells,
-        sample_rows=fit.sample_rows,
-        seed=_seed(fit.random_state),
-        n_threads=fit.n_threads,
-        kernels=fit.kernels,
-    )
+    names = (each.name for each in fields(RobustConfig) if each.name != "seed")
+    return RobustConfig(**{n: getattr(fit, n) for n in names}, seed=_seed(fit.random_state))
 
 
 def _seed(random_state: Any) -> int:

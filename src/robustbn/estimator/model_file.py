@@ -9,17 +9,14 @@ rows, and `weights(X)` gives it again.
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from robustbn._core import __version__
 from robustbn._core.calls import require_path
 from robustbn._core.documents import (
+    VERSIONS,
     build,
     check_numbers,
     describe,
@@ -67,20 +64,14 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class BesideFit:
-    """What the file of a robust fit holds beside the fit: tables by counting, and its groups.
-
-    Parameters
-    ----------
-    found_counts : as in `FoundGroups`.
-    causes : with the number of the group of each.
-    calibration : how surprising good rows are; None in files of releases that did not keep it.
-    doubt : sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise.
-    """
+    """What the file of a robust fit holds beside the fit: tables by counting, and its groups."""
 
     plain_probabilities: Vector
-    found_counts: Vector
-    causes: tuple[tuple[int, Cause], ...]
+    found_counts: Vector  # as in `FoundGroups`
+    causes: tuple[tuple[int, Cause], ...]  # with the number of the group of each
+    # how surprising good rows are; None in files of releases that did not keep it
     calibration: Calibration | None = None
+    # sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise
     doubt: Vector | None = None
 
 
@@ -93,17 +84,12 @@ def write_model(
     fit: Any,
 ) -> None:
     """Write a model as JSON, under a temporary name first; `.gz` is compressed."""
-    versions = {
-        "robustbn": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
     require_path(path, "save(path)")
     try:
         model = Model(
             estimator, to_plain(settings), describe_network(network), _describe(reading), fit
         )
-        head = {"format": MODEL_FORMAT, "version": MODEL_VERSION, "versions": versions}
+        head = {"format": MODEL_FORMAT, "version": MODEL_VERSION, "versions": VERSIONS}
         document = {**head, **vars(model)}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     except (TypeError, ValueError) as error:
@@ -175,14 +161,7 @@ def describe_fit(
     calibration: Calibration | None = None,
     doubt: Vector | None = None,
 ) -> dict[str, Any]:
-    """Return what a robust fit found as plain values.
-
-    Parameters
-    ----------
-    plain : tables by counting; shape (M,).
-    found : the groups; their causes are stored, single rows are not.
-    calibration, doubt : as in `BesideFit`, if they are known.
-    """
+    """Return what a robust fit found as plain values."""
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     cells = None if fit.cells is None else fit.cells.without_rows()
     return {
@@ -194,12 +173,7 @@ def describe_fit(
 def build_fit(
     document: Any, network: BayesianNetwork, n_rows: int, kernels: str | None
 ) -> tuple[RobustFit, BesideFit, FoundGroups]:
-    """Return a robust fit, without the trust in its rows; what is beside it; its groups.
-
-    Parameters
-    ----------
-    n_rows : of the table.
-    """
+    """Return a robust fit, without the trust in its rows; what is beside it; its groups."""
     layout = network.layout
     fit = build(document, layout, fingerprint_codes(network, kernels))
     beside, m = from_plain(BesideFit, document, "fit"), network.n_cells

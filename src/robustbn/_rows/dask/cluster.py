@@ -36,23 +36,15 @@ class _Sent:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """Partitions on a cluster, in order, and questions to all of them.
+    """Partitions on a cluster, in order, and questions to all of them."""
 
-    Parameters
-    ----------
-    client : of the cluster, a `distributed.Client`.
-    makers : each returns what makes a partition, not run yet; anew, under names of its own: what
-        the cluster has forgotten, or given up, stays so under its name.
-    futures : one a partition; replaced where the cluster has lost it for good.
-    sizes : rows that are left in each.
-    progress : is told how far a pass is.
-    """
-
-    client: Any
+    client: Any  # of the cluster, a `distributed.Client`
+    # each returns what makes a partition, not run yet; anew, under names of its own: what the
+    # cluster has forgotten, or given up, stays so under its name
     makers: tuple[MakePartition, ...]
-    futures: list[Any]
-    sizes: tuple[int, ...]
-    progress: Progress
+    futures: list[Any]  # one a partition; replaced where the cluster has lost it for good
+    sizes: tuple[int, ...]  # rows that are left in each
+    progress: Progress  # is told how far a pass is
     sent: _Sent = field(default_factory=_Sent)
 
     @classmethod
@@ -88,13 +80,6 @@ class Partitions:
         """Return the sum over all partitions, and the rest of each one's answer. One pass.
 
         It is done again if tasks are lost with a worker: the answer is the same, whoever gives it.
-
-        Parameters
-        ----------
-        what : to call it when progress is told.
-        question : what is asked of each partition.
-        weights : a number a row, of which each partition is given its own; shape (N,) or (N, r).
-        given : something else for each partition.
         """
         return self._persist(what, lambda: self._ask_once(what, question, weights, given))
 
@@ -172,11 +157,7 @@ class Partitions:
         return sent.futures
 
     def _group_by_worker(self) -> list[tuple[str | None, list[int]]]:
-        """Return the workers that hold partitions, each with theirs.
-
-        A partition that is held by none, because its worker was lost, goes to the one with fewest
-        rows; Dask makes it again from where it came from.
-        """
+        """Return the workers that hold partitions, each with theirs."""
         held_by = self.client.who_has(list(self.futures))
         groups: dict[str | None, list[int]] = {}
         n_rows: dict[str | None, int] = {}

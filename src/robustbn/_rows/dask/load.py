@@ -47,14 +47,6 @@ def load_on_dask(
     The cluster is the one of the current `distributed.Client`. Memory on the workers: N d bytes of
     codes, the packed rows, and the distinct questions of rows that miss values; on the host:
     nothing that grows with N.
-
-    Parameters
-    ----------
-    table : a Dask frame; a Dask bag whose items are frames, Arrow batches, arrays or records; or a
-        path of files that the workers can read, a folder or a pattern: a partition a file, or
-        several if it is a Parquet file with many rows.
-    config : how it is read. Intervals need their edges.
-    n_threads : of the host; workers use as many as they have.
     """
     client = _find_client()
     config = follow_network(network, config)

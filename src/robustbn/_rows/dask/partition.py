@@ -39,29 +39,22 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class FoundInRows:
-    """What was found in a batch, in a partition, or in all of them.
+    """What was found in a batch, in a partition, or in all of them."""
 
-    Parameters
-    ----------
-    n_read, n_missing, n_unknown, ignored, n_incomplete : as in `Reading`.
-    dropped : numbers of the rows that were left out.
-    context, given_up, damaged : columns of context, those that turned out to be none, and those
-        that cannot be read.
-    name_bytes : that the columns take which rows keep.
-    clues : odd values, and numbers of some rows.
-    """
-
+    # n_read, n_missing, n_unknown, ignored, n_incomplete: as in `Reading`
     n_read: int
     n_missing: Mapping[str, int]
     n_unknown: Mapping[str, int]
     ignored: tuple[str, ...]
-    dropped: NDArray[np.int64]
+    dropped: NDArray[np.int64]  # numbers of the rows that were left out
     n_incomplete: int
+    # context, given_up, damaged: columns of context, those that turned out to be none, and those
+    # that cannot be read
     context: tuple[str, ...]
     given_up: tuple[str, ...]
     damaged: Mapping[str, str]
-    name_bytes: int
-    clues: Clues
+    name_bytes: int  # that the columns take which rows keep
+    clues: Clues  # odd values, and numbers of some rows
 
     @cached_property
     def kept(self) -> NDArray[np.int64] | None:
@@ -110,11 +103,7 @@ def first_rows(founds: Sequence[FoundInRows]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The rows of a partition, as a worker holds them: codes, and the same rows packed.
-
-    When it moves to another worker, the codes travel; they are packed there, and what they ask is
-    gathered again.
-    """
+    """The rows of a partition, as a worker holds them: codes, and the same rows packed."""
 
     layout: Layout
     kernels: str

@@ -36,21 +36,15 @@ MOST_WEIGHTS_FETCHED = 50_000_000  # of rows; of more, the trust in each is not 
 
 @dataclass(frozen=True, eq=False)
 class HolesOnDask:
-    """What the rows of a cluster that miss values ask: each worker keeps that of its partitions.
-
-    Parameters
-    ----------
-    verdict : its name, by which workers know what they keep.
-    weigh, weights : the trust in rows, and their own weights; for who has lost what was kept.
-    n_sampled : weight of the questions that are sampled.
-    """
+    """What the rows of a cluster that miss values ask: each worker keeps that of its partitions."""
 
     layout: Layout
     partitions: Partitions
-    verdict: str
+    verdict: str  # its name, by which workers know what they keep
+    # weigh, weights: the trust in rows, and their own weights; for who has lost what was kept
     weigh: Weigh
     weights: RowVector | None
-    n_sampled: float
+    n_sampled: float  # weight of the questions that are sampled
 
     def expect(self, q: Vector) -> Expectation:
         work = partial(expect_rows, self.weigh, self.verdict, q)
@@ -66,26 +60,17 @@ class RowsOnDask:
 
     Rows are numbered as if the partitions, without the rows left out, stood one below another: the
     same rows are drawn as from a table in memory.
-
-    Parameters
-    ----------
-    network : whose nodes the columns are.
-    partitions : the rows.
-    reading : what was found in all of them.
-    founds, found : what was found in each partition, and in all of them.
-    files : of each partition, if the table is a path.
-    kernels : that the workers use, and the host has to use too: "native" or "numpy".
-    n_threads : of the host.
     """
 
-    network: BayesianNetwork
-    partitions: Partitions
-    reading: Reading
+    network: BayesianNetwork  # whose nodes the columns are
+    partitions: Partitions  # the rows
+    reading: Reading  # what was found in all of them
+    # founds, found: what was found in each partition, and in all of them
     founds: tuple[FoundInRows, ...]
     found: FoundInRows
-    files: tuple[str, ...]
-    kernels: str
-    n_threads: int | None
+    files: tuple[str, ...]  # of each partition, if the table is a path
+    kernels: str  # that the workers use, and the host has to use too: "native" or "numpy"
+    n_threads: int | None  # of the host
 
     def __len__(self) -> int:
         return self.partitions.n_rows
@@ -132,10 +117,7 @@ class RowsOnDask:
         gathers: bool = False,
         count: CountRows | None = None,
     ) -> Judged:
-        """Return the counts of all rows by the trust in each, and that trust. One pass.
-
-        Of more than `MOST_WEIGHTS_FETCHED` rows the trust stays on the workers: None stands for it.
-        """
+        """Return the counts of all rows by the trust in each, and that trust. One pass."""
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED
         verdict = uuid4().hex if gathers and self.reading.n_holes else None
         work = partial(judge_rows, weigh, keeps_trust, verdict, count)
@@ -178,11 +160,7 @@ def judge_rows(
     partition: Partition,
     weights: RowVector | None,
 ) -> tuple[Vector, tuple[float, float, RowVector | None]]:
-    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept.
-
-    With the name of a verdict, what rows that miss values ask is gathered, and the weight of the
-    questions that are sampled is returned before the trust.
-    """
+    """Return the counts by the trust in each row, its sum, and that trust if it is to be kept."""
     trust = weigh(partition.rows)
     judged = trust if weights is None else trust * weights
     total = float(judged.sum(dtype=np.float64))
@@ -201,10 +179,7 @@ def expect_rows(
     partition: Partition,
     weights: RowVector | None,
 ) -> tuple[Vector, tuple[float, float]]:
-    """Return the expected counts of the families that miss a value, and their variances.
-
-    And the log-likelihood of what they show under the tables q, and the weight that is impossible.
-    """
+    """Return the expected counts of the families that miss a value, and their variances."""
 
     def judge() -> RowVector:
         trust = weigh(partition.rows)
@@ -226,11 +201,7 @@ def read_aside(
     *,
     is_anywhere: bool,
 ) -> Aside:
-    """Return names and context. Two passes over what the workers hold, and one for names.
-
-    `shown` are the rows whose names are wanted. If no row is distrusted anywhere, context is not
-    looked at.
-    """
+    """Return names and context. Two passes over what the workers hold, and one for names."""
     counted = _count(data, weigh, choose_runs) if is_anywhere else None
     numbers = None if data.found.name_bytes <= MOST_NAME_BYTES else shown
     return Aside(

@@ -32,20 +32,13 @@ MOST_SHARING = 512  # of what shares a column, one with another; and columns of 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Columns fused into one code, the first slowest, and the nodes whose cells it tells.
-
-    Parameters
-    ----------
-    n_states : different codes.
-    is_folded : whether joint states that touch the same cells share a code.
-    is_blanked : whether the last code says that some value is missing.
-    """
+    """Columns fused into one code, the first slowest, and the nodes whose cells it tells."""
 
     columns: tuple[int, ...]
     nodes: tuple[int, ...]
-    n_states: int
-    is_folded: bool = False
-    is_blanked: bool = False
+    n_states: int  # different codes
+    is_folded: bool = False  # whether joint states that touch the same cells share a code
+    is_blanked: bool = False  # whether the last code says that some value is missing
 
     @property
     def code_bytes(self) -> int:

@@ -82,10 +82,7 @@ class NativeRows(DividedInParts):
             yield rows, replace(self, packed=packed, n_rows=rows.stop - rows.start)
 
     def count(self, weights: RowVector | None = None) -> Vector:
-        """Return exact integers, or sums in double; weights of shape (N, r) are summed as in gram.
-
-        Without weights, or where all are 1, one pass serves all calls.
-        """
+        """Return exact integers, or sums in double; without weights, one pass serves all calls."""
         counts: Vector
         if weights is not None and weights.ndim == 2:
             counts = allocate((self.layout.n_cells, weights.shape[1]), float, "Counting")

@@ -281,11 +281,7 @@ def sample(
     key: int,
     n_threads: int | None = None,
 ) -> Codes:
-    """Draw rows node by node, parents first. O(N d) time.
-
-    The number behind row n and node i is a hash of `key` and `n d + i`, so it does not matter in
-    what order, or by whom, rows are drawn.
-    """
+    """Draw rows node by node, parents first. O(N d) time."""
     d = layout.n_nodes
     codes: Codes = allocate((n_rows, d), layout.code_dtype, "Drawing rows")
     thresholds = sampling_thresholds(layout, probabilities)

@@ -19,18 +19,11 @@ NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
 @dataclass(frozen=True, eq=False)
 class _Own:
-    """What each row counts in the tables, which is taken out.
+    """What each row counts in the tables, which is taken out."""
 
-    Parameters
-    ----------
-    weight : of that count.
-    configs : its configurations; shape (n, d).
-    states : its states; shape (n, d).
-    """
-
-    weight: float
-    configs: NDArray[np.uint64]
-    states: States
+    weight: float  # of that count
+    configs: NDArray[np.uint64]  # its configurations; shape (n, d)
+    states: States  # its states; shape (n, d)
 
 
 def sweep_cells(

@@ -26,35 +26,23 @@ ENTRIES_AT_ONCE = 2**22  # of the largest table, over all questions that are ans
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Connected holes, how to sum them out, and the families that they touch.
+    """Connected holes, how to sum them out, and the families that they touch."""
 
-    Parameters
-    ----------
-    order : the holes, first summed out first.
-    scopes : for each hole itself and the later ones that its table is over.
-    families : the families that contain a hole, ascending.
-    holes_of : for each of these families its holes, in `order`.
-    """
-
-    order: Columns
-    scopes: tuple[Columns, ...]
-    families: Columns
-    holes_of: tuple[Columns, ...]
+    order: Columns  # the holes, first summed out first
+    scopes: tuple[Columns, ...]  # for each hole itself and the later ones that its table is over
+    families: Columns  # the families that contain a hole, ascending
+    holes_of: tuple[Columns, ...]  # for each of these families its holes, in `order`
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a component's questions are answered.
+    """What a component's questions are answered."""
 
-    Parameters
-    ----------
-    log_sums : logarithm of the sum over the holes of the product of the factors; shape (n,).
-    families : for each family of the component, the probability of its holes' states.
-    holes : for each hole in order, the probability of its states; shape (n, r).
-    """
-
+    # logarithm of the sum over the holes of the product of the factors; shape (n,)
     log_sums: NDArray[np.float64]
+    # for each family of the component, the probability of its holes' states
     families: list[NDArray[np.float64]]
+    # for each hole in order, the probability of its states; shape (n, r)
     holes: list[NDArray[np.float64]]
 
 

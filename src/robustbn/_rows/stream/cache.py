@@ -36,14 +36,7 @@ class _Stretch:
 
 
 class CodeCache:
-    """Packed rows of parts, in memory as far as they go; or in a folder, checksummed.
-
-    Parameters
-    ----------
-    kernels : that packs the rows; NumPy's has no packed form and is not cached.
-    folder : made if it is not there. The rows are in one file without a name: nobody else can open
-        it, and it goes with the process, however that ends. None: in memory.
-    """
+    """Packed rows of parts, in memory as far as they go; or in a folder, checksummed."""
 
     def __init__(self, kernels: str | None, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = None if folder is None else Path(folder)

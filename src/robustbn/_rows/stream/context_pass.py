@@ -32,23 +32,15 @@ BYTES_A_VALUE = 4  # of context, at the most
 
 @dataclass(frozen=True, eq=False)
 class AsidePass:
-    """Reads names and context of a stream whose rows were judged.
+    """Reads names and context of a stream whose rows were judged."""
 
-    Parameters
-    ----------
-    data : the stream.
-    plan : which columns.
-    trust : in each row that was read, if it is held; otherwise rows are judged again.
-    weigh : judges rows.
-    shown : numbers of the rows that may be shown, in order.
-    weight_files : where names are written with the trust in each row, if anywhere.
-    """
-
-    data: RowsInStream
-    plan: AsidePlan
+    data: RowsInStream  # the stream
+    plan: AsidePlan  # which columns
+    # in each row that was read, if it is held; otherwise rows are judged again
     trust: RowVector | None
-    weigh: Callable[[Rows], RowVector]
-    shown: NDArray[np.int64]
+    weigh: Callable[[Rows], RowVector]  # judges rows
+    shown: NDArray[np.int64]  # numbers of the rows that may be shown, in order
+    # where names are written with the trust in each row, if anywhere
     weight_files: WeightFiles | None = None
 
     @property
@@ -58,11 +50,7 @@ class AsidePass:
         return self.trust is not None and n_bytes <= MOST_HELD
 
     def read(self, choose_runs: ChooseRuns) -> Aside:
-        """Return names and context.
-
-        Context of many rows is counted, in memory that does not grow with them; then a second look
-        is needed if groups of two columns may belong together.
-        """
+        """Return names and context."""
         surveyed, stream = self.data.surveyed, self.data.stream
         n_read, is_held = surveyed.n_read, self.can_be_held
         of_files = {n: sum(surveyed.reads[k] for k in parts) for n, parts in stream.files.items()}

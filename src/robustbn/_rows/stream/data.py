@@ -40,17 +40,11 @@ Message = tuple[int, Block | None, Tally, UnreadableError | None]
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Parameters
-    ----------
-    numbers : among all rows of the table, increasing.
-    codes : shape (n, d).
-    keys : by which they were chosen: the smallest of all; empty if they were chosen beforehand.
-    """
-
-    numbers: NDArray[np.int64]
-    codes: Codes
+    numbers: NDArray[np.int64]  # among all rows of the table, increasing
+    codes: Codes  # shape (n, d)
+    # by which they were chosen: the smallest of all; empty if they were chosen beforehand
     keys: NDArray[np.uint64]
 
 
@@ -59,13 +53,6 @@ class EvenDraw:
 
     Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
     held besides.
-
-    Parameters
-    ----------
-    n_most : how many rows are wanted.
-    n_nodes : columns of their codes.
-    seed : of the keys.
-    chosen : numbers of the rows that are wanted, increasing, if they were chosen beforehand.
     """
 
     def __init__(
@@ -117,28 +104,20 @@ def _keys_of(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 @dataclass(eq=False)
 class Surveyed:
-    """What the first pass found.
+    """What the first pass found."""
 
-    Parameters
-    ----------
-    counts : of all rows, cell by cell.
-    draw : rows that were drawn.
-    sizes, reads : rows of each part that were kept, and that were read.
-    missing, unknown : values of each node.
-    incomplete : rows from which a value is missing.
-    noticed : odd values, and numbers of some rows.
-    prints : numbers of the rows that were kept, and a print of each, stretch by stretch; None if
-        they are too many.
-    """
-
-    counts: Vector
-    draw: EvenDraw
+    counts: Vector  # of all rows, cell by cell
+    draw: EvenDraw  # rows that were drawn
+    # sizes, reads: rows of each part that were kept, and that were read
     sizes: list[int]
     reads: list[int]
+    # missing, unknown: values of each node
     missing: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
-    incomplete: int = 0
-    noticed: Noticed = field(default_factory=Noticed)
+    incomplete: int = 0  # rows from which a value is missing
+    noticed: Noticed = field(default_factory=Noticed)  # odd values, and numbers of some rows
+    # numbers of the rows that were kept, and a print of each, stretch by stretch; None if they are
+    # too many
     prints: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] | None = field(default_factory=list)
 
     @property
@@ -152,31 +131,16 @@ class Surveyed:
 
 @dataclass(eq=False)
 class RowsInStream:
-    """A stream as `Data`.
+    """A stream as `Data`."""
 
-    Parameters
-    ----------
-    stream : the parts of the table.
-    cache : where packed rows are kept for the next pass.
-    on_error : "raise", or "skip" to leave out a file that turns out to be damaged.
-    kernels, n_threads : how rows are worked on. Most threads are left to those who decode: a
-        stretch is so short that handing it to several costs more than it saves.
-    weight_files : where the trust in each row is written, if anywhere.
-    progress : is told of every part.
-
-    Attributes
-    ----------
-    surveyed : what the first pass found.
-    """
-
-    stream: CodeStream
-    cache: CodeCache
-    on_error: str = "raise"
+    stream: CodeStream  # the parts of the table
+    cache: CodeCache  # where packed rows are kept for the next pass
+    on_error: str = "raise"  # or "skip" to leave out a file that turns out to be damaged
     kernels: str | None = None
     n_threads: int | None = None
-    weight_files: WeightFiles | None = None
-    progress: Progress = lambda *_: None
-    surveyed: Surveyed = field(init=False)
+    weight_files: WeightFiles | None = None  # where the trust in each row is written, if anywhere
+    progress: Progress = lambda *_: None  # is told of every part
+    surveyed: Surveyed = field(init=False)  # what the first pass found
 
     # --- Data ---------------------------------------------------------------------------------
 
@@ -339,10 +303,7 @@ class RowsInStream:
     # --- later passes -------------------------------------------------------------------------
 
     def _pass(self) -> Generator[tuple[int, Span | None, Rows | None], None, None]:
-        """Yield the stretches of every part again, and (part, None, None) at the end of each.
-
-        Parts that are in the cache come from there; in the meantime others are read.
-        """
+        """Yield the stretches of every part again, and (part, None, None) at the end of each."""
         parts = [k for k in range(len(self.stream.parts)) if not self.is_skipped(k)]
         uncached = [k for k in parts if not self.cache.has(k)]
         with closing(self._coded(uncached)) as messages:
@@ -372,6 +333,7 @@ class RowsInStream:
 
     @property
     def _few_threads(self) -> int:
+        """Most threads are left to those who decode: stretches are short."""
         return max(1, (self.n_threads or available_cpus()) // 4)
 
     def judge_block(self, block: Block, weigh: Callable[[Rows], RowVector]) -> RowVector:

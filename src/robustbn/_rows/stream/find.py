@@ -80,17 +80,7 @@ def is_large(table: Any, network: BayesianNetwork) -> bool:
 def find_parts(
     table: Any, on_error: str, config: TableConfig, part_rows: int | None = None
 ) -> Found:
-    """Return the parts of a table that can be read more than once, and files that cannot be read.
-
-    Parameters
-    ----------
-    table : a path, a folder or a pattern; a pyarrow dataset, on any filesystem; a DuckDB relation;
-        a frame; or a function that returns a reader or an iterator of record batches,
-        tables or frames, anew at every call.
-    on_error : "raise", or "skip" to leave out a file that cannot be read, and say why.
-    config : how text files are read.
-    part_rows : rows of a part that is some row groups of a file, about; `PART_ROWS` by default.
-    """
+    """Return the parts of a table that can be read again and again, and files that cannot be."""
     if on_error not in ("raise", "skip"):
         raise SettingError(f"on_error is 'raise' or 'skip'; found {on_error!r}.")
     part_rows = part_rows or PART_ROWS
@@ -219,11 +209,7 @@ def _open_slice(
 
 
 def _reopening(make: Callable[[], Any]) -> Callable[[], Source]:
-    """Return what opens the table that a function makes, again and again.
-
-    A table that was opened for its columns alone is the one that is read next, so that no rows are
-    taken from it in vain.
-    """
+    """Return what opens the table that a function makes, again and again."""
     first = make()
     if isinstance(first, Iterator) and make() is first:
         raise DataError(

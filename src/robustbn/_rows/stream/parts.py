@@ -32,39 +32,24 @@ GRACE_S = 2.0  # how long such a thread is waited for: what it reads from may be
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a table or some of its row groups; or the whole of a table that has no files.
+    """A file of a table or some of its row groups; or the whole of a table that has no files."""
 
-    Parameters
-    ----------
-    name : the path of its file, or what to call it.
-    open : opens it, again and again.
-    first_row : number of its first row in the file.
-    n_rows : how many it has, if that is known before it is opened.
-    is_made : whether a function of the caller makes it. That is run in the caller's thread: Ctrl-C
-        reaches it there, and what it holds may belong to that thread.
-    """
-
-    name: str
-    open: Callable[[], Source]
-    first_row: int = 0
-    n_rows: int | None = None
+    name: str  # the path of its file, or what to call it
+    open: Callable[[], Source]  # opens it, again and again
+    first_row: int = 0  # number of its first row in the file
+    n_rows: int | None = None  # how many it has, if that is known before it is opened
+    # whether a function of the caller makes it. That is run in the caller's thread: Ctrl-C reaches
+    # it there, and what it holds may belong to that thread.
     is_made: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Which rows of a part a stretch holds.
+    """Which rows of a part a stretch holds."""
 
-    Parameters
-    ----------
-    start : number of its first row in the part.
-    n_read : rows in it, those left out included.
-    left_out : which of them are left out.
-    """
-
-    start: int
-    n_read: int
-    left_out: NDArray[np.int64]
+    start: int  # number of its first row in the part
+    n_read: int  # rows in it, those left out included
+    left_out: NDArray[np.int64]  # which of them are left out
 
     @property
     def kept(self) -> NDArray[np.int64] | None:
@@ -92,22 +77,13 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class CodeStream:
-    """The rows of every part as codes, as often as asked.
+    """The rows of every part as codes, as often as asked."""
 
-    Parameters
-    ----------
-    network : whose columns are read.
-    parts : of the table; those that cannot be opened are left out already.
-    reading : what is known of the table before it is read; all cuts are spelled out.
-    skipped : name of each file that cannot be read, and why.
-    aside : which columns are read beside the network's.
-    """
-
-    network: BayesianNetwork
-    parts: tuple[Part, ...]
-    reading: Reading
-    skipped: dict[str, str]
-    aside: AsidePlan
+    network: BayesianNetwork  # whose columns are read
+    parts: tuple[Part, ...]  # of the table; those that cannot be opened are left out already
+    reading: Reading  # what is known of the table before it is read; all cuts are spelled out
+    skipped: dict[str, str]  # name of each file that cannot be read, and why
+    aside: AsidePlan  # which columns are read beside the network's
 
     @property
     def config(self) -> TableConfig:
@@ -134,10 +110,7 @@ class CodeStream:
     def read(
         self, part: int, tally: Tally, beside: Sequence[str] = ()
     ) -> Generator[Block, None, None]:
-        """Yield the stretches of a part in order; what is odd is counted in `tally`.
-
-        An unknown or missing value that is to be an error is one at the end of its stretch.
-        """
+        """Yield the stretches of a part in order; what is odd is counted in `tally`."""
         source, first = self.parts[part].open(), self.parts[part].first_row
         positions = find_columns(source, self.network, self.config)
         coders = make_coders(source, self.network, self.config)
@@ -166,10 +139,7 @@ class CodeStream:
 def _read_beside(
     source: Source, positions: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[list[Column], tuple[Column, ...]]]:
-    """Yield columns by their positions, and others by their names; one that is not there is empty.
-
-    None of them may be there: then there is nothing to yield.
-    """
+    """Yield columns by their positions, and others by their names; empty where not there."""
     places = {name: k for k, name in enumerate(source.names or ())}
     there = [places[name] for name in names if name in places]
     for columns in source.read([*positions, *there]) if positions or there else ():

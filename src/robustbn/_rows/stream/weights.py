@@ -43,10 +43,7 @@ PARQUET = (".parquet", ".pq")
 def writing_weights(
     path: str | os.PathLike[str] | None, table: Any, names: Sequence[str]
 ) -> Iterator[WeightFiles | None]:
-    """Yield what writes weights, if they are wanted; whatever is not finished then is removed.
-
-    The path is for one run at a time, which holds a lock on it, and not among the table's rows.
-    """
+    """Yield what writes weights, if they are wanted; whatever is not finished then is removed."""
     if path is None:
         yield None
         return
@@ -69,12 +66,6 @@ class WeightFiles:
     One table file gives one file; several give a folder with files of the same names, in the same
     folders. They are written under a temporary name and moved into place by `finish`; `discard`
     removes them.
-
-    Parameters
-    ----------
-    path : the file or folder to write; it must not be there.
-    names : the table's files.
-    is_alone : whether no other run writes there: what killed runs left is removed.
     """
 
     def __init__(
@@ -237,10 +228,7 @@ def _relative(names: Sequence[str]) -> list[str]:
 
 @contextmanager
 def holding(file: Path, what: str) -> Iterator[bool]:
-    """Hold a lock on something, by a file that is made for it and removed afterwards.
-
-    Yields whether it keeps others out. `InUseError` says who has it, if another run does.
-    """
+    """Hold a lock on something, by a file that is made for it and removed afterwards."""
     try:
         held, is_alone = _acquire(file, what)
     except InUseError:

@@ -53,36 +53,27 @@ Box = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Picture:
-    """A network laid out: what a drawing in any format needs.
+    """A network laid out: what a drawing in any format needs."""
 
-    Parameters
-    ----------
-    labels, boxes : of each node: its name, shortened, and its centre and width.
-    routes : of each edge: curves from its parent to its child, as `(letter, numbers)` of SVG paths:
-        M x y, L x y, C x1 y1 x2 y2 x y.
-    width, height : of the whole.
-    """
-
+    # labels, boxes: of each node: its name, shortened, and its centre and width
     labels: list[str]
     boxes: list[Box]
+    # of each edge: curves from its parent to its child, as `(letter, numbers)` of SVG paths: M x y,
+    # L x y, C x1 y1 x2 y2 x y
     routes: dict[Edge, Route]
+    # width, height: of the whole
     width: float
     height: float
 
 
 @dataclass(frozen=True)
 class Layered:
-    """One connected part of a graph, layer by layer.
+    """One connected part of a graph, layer by layer."""
 
-    Parameters
-    ----------
-    layers : vertices from top to bottom, each layer from left to right; numbers below the number
-        of nodes are nodes, the others are bends.
-    routes : for each edge the vertices it passes, its two ends included.
-    """
-
+    # vertices from top to bottom, each layer from left to right; numbers below the number of nodes
+    # are nodes, the others are bends
     layers: list[list[int]]
-    routes: dict[Edge, list[int]]
+    routes: dict[Edge, list[int]]  # for each edge the vertices it passes, its two ends included
 
 
 @dataclass(frozen=True)
@@ -117,15 +108,7 @@ def draw_network(
     is_interactive: bool = False,
     name: str = "network",
 ) -> str:
-    """Return the network as one `<svg>` element; every label is escaped.
-
-    Parameters
-    ----------
-    moves : how far each node's table moved, for its colour and outline; none by default.
-    missing : edges that the network lacks, parent and child, drawn dashed in another colour.
-    is_interactive : whether nodes are buttons (for the page's script).
-    name : start of the ids in the picture; give each picture of a document its own.
-    """
+    """Return the network as one `<svg>` element; every label is escaped."""
     nodes, picture = network.nodes, lay_out(network)
     steps, is_strong = [0] * len(nodes), [False] * len(nodes)
     notes = [as_text(node) for node in nodes]
@@ -320,10 +303,7 @@ def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 
 def _untangle(layers: list[list[int]], routes: dict[Edge, list[int]]) -> list[list[int]]:
-    """Order the layers depth first, then by the mean place of neighbours; keep what crosses least.
-
-    Sweeps go down and up again in turn.
-    """
+    """Order layers depth first, then by the mean place of neighbours; keep what crosses least."""
     above: dict[int, list[int]] = {v: [] for layer in layers for v in layer}
     below: dict[int, list[int]] = {v: [] for v in above}
     for a, b in (piece for way in routes.values() for piece in pairwise(way)):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.findings import MISSING_EDGE, ROWS, WRONG_CELLS, Finding
+from robustbn._core.findings import Finding, Kind
 from robustbn._core.groups import Group
-from robustbn._core.origins import ContextColumn, Difference, Groups, Origin, RowNumbers
+from robustbn._core.origins import Difference, Groups, Origin, RowNumbers
 from robustbn._show.frames import cell_columns
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE
@@ -57,27 +57,18 @@ class Panel(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a reader can look at below a finding.
-
-    Parameters
-    ----------
-    group : of rows; None for other findings.
-    places : where its rows are.
-    panels : its columns by place.
-    rows : some of its rows: number, line (0 if there are no lines), and values before cutting.
-    cells : wrong cells: row, value, likely value, probability.
-    pair : number of the missing edge in `result.edges`; -1 for none.
-    has_repeats : whether the table of repeated rows belongs here.
-    """
+    """What a reader can look at below a finding."""
 
     finding: Finding
-    group: Group | None = None
-    places: Sequence[Origin] = ()
-    panels: Sequence[Panel] = ()
+    group: Group | None = None  # of rows; None for other findings
+    places: Sequence[Origin] = ()  # where its rows are
+    panels: Sequence[Panel] = ()  # its columns by place
+    # some of its rows: number, line (0 if there are no lines), and values before cutting
     rows: Sequence[tuple[int, int, str]] = ()
+    # wrong cells: row, value, likely value, probability
     cells: Sequence[tuple[int, int, str, str, float]] = ()
-    pair: int = -1
-    has_repeats: bool = False
+    pair: int = -1  # number of the missing edge in `result.edges`; -1 for none
+    has_repeats: bool = False  # whether the table of repeated rows belongs here
 
 
 def gather_evidence(result: FitResult) -> list[Evidence]:
@@ -88,11 +79,11 @@ def gather_evidence(result: FitResult) -> list[Evidence]:
     }
     found, are_placed = [], False
     for finding in result.findings:
-        group = groups.get(finding.group) if finding.kind == ROWS else None
+        group = groups.get(finding.group) if finding.kind == Kind.ROWS else None
         if group is not None and finding.cause != ("" if group.cause is None else group.cause.name):
             group = None
         places = () if group is None else group.origins
-        if finding.kind == ROWS and not are_placed:  # where all of them are, once
+        if finding.kind == Kind.ROWS and not are_placed:  # where all of them are, once
             places, are_placed = (*places, *(o for o in result.origins if o not in places)), True
         found.append(
             Evidence(
@@ -102,7 +93,7 @@ def gather_evidence(result: FitResult) -> list[Evidence]:
                 list(_panels(result, finding)),
                 list(_list_rows(result, finding)),
                 list(_list_cells(result, finding)),
-                pairs.get(finding.columns, -1) if finding.kind == MISSING_EDGE else -1,
+                pairs.get(finding.columns, -1) if finding.kind == Kind.MISSING_EDGE else -1,
                 finding.cause == "copies" and bool(result.repeats),
             )
         )
@@ -145,7 +136,7 @@ def _list_rows(result: FitResult, finding: Finding) -> Iterator[tuple[int, int, 
 
 
 def _list_cells(result: FitResult, finding: Finding) -> Iterator[tuple[int, int, str, str, float]]:
-    if finding.kind != WRONG_CELLS or result.cells is None or result.rows_hidden:
+    if finding.kind != Kind.WRONG_CELLS or result.cells is None or result.rows_hidden:
         return
     wrong = result.cells.wrong
     own = wrong.picked(wrong.columns == result.network.nodes.index(finding.columns[0]))
@@ -183,11 +174,7 @@ def _masks(result: FitResult, place: Difference) -> Iterator[tuple[str, Mask]]:
     yield "elsewhere", ~is_there
     if result.rows_hidden:
         return
-    numbers = RowNumbers.of(result.reading.n_read)
-    context = [
-        *result.aside.context,
-        ContextColumn(numbers.groups, numbers.place(0, result.reading.n_read)),
-    ]
+    context = [*result.aside.context, RowNumbers.of(result.reading.n_read).as_column()]
     column = context[place.runs[0].column]
     codes = column.codes[judged.drawn]
     for label, first, last in _values(column.groups, codes):

@@ -1,8 +1,7 @@
 """The report as one HTML file that needs nothing else, or as a few lines of Markdown.
 
 Words and pictures are written here, escaped; tables and rows travel as JSON and are put on the page
-by its script, as text. A page forbids itself every request and every script but its own. Two fits
-side by side are shown in the same look.
+by its script, as text. A page forbids itself every request and every script but its own.
 """
 
 from __future__ import annotations
@@ -12,20 +11,12 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from robustbn._core.findings import NOTE
 from robustbn._core.numbers import count, rounded
-from robustbn._show.advice import (
-    cell_moves,
-    say_cause,
-    say_cell,
-    say_evidence,
-    say_kind_move,
-    say_moved_cells,
-    verdict,
-)
+from robustbn._show import advice
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE, draw_network, nice_top
 from robustbn._show.page.evidence import COLUMNS_DRAWN, gather_evidence, line_of
@@ -47,11 +38,7 @@ MOST_LISTED, MOST_FINDINGS = 5, 20  # tables and findings, in Markdown
 
 
 def render_page(result: FitResult, draft: Any = None) -> str:
-    """Return the report as the text of one HTML file; with the draft of its network, if it is one.
-
-    Time and size grow with the tables and the rows that are shown, not with the rows that were
-    read: at most 30,000 cells and 2,000 rows are shown, and the page says what it leaves out.
-    """
+    """Return the report as the text of one HTML file; with the draft of its network, if any."""
     from markupsafe import Markup
 
     missing = [(edge.parent, edge.child) for edge in result.edges]
@@ -63,17 +50,17 @@ def render_page(result: FitResult, draft: Any = None) -> str:
         SCRIPTS,
         result=result,
         draft=draft,
-        verdict=as_text(verdict(result)),
-        changed=say_moved_cells(result),
+        verdict=as_text(advice.verdict(result)),
+        changed=advice.say_moved_cells(result),
         evidence=gather_evidence(result),
         kinds_shown={row[8] for row in data["rows"]} - {0},
         line_of=line_of(result),
         say_row=partial(_say_row, line_of(result)),
         most_columns=COLUMNS_DRAWN,
-        say_cause=say_cause,
-        say_cell=say_cell,
-        say_evidence=say_evidence,
-        say_kind_move=say_kind_move,
+        say_cause=advice.say_cause,
+        say_cell=advice.say_cell,
+        say_evidence=advice.say_evidence,
+        say_kind_move=advice.say_kind_move,
         say_names=_say_names,
         legend=[percent(top * k / len(SCALE)) for k in range(len(SCALE) + 1)],
         few=FEW_ROWS,
@@ -109,31 +96,40 @@ def render_comparison(
 
 
 def _render(template: str, scripts: Sequence[str], **words: Any) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=FunctionLoader(_page_file),
+    style, script = ("\n".join(map(page_file, names)) for names in (STYLES, scripts))
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
+    page = environment().get_template(template).render(
+        style=Markup(style),  # noqa: S704  our own files, not the reader's data
+        script=Markup(script),  # noqa: S704
+        script_hash=f"sha256-{digest.decode('ascii')}",
+        **words,
+    )  # fmt: skip
+    return clean_text(page)
+
+
+@cache
+def environment() -> Any:
+    """Return what fills in the templates of this folder."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    made = Environment(
+        loader=FunctionLoader(page_file),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        text=as_text, percent=percent, tied=_tie_units, count=count, rounded=rounded
-    )
-    style, script = ("\n".join(map(_page_file, names)) for names in (STYLES, scripts))
-    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest())
-    page = environment.get_template(template).render(
-        style=Markup(style),  # noqa: S704  our own files, not the reader's data
-        script=Markup(script),  # noqa: S704
-        script_hash=f"sha256-{digest.decode('ascii')}",
-        **words,
-    )
-    return clean_text(page)
+    made.filters.update(
+        text=as_text, percent=percent, tied=_tie_units, count=count, rounded=rounded,
+        shorten=shorten,
+    )  # fmt: skip
+    return made
 
 
-def _page_file(name: str) -> str:
+def page_file(name: str) -> str:
+    """Return a file of this folder."""
     from importlib.resources import files  # slow to import
 
     return (files("robustbn") / "_show" / "page" / name).read_text(encoding="utf-8")
@@ -184,7 +180,7 @@ def _tiles_of_both(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def render_markdown(result: FitResult) -> str:
     """Return the verdict, the findings and the cells that moved most; labels as text."""
-    parts = [f"## {_escape(result.title)}", _escape(verdict(result))]
+    parts = [f"## {_escape(result.title)}", _escape(advice.verdict(result))]
     sections = [("Findings", _findings(result)), ("Cells that moved most", _cells(result))]
     for heading, lines in sections:
         if lines:
@@ -205,8 +201,8 @@ def _findings(result: FitResult) -> list[str]:
 
 def _cells(result: FitResult) -> list[str]:
     lines = ["| cell | counted | robust |", "|---|---:|---:|"]
-    for table, parents, state, counted, robust in cell_moves(result, MOST_LISTED):
-        what = _escape(say_cell(table.node, parents, state)).replace("|", "\\|")
+    for table, parents, state, counted, robust in advice.cell_moves(result, MOST_LISTED):
+        what = _escape(advice.say_cell(table.node, parents, state)).replace("|", "\\|")
         lines.append(f"| {what} | {percent(counted)} | {percent(robust)} |")
     more = _more(result.n_moved, MOST_LISTED, "tables")
     return [*lines, *([""] if more else []), *more] if result.n_moved else []
