@@ -55,6 +55,24 @@ def test_a_clean_table_has_nothing_to_look_at(tmp_path):
     assert not serious(fit)
 
 
+def test_what_depends_on_another_measurement_is_no_mistake_at_a_place(tmp_path):
+    """A pump runs, for so many minutes, in rows of high risk only."""
+    frame, rng = clean_table(), np.random.default_rng(1)
+    is_long = (frame["risk"] == "high") & (rng.random(N) < 0.2)
+    frame["minutes"] = np.where(is_long, 300.0, 0.0) + rng.normal(100, 20, N).round(3)
+    assert not serious(look_at(frame, tmp_path))
+    named = serious(look_at(frame, tmp_path, context=["minutes"]))
+    assert [each.kind for each in named] == ["column differs"]
+
+
+def test_a_value_that_most_rows_have_is_no_place(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(1)
+    wards = np.where(frame["sex"] == "male", "none", rng.choice([*"abcdef"], N))
+    frame["ward"] = np.where(rng.random(N) < 0.2, "none", wards)
+    found = [each for each in serious(look_at(frame, tmp_path)) if each.kind == "column differs"]
+    assert not any(each.where == {"ward": "none"} for each in found)
+
+
 def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp_path):
     frame = clean_table()
     is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-09-30")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -74,6 +75,21 @@ class _Context:
     codes: Places
     firsts: Places
     lasts: Places
+
+    @cached_property
+    def runs(self) -> tuple[Places, Places]:
+        """Where places start and end: single values, or runs of up to half of the stretches.
+
+        None holds most of the rows: what they show is no exception.
+        """
+        n = len(self.firsts)
+        starts, ends = np.triu_indices(n) if self.groups.is_ordered else (np.arange(n),) * 2
+        sizes = np.bincount(self.codes[self.codes >= 0], minlength=n)
+        upto = np.append(0, np.cumsum(sizes))
+        is_place = (ends - starts < max(n // 2, 1)) & (
+            2 * (upto[ends + 1] - upto[starts]) <= upto[-1]
+        )
+        return starts[is_place], ends[is_place]
 
 
 def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
@@ -183,7 +199,7 @@ class _Rest:
         left: NDArray[np.bool_],
     ) -> None:
         self.tables, self.columns, self.left = tables, columns, left
-        self.n_tried = len(tables) * sum(len(_runs(each)[0]) for each in columns)
+        self.n_tried = len(tables) * sum(len(each.runs[0]) for each in columns)
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
@@ -191,9 +207,10 @@ class _Rest:
             and len(columns[a].firsts) <= MOST_CROSSED
             and columns[b].groups.is_ordered
             and columns[b].groups.kind in CROSSED
+            and len(columns[b].runs[0])
         ]
         self.n_crossed = len(tables) * sum(
-            len(columns[a].firsts) * len(_runs(columns[b])[0]) for a, b in self.pairs
+            len(columns[a].runs[0]) * len(columns[b].runs[0]) for a, b in self.pairs
         )
 
     def rows_of(self, place: _Place) -> NDArray[np.bool_]:
@@ -208,8 +225,10 @@ class _Rest:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
         for table in self.tables:
             for k, column in enumerate(self.columns):
+                if not len(column.runs[0]):
+                    continue
                 counts = self._count(table, column.codes, len(column.firsts))
-                firsts, lasts = _runs(column)
+                firsts, lasts = column.runs
                 upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
                 paid, best = _find_best(
                     table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried
@@ -228,9 +247,9 @@ class _Rest:
         codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
         counts = self._count(table, codes, n_values * n_stretches)
         counts = counts.reshape(n_values, n_stretches, -1)
-        total, (firsts, lasts) = counts.sum(axis=(0, 1)), _runs(other)
+        total, (firsts, lasts) = counts.sum(axis=(0, 1)), other.runs
         n_tried = self.n_tried + self.n_crossed
-        for value in range(n_values):
+        for value in one.runs[0].tolist():
             upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts[value], axis=0)])
             paid, best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
             place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
@@ -302,16 +321,6 @@ class _Rest:
             max(size for _, size, _ in found),
             tuple(runs),
         )
-
-
-def _runs(column: _Context) -> tuple[Places, Places]:
-    """Return where places start and end: single values, or runs of up to half of the stretches."""
-    n = len(column.firsts)
-    if not column.groups.is_ordered:
-        return np.arange(n), np.arange(n)
-    firsts, lasts = np.triu_indices(n)
-    is_short = lasts - firsts + 1 <= n // 2
-    return firsts[is_short], lasts[is_short]
 
 
 def _find_best(

@@ -59,12 +59,21 @@ class Aside:
     n_rows: int = 0  # that were read, if not all have their names here
     given_up: tuple[str, ...] = ()  # of a part of a table, columns that turned out to be no context
     is_forgotten: bool = False  # whether context was counted for other verdicts than those of today
+    is_chosen: bool = False  # whether a person named the columns of context
     # what reading noticed besides: odd values, numbers before they were cut, identifiers
     clues: Clues = field(default_factory=Clues)
 
     def without_counts(self) -> Aside:
         """Return what is left once rows are judged otherwise: counts of context are not."""
         return self if self.counted is None else replace(self, counted=None, is_forgotten=True)
+
+    @property
+    def places(self) -> tuple[ContextColumn, ...]:
+        """The columns of context that may say where rows come from.
+
+        Numbers that nobody named are measurements: what depends on them is no mistake at a place.
+        """
+        return tuple(c for c in self.context if self.is_chosen or c.groups.kind != "numbers")
 
     def without_context(self, name: str) -> Aside:
         """Return the same without a column of context."""
@@ -110,6 +119,7 @@ class AsidePlan:
     damaged: Mapping[str, str] = field(default_factory=dict)
     given_up: tuple[str, ...] = ()  # columns that a look at the first rows showed to be no context
     ids: tuple[str, ...] = ()  # columns that name rows, whose values should not come twice
+    is_chosen: bool = False  # whether a person named the columns of context
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,7 +169,8 @@ def plan_aside(
     asked = [name for name in wanted if name not in source.damaged]
     damaged = {name: why for name, why in source.damaged.items() if name in wanted}
     _require_beside("context", asked, places, source, used)
-    return AsidePlan(named, dict.fromkeys(asked, "values"), source.is_text, damaged, ids=ids)
+    kinds = dict.fromkeys(asked, "values")
+    return AsidePlan(named, kinds, source.is_text, damaged, ids=ids, is_chosen=True)
 
 
 def _require_beside(
@@ -268,7 +279,7 @@ class AsideReader:
         ids = tuple(each for reader in self._ids if (each := reader.finish()) is not None)
         found_names = Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
         odd = tuple(each for each in map(find_odd_times, raw) if each is not None)
-        return replace(found_names, clues=Clues(odd, ids=ids))
+        return replace(found_names, clues=Clues(odd, ids=ids), is_chosen=self.plan.is_chosen)
 
 
 def find_damaged(places: Mapping[str, T], read: Callable[[list[T]], None]) -> dict[str, str]:

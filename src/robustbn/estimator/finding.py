@@ -232,7 +232,7 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    context = [*aside.context, RowNumbers.of(n_read).as_column()]
+    context = [*aside.places, RowNumbers.of(n_read).as_column()]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)

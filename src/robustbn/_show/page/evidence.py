@@ -174,7 +174,7 @@ def _masks(result: FitResult, place: Difference) -> Iterator[tuple[str, Mask]]:
     yield "elsewhere", ~is_there
     if result.rows_hidden:
         return
-    context = [*result.aside.context, RowNumbers.of(result.reading.n_read).as_column()]
+    context = [*result.aside.places, RowNumbers.of(result.reading.n_read).as_column()]
     column = context[place.runs[0].column]
     codes = column.codes[judged.drawn]
     for label, first, last in _values(column.groups, codes):
