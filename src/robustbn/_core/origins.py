@@ -30,6 +30,7 @@ class Groups:
     # of hours and numbers, where each group but the first begins
     starts: NDArray[Any] | None = None
     of_values: Mapping[Any, int] = field(default_factory=dict)  # of values, the group of each
+    is_measured: bool = False  # whether they are numbers too many to be places, such as sites
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,8 +159,10 @@ def _say_group(result: FitResult, group: Group) -> str:
         does, are = ("does", "is") if is_one else ("do", "are")
         verb = f"{does} not fit the other rows and {are} left out"
     said = f"About {rows} {verb}{number}"
-    if group.cause is not None and _is_act(group):
+    if group.cause is not None and _is_act(group) and group.is_bad:
         said += f": {group.cause.name}. {group.cause.text}"
+    elif group.cause is not None and _is_act(group):
+        said += f". If they are bad, the likely cause is: {group.cause.name}. {group.cause.text}"
     elif group.cause is not None:
         said += f". They have {group.cause.text[:1].lower()}{group.cause.text[1:]}"
     elif group.unusual:
@@ -172,7 +174,8 @@ def _say_group(result: FitResult, group: Group) -> str:
         said += f" {say_origin(origin, 'are among them' if group.origins else 'are distrusted')}"
     if not group.is_bad:
         said += (
-            f" They are bad with a probability of {group.probability:.0%} and are still counted."
+            f" They are bad with a probability of {group.probability:.0%}, but may be a genuine "
+            f"subgroup; they are still counted."
         )
     return said
 

@@ -71,9 +71,9 @@ class Aside:
     def places(self) -> tuple[ContextColumn, ...]:
         """The columns of context that may say where rows come from.
 
-        Numbers that nobody named are measurements: what depends on them is no mistake at a place.
+        What depends on a measurement is no mistake at a place, unless a person names the column.
         """
-        return tuple(c for c in self.context if self.is_chosen or c.groups.kind != "numbers")
+        return tuple(c for c in self.context if self.is_chosen or not c.groups.is_measured)
 
     def without_context(self, name: str) -> Aside:
         """Return the same without a column of context."""

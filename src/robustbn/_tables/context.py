@@ -36,6 +36,7 @@ MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 i
 MOST_VALUES = 1_000  # of words and whole numbers: with more they are names, or are cut
 MOST_PERIODS = 400  # of a time: the shortest with no more of them, so a year goes by days
 MOST_ODD_TIMES = 0.5  # share of different values that are no times; exchanged days and months: 0.39
+MOST_NUMBERED = 40  # different numbers of sites, years or hours: more are measurements
 INTERVALS = 10  # of numbers, with equally many rows each
 COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
@@ -267,7 +268,10 @@ class ContextCounts:
         order = sorted(range(len(values)), key=ranks.__getitem__)
         of_values = {values[k]: place for place, k in enumerate(order)}
         labels = tuple(names[k] for k in order)
-        groups = Groups(self.name, labels, is_ordered=is_ordered, of_values=of_values)
+        is_measured = kind == "numbers" and len(values) > MOST_NUMBERED
+        groups = Groups(
+            self.name, labels, is_ordered=is_ordered, of_values=of_values, is_measured=is_measured
+        )
         return groups, counts[order]
 
     def _group_hours(self, hours: Counts, counts: Counts) -> tuple[Groups, Counts] | None:
@@ -297,7 +301,7 @@ class ContextCounts:
         cuts = cuts[cuts < len(below)]
         starts = _number_of(keys[cuts] << self._scale)
         says = tuple(f"{v:.6g}" for v in (self.low, *starts.tolist(), self.high))
-        groups = Groups(self.name, says[:-1], says[1:], True, "numbers", starts)
+        groups = Groups(self.name, says[:-1], says[1:], True, "numbers", starts, is_measured=True)
         group = np.searchsorted(cuts, np.arange(len(below)), side="right")
         return groups, _sum_groups(counts, group, len(says) - 1)
 
