@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import NO_CELLS, CellModel, States, WrongCells
-from robustbn._learn.cells import FIRST_RATE, Chain, learn_cells, look_first, pays_at_first
-from robustbn._rows.cells import judge_cells, list_wrong
+from robustbn._learn.cells import FIRST_RATE, SETTLED, Chain, learn_cells, look_first, pays_at_first
+from robustbn._rows.cells import judge_cells
 
 CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
 FIRST_VOTE, VOTE_STEPS = 0.3, 10  # rate of wrong labels at first, and how often it is found again
@@ -62,7 +62,7 @@ def mend_labels(
     groups = None if by is None else _code(by)[0]
     gains = look_first(cards, parents, seen, kernels, n_threads).gains
     if not pays_at_first(gains, len(seen)):
-        return Mended(labels, list_wrong(iter(()), seen), None)
+        return Mended(labels, NO_CELLS, None)
     lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))
     learned = learn_cells(
         cards,
@@ -80,11 +80,12 @@ def mend_labels(
         seen,
         learned.truth,
         groups=groups,
+        calm=SETTLED,
         key=seed,
         kernels=kernels,
         n_threads=n_threads,
     )
-    return Mended(labels, list_wrong(judged, seen), learned.model)
+    return Mended(labels, judged.named, learned.model)
 
 
 def mend_by_votes(
