@@ -88,6 +88,40 @@ def test_rows_that_are_wrong_all_over_are_bad_rows_and_not_wrong_cells(rows):
     assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.05
 
 
+def test_wrong_cells_are_found_beside_missing_values(rows, dirty):
+    is_missing = np.random.default_rng(4).random(rows.shape) < 0.1
+    clean, trusting, fit = (
+        robustbn.RobustEstimator(
+            ALARM, prior=0.01, cells=cells, on_missing="use", random_state=0
+        ).fit(np.ma.masked_array(table, is_missing))
+        for table, cells in ((rows, "find"), (dirty, "trust"), (dirty, "find"))
+    )
+    assert len(clean.cells_) == 0
+    assert error(trusting) > 3 * error(clean)
+    assert error(fit) < 1.6 * error(clean)
+    found = fit.cells_
+    columns = [ALARM.nodes.index(name) for name in found["column"]]
+    assert len(found) > 1000
+    assert not is_missing[found["row"], columns].any()
+    is_wrong = rows[found["row"], columns] != dirty[found["row"], columns]
+    assert is_wrong[np.asarray(found["probability"] >= 0.9)].mean() > 0.9
+    np.testing.assert_allclose(fit.counts_.sum(), len(rows) * len(CARDS), rtol=0.01)
+
+
+def test_wrong_cells_are_found_beside_known_rows(rows):
+    rng = np.random.default_rng(3)
+    dirty = spoil(rows, 0.02)
+    is_bad = np.arange(len(rows)) < 1000
+    dirty[is_bad] = (rng.random((1000, len(CARDS))) * CARDS).astype(rows.dtype)
+    known = np.zeros(len(rows))
+    known[:100], known[1000:1200] = -1, 1
+    fit = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty, known=known)
+    trusting = robustbn.RobustEstimator(ALARM, prior=0.01, cells="trust", random_state=0)
+    assert error(fit) < 0.5 * error(trusting.fit(dirty, known=known))
+    assert len(fit.cells_) > 1000
+    assert not (fit.cells_["row"] < 1000).any()
+
+
 def test_a_missing_edge_is_not_taken_for_wrong_cells(rows):
     lacking = {node: list(ALARM.parents[node]) for node in ALARM.nodes}
     lacking["HR"], lacking["BP"] = [], []

@@ -40,6 +40,7 @@ DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much hig
 CALM, MOST_CALM = 2.0, 0.05  # times the rate, and at most: a cell less likely wrong is not drawn
 SETTLED = 1e-3  # probability: a cell that is less likely to be wrong is never drawn
 FARTHEST = 4.0  # times a step that is leapt at most
+DRAWS_OF_HOLES = 4  # sweeps until what is missing hardly depends on where it began
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
 
@@ -82,6 +83,12 @@ class Learned:
     gains: Vector
     is_own: NDArray[np.bool_]
 
+    @property
+    def is_wrong(self) -> NDArray[np.bool_]:
+        """Which cells show another value than the true one; shape (n, d)."""
+        is_wrong: NDArray[np.bool_] = self.truth != self.seen
+        return is_wrong & (self.seen < np.array(self.model.cards))
+
 
 def learn_cells(
     cards: tuple[int, ...],
@@ -112,7 +119,8 @@ def learn_cells(
     n_groups = 1 if groups is None else int(groups.max()) + 1
     first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
     model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
-    kernel, truth, n_kept = load_sweep(kernels), seen, chain.n_sweeps - chain.n_burn
+    kernel, n_kept = load_sweep(kernels), chain.n_sweeps - chain.n_burn
+    truth, is_known = fill_holes(model, seen, seed, kernels, n_threads), begin is None
     gains, mean_rates = np.zeros(d), np.zeros((n_groups, d))
     is_own = np.zeros(d, bool) if begin is None else begin.is_own
     tested_at = max(chain.n_burn // 2, chain.n_held) if begin is None else -1
@@ -124,7 +132,7 @@ def learn_cells(
             seen=seen,
             truth=truth,
             groups=groups,
-            own=0.0 if begin is not None and s == 0 else 1.0,
+            own=1.0 if is_known else 0.0,
             calm=SETTLED if is_drawn else find_calm(model),
             key=seed * 2**20 + s,
             n_sweeps=1 if is_drawn else INNER[0],
@@ -144,7 +152,7 @@ def learn_cells(
             if is_drawn
             else sum_counts(cards, parents, swept.counts)
         )
-        model = replace(model, counts=counts, rates=rates)
+        model, is_known = replace(model, counts=counts, rates=rates), True
         models = [*models, model]
         if len(models) == 3 and s + 1 < chain.n_sweeps and not is_drawn:
             model = _leap(models)
@@ -179,10 +187,29 @@ def _begin(
     cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], seen: States, rates: Vector
 ) -> CellModel:
     """Return a model that takes rows as they are."""
-    d, filled = len(cards), _fill(cards, seen)
-    counts, near = count_cells(cards, parents, filled), find_nearby(cards, parents, filled)
+    d, filled = len(cards), np.minimum(seen, np.array(cards) - 1)
+    counts, near = count_cells(cards, parents, seen), find_nearby(cards, parents, filled)
     same, shapes = np.ones(d), Lists.none(sum(cards))
     return CellModel(cards, parents, counts, same, same, rates, np.zeros(d), shapes, *near)
+
+
+def fill_holes(
+    model: CellModel,
+    seen: States,
+    seed: int = 0,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+) -> States:
+    """Return states in which every missing one is drawn given the others, as if all were right."""
+    if not (seen >= np.array(model.cards)).any():
+        return seen
+    right = model.with_rates(np.full_like(model.rates, LEAST_RATE))
+    sweep = load_sweep(kernels)
+    filled: States = sweep(
+        right, seen, own=0.0, key=seed, n_sweeps=DRAWS_OF_HOLES, asks_gains=False,
+        n_threads=n_threads,
+    ).truth  # fmt: skip
+    return filled
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,16 +238,17 @@ def look_first(
     n_threads: int | None = None,
 ) -> FirstLook:
     """Return what errors bring to rows as they are; one sweep."""
-    d, filled = len(cards), _fill(cards, seen)
-    model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
-    swept = load_sweep(kernels)(model, seen, filled, calm=1.0, asks_wrong=True, n_threads=n_threads)
+    model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
+    truth = fill_holes(model, seen, 0, kernels, n_threads)
+    swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
     wrong, contrast, by_rate = np.asarray(swept.wrong, np.float64), 0.0, np.zeros(len(RATES))
     for j, card in enumerate(cards):
         is_shown = (seen[:, j] < card) & (card > 1)
         p, any_state = wrong[is_shown, j], FIRST_RATE / card
         # All states together over the one that is shown, by the tables alone.
         odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
-        usual = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
+        shown = seen[is_shown, j]
+        usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
         by_rate += [_bring(rate, odds / card) for rate in RATES]
     return FirstLook(swept.gains, float(by_rate.max()), contrast)
@@ -234,12 +262,6 @@ def _bring(rate: float, odds: Vector) -> float:
 def pays_at_first(gains: Vector, n_rows: int) -> bool:
     """Return whether errors of a small rate explain rows as they are."""
     return bool(find_gain(gains.sum(), FIRST_FREE, n_rows) > 0)
-
-
-def _fill(cards: tuple[int, ...], seen: States) -> States:
-    """Return states without holes: for counting before anything is known."""
-    filled: States = np.minimum(seen, np.array(cards, np.int32) - 1)
-    return filled
 
 
 # --- rates --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from robustbn._rows.kernels import choose_kernels
 MOST_TRIED = 32  # states: of a node with more, only those seen beside its neighbours are tried
 MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
 JUDGING_SWEEPS, JUDGING_BURN = 6, 2  # of a row; most settle in the first
+TIMES_HOLED = 4  # so many more, where what is missing is drawn, too
 DOUBTED = 0.2  # probability: rows without a cell that is likelier to be wrong are only counted
 LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
 NO_KEYS = np.empty(0, np.uint64)
@@ -55,11 +56,19 @@ def load_sweep(kernels: str | None) -> SweepCells:
 def count_cells(
     cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], truth: States
 ) -> CellCounts:
-    """Return how often true values occur together. O(n d) time, and sorting for hashed tables."""
-    hashed, parts = find_hashed(cards, parents), []
+    """Return how often true values occur together, in rows that show all of a family.
+
+    O(n d) time, and sorting for hashed tables.
+    """
+    hashed, parts, states = find_hashed(cards, parents), [], []
+    is_hole = truth >= np.array(cards)
+    has_holes = bool(is_hole.any())
     for i, card in enumerate(cards):
-        config = _key(cards, parents[i], truth)
-        cell = config * np.uint64(card) + truth[:, i].astype(np.uint64)
+        shown = truth
+        if has_holes:
+            shown = truth[~is_hole[:, [*parents[i], i]].any(axis=1)]
+        config = _key(cards, parents[i], shown)
+        cell = config * np.uint64(card) + shown[:, i].astype(np.uint64)
         n_configs = int(np.prod([cards[p] for p in parents[i]], dtype=np.int64))
         parts.append(
             [
@@ -67,8 +76,8 @@ def count_cells(
                 _tally(config, None if hashed[i] else n_configs),
             ]
         )
+        states.append(np.bincount(truth[~is_hole[:, i], i], minlength=card))
     cells, configs = zip(*parts, strict=True)
-    states = [np.bincount(truth[:, i], minlength=card) for i, card in enumerate(cards)]
     return CellCounts(*_join(cells), *_join(configs), np.concatenate(states).astype(np.float64))
 
 
@@ -150,6 +159,7 @@ def judge_cells(
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     calm: Vector | float = DOUBTED,
+    holed: bool = False,
     key: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
@@ -161,7 +171,9 @@ def judge_cells(
     truth : states of rows that the model counts: each row's own count is taken out; None for rows
         that it does not know.
     calm : probability: a cell that is less likely to be wrong is not drawn.
+    holed : whether values may be missing.
     """
+    times = TIMES_HOLED if holed else 1
     swept = load_sweep(kernels)(
         model,
         seen,
@@ -171,8 +183,8 @@ def judge_cells(
         own=0.0 if truth is None else 1.0,
         calm=calm,
         key=key,
-        n_sweeps=JUDGING_SWEEPS,
-        n_burn=JUDGING_BURN,
+        n_sweeps=times * JUDGING_SWEEPS,
+        n_burn=times * JUDGING_BURN,
         least=LEAST_PROBABILITY,
         asks_gains=False,
         n_threads=n_threads,
@@ -194,6 +206,7 @@ def count_true(
         found.model,
         rows.unpack(),
         weights=given,
+        holed=bool(rows.layout.holed),
         key=found.seed,
         kernels=kernels,
         n_threads=n_threads,

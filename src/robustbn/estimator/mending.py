@@ -42,8 +42,9 @@ def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
     wrong = NO_CELLS
     if found is not None:
         judged = judge_cells(
-            found.model, table.codes, key=found.seed, kernels=fit.kernels, n_threads=fit.n_threads
-        )
+            found.model, table.codes, holed=bool(table.holed), key=found.seed,
+            kernels=fit.kernels, n_threads=fit.n_threads,
+        )  # fmt: skip
         wrong = judged.named.above(probability)
     if isinstance(X, np.ndarray) and np.issubdtype(X.dtype, np.integer):
         mended = X.copy()
