@@ -130,6 +130,25 @@ def test_a_missing_edge_is_not_taken_for_wrong_cells(rows):
     assert len(fit.cells_) <= 1e-4 * rows.size
 
 
+def test_nothing_is_flagged_where_nothing_can_be_known():
+    rng = np.random.default_rng(0)
+    alone = robustbn.BayesianNetwork({"a": []}, {"a": [0, 1, 2]})
+    pair = robustbn.BayesianNetwork({"a": [], "b": ["a"]}, {"a": [0, 1, 2], "b": [0, 1]})
+    names = robustbn.BayesianNetwork(
+        {"a": [], "b": []}, {"a": list(range(400)), "b": list(range(400))}
+    )
+    constant = np.stack([np.ones(3000, int), rng.integers(0, 2, 3000)], axis=1)
+    distinct = np.stack([rng.permutation(400), np.arange(400)], axis=1)
+    for network, codes in (
+        (alone, rng.integers(0, 3, (3000, 1))),
+        (pair, constant),
+        (names, distinct),
+    ):
+        fit = robustbn.RobustEstimator(network, random_state=0).fit(codes)
+        assert len(fit.cells_) == 0
+        np.testing.assert_array_equal(fit.repair(codes).table, codes)
+
+
 def test_a_frame_is_mended_and_keeps_all_else(rows, dirty, fit):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(
@@ -278,6 +297,29 @@ def test_repair_never_writes_over_its_source_nor_over_a_file_that_is_there(folde
     assert run(folder, folder / "rows.csv", "-o", folder / "there.csv").exit_code == 2
     assert (folder / "there.csv").read_text() == "kept"
     assert (folder / "rows.csv").read_bytes() == source
+
+
+def test_repair_leaves_nothing_half_written_where_it_may_not_write(folder, monkeypatch):
+    monkeypatch.setattr("robustbn._cli.repair._write", _refuse)
+    done = run(folder, folder / "rows.csv", "-o", folder / "mended.csv", "--changes",
+               folder / "changes.csv")  # fmt: skip
+    assert done.exit_code not in (0, 1)
+    assert "Permission denied" in done.output
+    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "right.csv", "rows.csv"]
+
+
+def _refuse(path, texts, encoding):
+    path.write_text("half a tab")
+    raise PermissionError(13, "Permission denied", str(path))
+
+
+def test_repair_finds_the_column_by_which_rates_of_errors_differ(folder):
+    lines = (folder / "rows.csv").read_text().splitlines()
+    marked = [f"{line},{'north' if 'x' in line[:-8] else 'south'}" for line in lines[1:]]
+    (folder / "rows.csv").write_text("\n".join([f"{lines[0]},site", *marked, ""]))
+    done = run(folder, folder / "rows.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["by"] == "site"
 
 
 @pytest.mark.parametrize(

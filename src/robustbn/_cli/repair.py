@@ -48,7 +48,10 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 )  # fmt: skip
 @click.option("--id", "id_column", metavar="COLUMN", help="What names a row in CHANGES.")
 @click.option(
-    "--by", metavar="COLUMN", help="Errors have rates of their own for each of its values: sources."
+    "--by",
+    metavar="COLUMN",
+    help="Errors have rates of their own for each of its values: sources.  [default: a column "
+    "outside NETWORK, if that explains more than it costs]",
 )
 @click.option(
     "--key",
@@ -106,6 +109,7 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         "probability": options["probability"],
         "cells_changed": len(changes),
         "cells_in_doubt": len(mended.wrong) - len(changes),
+        "by": options["by"] or mended.by,
         "by_column": _count_by_column(changes, mended, [*parents]),
         "changes": [] if options["no_rows"] else _first(lines),
         "files": outputs.names,
@@ -200,10 +204,12 @@ def _mend(
                 f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
             )
         return mend_by_votes(labels, above, nodes.index(key))
+    others = [c for c in columns if c not in nodes and c != options["id_column"]]
     return mend_labels(
         labels,
         above,
         by=None if by is None else _column(records, columns[by]),
+        context={c: _column(records, columns[c]) for c in others},
         seed=options["seed"] % 2**20,
         n_threads=options["n_threads"],
     )
@@ -312,7 +318,8 @@ def _show(console: Console, facts: Any) -> None:
     said = f"{count(n, 'cell')} of {count(facts['rows'], 'row')}"
     if not n and not doubtful:
         said = "none: no error explains what stands in the table"
-    print_facts(console, {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None})
+    shown = {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None}
+    print_facts(console, shown | {"rates of errors by": facts["by"]})
     for rest in ({k: f"{v:,}" for k, v in facts["by_column"].items()}, _say(facts), facts["files"]):
         if rest:
             console.print()

@@ -351,7 +351,7 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
         novelty[i] = (
             model.novelty[i]
             if keeps_novelty
-            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card))
+            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card), total)
         )
         share = np.maximum(states - 1, 0) + novelty[i] / card
         share /= max(total - 1, 0) + novelty[i]
@@ -360,12 +360,18 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
     return replace(model, concentration=concentration, novelty=novelty)
 
 
-def _choose(counts: Vector, totals: Vector, shares: Vector) -> float:
-    """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest."""
-    brought = np.full(len(SMOOTHING), 0.0)
+def _choose(counts: Vector, totals: Vector, shares: Vector, most: float = 1.0) -> float:
+    """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest.
+
+    Parameters
+    ----------
+    most : times the largest of `SMOOTHING` that is tried.
+    """
+    tried = np.append(SMOOTHING, SMOOTHING[-1] * most) if most > 1 else SMOOTHING
+    brought = np.zeros(len(tried))
     for first in range(0, len(counts), AT_ONCE):
         some = slice(first, first + AT_ONCE)
-        left = np.maximum(counts[some] - 1, 0) + SMOOTHING[:, None] * shares[some]
-        of = np.maximum(totals[some] - 1, 0) + SMOOTHING[:, None]
+        left = np.maximum(counts[some] - 1, 0) + tried[:, None] * shares[some]
+        of = np.maximum(totals[some] - 1, 0) + tried[:, None]
         brought += np.log(left / of) @ counts[some]
-    return float(SMOOTHING[brought.argmax()])
+    return float(tried[brought.argmax()])
