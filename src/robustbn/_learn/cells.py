@@ -37,8 +37,8 @@ TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column b
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
 LONG = 10  # sweeps: in fewer, columns have one rate
 DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much higher or lower
-CALM, MOST_CALM = 2.0, 0.05  # times the rate, and at most: a cell less likely wrong is not drawn
-SETTLED = 1e-3  # probability: a cell that is less likely to be wrong is never drawn
+CALM = 0.1  # probability: a cell that is less likely to be wrong need not be drawn
+SETTLED = 1e-3  # the same where tables have few rows, and count what was drawn
 FARTHEST = 4.0  # times a step that is leapt at most
 DRAWS_OF_HOLES = 4  # sweeps until what is missing hardly depends on where it began
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
@@ -58,8 +58,8 @@ class Chain:
         them: where a configuration has few rows, only what was drawn can be taken out again.
     """
 
-    n_sweeps: int = 60
-    n_burn: int = 30
+    n_sweeps: int
+    n_burn: int
     start: float = 0.02
     n_held: int = 0
     is_drawn: bool = False
@@ -133,7 +133,7 @@ def learn_cells(
             truth=truth,
             groups=groups,
             own=1.0 if is_known else 0.0,
-            calm=SETTLED if is_drawn else find_calm(model),
+            calm=SETTLED if is_drawn else CALM,
             key=seed * 2**20 + s,
             n_sweeps=1 if is_drawn else INNER[0],
             n_burn=0 if is_drawn else INNER[1],
@@ -153,7 +153,7 @@ def learn_cells(
             else sum_counts(cards, parents, swept.counts)
         )
         model, is_known = replace(model, counts=counts, rates=rates), True
-        models = [*models, model]
+        models = [*models[-2:], model]
         if len(models) == 3 and s + 1 < chain.n_sweeps and not is_drawn:
             model = _leap(models)
             models = [model]
@@ -175,12 +175,6 @@ def _leap(models: list[CellModel]) -> CellModel:
     counts = sum_counts(model.cards, model.parents, np.maximum(cells, 0))
     rates = model.rates * np.clip((model.rates / before.rates) ** times, 0.5, 2)
     return replace(model, counts=counts, rates=np.clip(rates, LEAST_RATE, LARGEST_RATE))
-
-
-def find_calm(model: CellModel) -> Vector:
-    """Return the probability below which a cell need not be drawn, for each column; shape (d,)."""
-    calm: Vector = np.minimum(CALM * model.rates.mean(axis=0), MOST_CALM) + SETTLED
-    return calm
 
 
 def _begin(
@@ -241,13 +235,14 @@ def look_first(
     model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
-    wrong, contrast, by_rate = np.asarray(swept.wrong, np.float64), 0.0, np.zeros(len(RATES))
-    for j, card in enumerate(cards):
-        is_shown = (seen[:, j] < card) & (card > 1)
-        p, any_state = wrong[is_shown, j], FIRST_RATE / card
+    wrong = np.ascontiguousarray(np.asarray(swept.wrong).T, np.float64)
+    contrast, by_rate = 0.0, np.zeros(len(RATES))
+    for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
+        is_shown = (column < card) & (card > 1)
+        p, any_state = wrong[j, is_shown], FIRST_RATE / card
         # All states together over the one that is shown, by the tables alone.
         odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
-        shown = seen[is_shown, j]
+        shown = column[is_shown]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
         by_rate += [_bring(rate, odds / card) for rate in RATES]

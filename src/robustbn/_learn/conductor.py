@@ -66,8 +66,7 @@ def fit_robustly(
         trust = override_known(known.sides[survey.numbers], trust)
     if cells is None and (known or verdict.model.n_others or not is_even(trust)):
         cells, _ = explain_cells(network, survey, trust, config, infers)
-    if cells and known and contradicts_known(cells.wrong, known):
-        cells = None
+        cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust

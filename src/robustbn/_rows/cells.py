@@ -28,7 +28,7 @@ MOST_TRIED = 32  # states: of a node with more, only those seen beside its neigh
 MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
 JUDGING_SWEEPS, JUDGING_BURN = 6, 2  # of a row; most settle in the first
 TIMES_HOLED = 4  # so many more, where what is missing is drawn, too
-DOUBTED = 0.2  # probability: rows without a cell that is likelier to be wrong are only counted
+DOUBTED = 0.3  # probability: rows without a cell that is likelier to be wrong are only counted
 LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
 NO_KEYS = np.empty(0, np.uint64)
 
