@@ -530,3 +530,13 @@ def test_the_verdict_does_not_hang_on_the_draw():
     rows, _ = corrupt(sample(network, 20_000, 1), network, "network", 0.1, 2)
     found = [RobustEstimator(network, random_state=s).fit(rows).contamination_ for s in range(3)]
     assert max(found) - min(found) < 0.02
+
+
+def test_copies_in_a_table_of_few_rows_are_not_distrusted():
+    """A third of those asked answer no throughout, as in questionnaires about rare things."""
+    questions = {f"q{k}": [] for k in range(20)}
+    network = BayesianNetwork(questions, {q: ["no", "seldom", "often"] for q in questions})
+    rng = np.random.default_rng(0)
+    rows = rng.choice(3, (130, 20), p=[0.7, 0.2, 0.1]).astype(np.uint8)
+    rows[:39] = 0
+    assert RobustEstimator(network, random_state=0).fit(rows).contamination_ == 0

@@ -44,9 +44,15 @@ def find_edges(
     for k in np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]:
         i, j, *_ = screened[k]
         ways = [(p, c) for p, c in ((i, j), (j, i)) if c not in ancestors[p]]
-        gain, child = max((_measure(layout, codes, weights, p, c), c) for p, c in ways)
+        gains = [(_measure(layout, codes, weights, p, c), _evenness(codes, c), c) for p, c in ways]
+        gain, _, child = max(gains)
         best[child] = max(gain, best.get(child, 0.0))
     return sorted(best.values(), reverse=True)
+
+
+def _evenness(codes: Codes, node: int) -> int:
+    """Return a number that tells columns apart wherever they and their states stand."""
+    return -int(np.square(np.bincount(codes[:, node])).sum())
 
 
 def _measure(layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int) -> float:
@@ -56,4 +62,4 @@ def _measure(layout: Layout, codes: Codes, weights: RowVector, parent: int, chil
         return 0.0
     told, _, n = measured
     n_free = count_added_cells(layout, parent, child) * (1 - 1 / layout.cards[child])
-    return float(find_gain(told * n, n_free, n))
+    return round(float(find_gain(told * n, n_free, n)), 3)  # both ways round may gain alike

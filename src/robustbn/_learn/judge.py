@@ -232,10 +232,6 @@ def set_beside(state: State, k: int) -> Sides | None:
 
 
 def are_copies_bad(state: State) -> bool:
-    """Whether rows come too often for rows of the network, and no edge gains as much.
-
-    Fewer rows than parameters do not tell how often a row may come.
-    """
+    """Whether rows come too often for rows of the network, and no edge gains as much."""
     excuse = -np.inf if state.copied is None else state.copied.lead
-    tells = state.sample.total >= state.sample.rows.layout.n_free
-    return state.is_exact and tells and excuse < -CLEAR_LEAD
+    return state.is_exact and has_rows_to_tell(state) and excuse < -CLEAR_LEAD

@@ -27,7 +27,7 @@ from robustbn._learn.judge import (
     keep_at,
     probability,
 )
-from robustbn._learn.look import clean_top, find_spectrum
+from robustbn._learn.look import clean_top, find_spectrum, look_at
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import CopiedRows, Groups, begin, drop_unpaid, search
 from robustbn._learn.settle import OddsHistogram, calibrate, settle
@@ -231,6 +231,29 @@ def test_fewer_drawn_rows_are_scaled_to_more_rows():
     many = study.draw([(NETWORK.probabilities, 48_000)])
     from_few, from_many = (clean_top(rows, 48_000) for rows in (few, many))
     assert from_many - 0.01 < from_few < 1.2
+
+
+def test_what_few_rows_may_vary_hardly_depends_on_the_draw():
+    study, _ = draw_rows(n_rows=1500)
+    found = study.choose(1500)
+    looks = [look_at(found.rows, found.base, study.draw, closely=True) for _ in range(8)]
+    assert np.std([look.limit for look in looks]) < 0.01
+
+
+def test_what_edges_gain_does_not_depend_on_where_columns_stand():
+    codes = sample(NETWORK, 3000, 4)
+    codes[:, 0], codes[:, 5] = codes[:, 9], codes[:, 9]
+    empty = {node: [] for node in NETWORK.nodes}
+    found = []
+    for order in (np.arange(14), np.random.default_rng(0).permutation(14)):
+        nodes = [NETWORK.nodes[i] for i in order]
+        network = BayesianNetwork(
+            {n: empty[n] for n in nodes}, {n: NETWORK.states[n] for n in nodes}
+        )
+        rows, layout = np.ascontiguousarray(codes[:, order]), network.layout
+        q = normalise_counts(layout, load_rows(network, rows).count(), 0.5)
+        found.append(find_edges(layout, q, rows, np.ones(3000), range(14)))
+    assert found[0] == pytest.approx(found[1])
 
 
 # --- filter ---------------------------------------------------------------------------------------
