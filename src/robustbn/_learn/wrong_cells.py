@@ -81,7 +81,8 @@ def explain_cells(
         judge_cells, learned.model, holed=bool(layout.holed),
         key=config.seed, kernels=config.kernels, n_threads=config.n_threads,
     )  # fmt: skip
-    judged, some = judge(survey.codes), judge(learned.seen)
+    judged = judge(survey.codes)
+    some = judged if len(learned.seen) == len(survey.codes) else judge(learned.seen)
     n_parents = tuple(len(family) - 1 for family in layout.families)
     found = FoundCells(
         learned.model, n_parents, gain, len(learned.seen), config.seed,
