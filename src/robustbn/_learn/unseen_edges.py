@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from robustbn._core.cells import States
 from robustbn._learn.gain import find_gain
 
-ROWS_ASKED = 10_000  # rows in which edges are sought
 MOST_PARENTS = 4  # of a node, with those it has
 LARGEST_TABLE = 20_000  # cells of a table with one more parent
 
@@ -25,9 +24,9 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
     """Return the parents of each node with those whose edge gains most, one after another.
 
     New ones come last. Only nodes that come before in an order of the network are tried, so that no
-    circle is closed. O(d^2 n) time, n the rows asked.
+    circle is closed. O(d^2 n) time.
     """
-    some = np.ascontiguousarray(truth[:: -(-len(truth) // ROWS_ASKED)].T.astype(np.int64))
+    some = np.ascontiguousarray(truth.T, np.int64)
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):
         own = _describe(cards, more[i], i, some)
