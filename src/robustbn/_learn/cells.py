@@ -121,7 +121,7 @@ def learn_cells(
     model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
     kernel, n_kept = load_sweep(kernels), chain.n_sweeps - chain.n_burn
     truth, is_known = fill_holes(model, seen, seed, kernels, n_threads), begin is None
-    gains, mean_rates = np.zeros(d), np.zeros((n_groups, d))
+    gains, mean_rates, kept = np.zeros(d), np.zeros((n_groups, d)), list[Vector]()
     is_own = np.zeros(d, bool) if begin is None else begin.is_own
     tested_at = max(chain.n_burn // 2, chain.n_held) if begin is None else -1
     is_drawn = chain.is_drawn or any(model.is_hashed)
@@ -147,11 +147,8 @@ def learn_cells(
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
             rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
-        counts = (
-            count_cells(cards, parents, truth)
-            if is_drawn
-            else sum_counts(cards, parents, swept.counts)
-        )
+        counts = sum_counts(cards, parents, swept.counts) if not is_drawn else None
+        counts = counts or count_cells(cards, parents, truth)
         model, is_known = replace(model, counts=counts, rates=rates), True
         models = [*models[-2:], model]
         if len(models) == 3 and s + 1 < chain.n_sweeps and not is_drawn:
@@ -160,6 +157,9 @@ def learn_cells(
         if s >= chain.n_burn:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
+            kept.append(swept.counts)
+    if not is_drawn:
+        model = replace(model, counts=sum_counts(cards, parents, np.mean(kept, axis=0)))
     model = _smooth(model, True).with_rates(mean_rates)
     return Learned(model, seen, truth, gains, is_own)
 

@@ -38,7 +38,7 @@ LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
 BRIEF = Chain(n_sweeps=6, n_burn=4)
 DRAFT_ROWS = 8_000  # rows, to begin with
 DRAFT = Chain(n_sweeps=10, n_burn=8)
-FINAL = Chain(n_sweeps=3, n_burn=2)
+FINAL = Chain(n_sweeps=4, n_burn=2)
 # Share: pairs of errors in a row may differ so much from their number by chance. Of five networks
 # with 0.3 to 10 % wrong cells: -0.22 to 0.27 (once -0.45, of 29 pairs); with 10 % bad rows of
 # nineteen kinds: 0.47 or more, or errors in few columns.
