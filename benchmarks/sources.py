@@ -28,7 +28,10 @@ ALWAYS = ("src/robustbn/**/*", "native/*", "CMakeLists.txt")
 SHOWN = re.compile(r"src/robustbn/(_show/|_cli/|cli\.py)")
 COMPILED = {".pyc", ".pyd", ".so"}
 PAGES = {"bench", "figures", "page", "sources", "stale"}  # write what is stored, decide nothing
-ENTRIES = {"profile": "profile_fits"}  # results that are not called as their module
+ENTRIES = {
+    "profile": "profile_fits",
+    "cells": "wrong_cells",
+}  # results that are not called as their module
 N_DIGITS = 12
 KEPT = re.compile(rb"\bsources\W{1,5}([0-9a-f]{%d})\b" % N_DIGITS)
 UNKNOWN = "sources unknown (made before hashes were kept)"

@@ -32,9 +32,7 @@ using Flat = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-constexpr double SETTLED = 1e-3;      // probability: a cell that is less likely wrong stays as it is
 constexpr double VOTED = 0.02;        // probability: a cell that is less likely wrong has no other state
-constexpr double MOST_CALM = 0.05;    // probability: no cell that is likelier wrong is left undrawn
 constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
 
@@ -82,6 +80,7 @@ struct Node {
     Ints all;      // its states in order, if all are tried
     Ints blanket;  // other nodes whose probabilities depend on its state
     size_t first_cell;
+    uint32_t commonest;  // state
 };
 
 class CellTables {
@@ -238,7 +237,7 @@ class CellTables {
             const uint64_t before = step;
             step *= uint64_t(cards_[size_t(p)]);
             const bool is_whole = step / uint64_t(cards_[size_t(p)]) == before;
-            require(is_hashed || (is_whole && step < (UINT64_C(1) << 40)), "a table is too large");
+            require(is_hashed || (is_whole && step < (UINT64_C(1) << 31) / uint64_t(n.card)), "a table is too large");
             nodes_[size_t(p)].children.emplace_back(int32_t(i), n.steps[k]);
         }
         n.n_configurations = size_t(step);
@@ -248,6 +247,7 @@ class CellTables {
         n.states = states_.data() + state_start_[i];
         n.n_rows = 0;
         for (int32_t v = 0; v < n.card; ++v) n.n_rows += n.states[v];
+        n.commonest = uint32_t(std::max_element(n.states, n.states + n.card) - n.states);
         if (is_hashed) {
             require(size_t(cell_start[i + 1]) <= cell_keys.shape(0) &&
                         size_t(config_start[i + 1]) <= config_keys.shape(0), "one key a cell");
@@ -289,55 +289,106 @@ class CellTables {
 // followed by their expected numbers of wrong cells.
 struct Task {
     const CellTables* tables;
-    const int32_t *seen, *groups;
-    int32_t* truth;
+    const void* seen;
+    void* truth;
+    size_t code_bytes;
+    const int32_t* groups;
     const double *rates, *weights;
-    double own;   // weight of a row's own count in the tables, which is taken out
-    double calm;  // times its rate: a right cell that is less likely wrong is not drawn
+    double own;          // weight of a row's own count in the tables, which is taken out
+    const double* calm;  // probability, by column: a right cell that is less likely wrong is not drawn
     uint64_t key, first_row;
     int n_sweeps, n_burn;
     bool asks_gains;  // else only wrong cells are counted
-    float *wrong, *probability;
-    int32_t* likely;
+    double least;     // probability from which on a cell is named
+    float* wrong;
 };
+
+struct Named {
+    int64_t row, column;
+    int32_t seen, likely;
+    float probability;
+};
+
+// What all rows need of a node's table.
+struct Prepared {
+    std::vector<double> base, own_base;        // by state: what smooths; and with the row's own count out
+    std::vector<double> inverse, own_inverse;  // by configuration: what counts are divided by
+    std::vector<double> given;                 // by cell: the probability of a row's state, were it elsewhere
+};
+
+std::vector<Prepared> prepare(const CellTables& tables, double own) {
+    std::vector<Prepared> nodes(tables.n_nodes());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        const Node& n = tables.node(i);
+        Prepared& at = nodes[i];
+        const double per_row = n.concentration / (std::max(n.n_rows - own, 0.0) + n.novelty);
+        for (int32_t v = 0; v < n.card; ++v) {
+            at.base.push_back(per_row * (n.states[v] + n.novelty / n.card));
+            at.own_base.push_back(per_row * (std::max(n.states[v] - own, 0.0) + n.novelty / n.card));
+        }
+        if (n.is_hashed) continue;
+        const size_t card = size_t(n.card);
+        at.given.resize(n.n_configurations * card);
+        for (size_t k = 0; k < n.n_configurations; ++k) {
+            const double out = std::max(n.configurations[k] - own, 0.0);
+            at.inverse.push_back(1 / (n.configurations[k] + n.concentration));
+            at.own_inverse.push_back(1 / (out + n.concentration));
+            for (size_t v = 0; v < card; ++v)
+                at.given[k * card + v] = (n.cells[k * card + v] + at.own_base[v]) * at.inverse[k];
+        }
+    }
+    return nodes;
+}
 
 // The true values of rows. The probabilities of a cell's states are computed again only when a value
 // that they depend on has changed; what was computed counts for all sweeps since. Where every table
-// holds all its cells, they are computed first for a block of rows, node by node, in loops that branch
-// on the same for all rows.
+// holds all its cells, they are computed first for a block of rows, node by node, the same step for all
+// rows at once; rows without a cell in doubt need no more.
 class Sweeper {
   public:
-    Sweeper(const Task& task, double* counts, double* gains)
-        : t_(task), tables_(*task.tables), d_(task.tables->n_nodes()),
-          n_block_(std::max(size_t(1), std::min(MOST_IN_BLOCK, BLOCK_CELLS / d_))), counts_(counts),
-          gains_(gains), configuration_(d_), own_configuration_(d_), own_state_(d_), base_(d_),
-          wrong_(d_), nodes_(d_), all_cells_(d_ * n_block_), tried_(d_), held_(d_), votes_(d_), awake_(d_) {
+    Sweeper(const Task& task, const std::vector<Prepared>& prepared, double* counts, double* gains)
+        : t_(task), tables_(*task.tables), prepared_(prepared), d_(task.tables->n_nodes()), counts_(counts),
+          gains_(gains), row_seen_(d_), row_truth_(d_), configuration_(d_), own_configuration_(d_),
+          own_state_(d_), wrong_(d_), block_(d_), cells_(d_), tried_(d_), held_(d_), votes_(d_),
+          awake_(d_) {
         size_t n_states = 0;
         for (size_t i = 0; i < d_; ++i) {
             const Node& n = tables_.node(i);
             is_dense_ &= !n.is_hashed && !n.all.empty() && n.shaped <= 0;
-            nodes_[i].first = n_states;
             n_states += size_t(n.card);
-            build(n, nodes_[i]);
         }
-        if (is_dense_) p_.resize(n_states * n_block_);
-        for (size_t c = 0; is_dense_ && c < d_ * n_block_; ++c) {
-            all_cells_[c].p = p_.data() + (c / d_) * n_states + nodes_[c % d_].first;
-            all_cells_[c].states = &tables_.node(c % d_).all;
+        if (!is_dense_) return;
+        stride_ = WIDTH;
+        p_.resize(n_states * WIDTH);
+        double* p = p_.data();
+        for (size_t i = 0; i < d_; ++i) {
+            block_[i].p = p;
+            p += size_t(tables_.node(i).card) * WIDTH;
         }
     }
 
     void sweep_all(size_t first, size_t end) {
-        for (; first < end; first += n_block_) {
-            const size_t n = std::min(n_block_, end - first);
-            for (size_t i = 0; is_dense_ && i < d_; ++i) load(first, n, i);
-            for (size_t j = 0; is_dense_ && j < d_; ++j) weigh_block(first, n, j);
-            for (size_t r = 0; r < n; ++r) sweep(first + r, all_cells_.data() + r * d_);
+        for (; first < end; first += WIDTH) {
+            const size_t n = std::min(WIDTH, end - first);
+            if (t_.code_bytes == 1) load<uint8_t>(first, n);
+            if (t_.code_bytes == 2) load<uint16_t>(first, n);
+            if (t_.code_bytes == 4) load<int32_t>(first, n);
+            bool is_loud[WIDTH];
+            std::fill(is_loud, is_loud + WIDTH, !is_dense_);
+            if (is_dense_) {
+                for (size_t i = 0; i < d_; ++i) configure(i);
+                for (size_t j = 0; j < d_; ++j) weigh_block(first, n, j, is_loud);
+            }
+            for (size_t r = 0; r < n; ++r)
+                if (is_loud[r]) sweep(first + r, r);
+            if (is_dense_) keep_untouched(first, n);
         }
     }
 
+    std::vector<Named> named;
+
   private:
-    static constexpr size_t MOST_IN_BLOCK = 8, BLOCK_CELLS = 8192;  // rows, and cells of all of them
+    static constexpr size_t WIDTH = 16;  // rows of a block
 
     struct Vote {
         int32_t state;
@@ -349,138 +400,213 @@ class Sweeper {
         uint64_t configuration;
         double at_seen, gain, from, to;  // the last two: what draws its present state
         const Ints* states;
-        double* p;
+        double* p;  // every `stride_`th
     };
-    struct Loaded {  // a node's table, and what it gives for each row of a block
-        size_t first;                                    // of its states among all
-        double per_row;                                  // what one row smooths by
-        std::vector<double> base, own_base;              // by state; and with the row's own count out
-        std::vector<double> inverse, own_inverse;        // by configuration: what counts are divided by
-        size_t configuration[MOST_IN_BLOCK], state[MOST_IN_BLOCK];
-        double more[MOST_IN_BLOCK], own[MOST_IN_BLOCK];  // base and probability of the present state
+    struct Column {  // a node in the rows of a block
+        uint32_t seen[WIDTH], state[WIDTH], configuration[WIDTH];
+        double own_line[WIDTH], own[WIDTH];  // count and probability of the present state, own count out
+        double at_seen[WIDTH], gain[WIDTH];
+        bool is_awake[WIDTH], is_touched[WIDTH];  // not known to stay as it is; had a neighbour that did not
+        double* p;  // of each state in all rows
     };
 
-    void build(const Node& n, Loaded& at) const {
-        at.per_row = n.concentration / (std::max(n.n_rows - t_.own, 0.0) + n.novelty);
-        for (int32_t v = 0; v < n.card; ++v) {
-            const double out = std::max(n.states[v] - t_.own, 0.0);
-            at.base.push_back(at.per_row * (n.states[v] + n.novelty / n.card));
-            at.own_base.push_back(at.per_row * (out + n.novelty / n.card));
+    // --- a block of rows ---
+
+    template <class Code>
+    void load(size_t first, size_t n_rows) {
+        const Code* seen = static_cast<const Code*>(t_.seen) + first * d_;
+        const Code* truth = static_cast<const Code*>(t_.truth) + first * d_;
+        uint32_t n_unknown = 0;
+        for (size_t i = 0; i < d_; ++i) {
+            Column& at = block_[i];
+            const uint32_t card = uint32_t(tables_.node(i).card), commonest = tables_.node(i).commonest;
+            for (size_t r = 0; r < WIDTH; ++r) {
+                const size_t k = (r < n_rows ? r : 0) * d_ + i;
+                const uint32_t shown = uint32_t(seen[k]), begun = uint32_t(truth[k]);
+                n_unknown |= uint32_t(shown > card) | uint32_t(begun > card);
+                at.seen[r] = shown;
+                at.state[r] = begun < card ? begun : commonest;
+            }
         }
-        for (size_t k = 0; !n.is_hashed && k < n.n_configurations; ++k) {
-            const double out = std::max(n.configurations[k] - t_.own, 0.0);
-            at.inverse.push_back(1 / (n.configurations[k] + n.concentration));
-            at.own_inverse.push_back(1 / (out + n.concentration));
+        require(!n_unknown, "no such state");
+    }
+
+    void configure(size_t i) {
+        const Node& n = tables_.node(i);
+        const Prepared& table = prepared_[i];
+        Column& at = block_[i];
+        for (size_t r = 0; r < WIDTH; ++r) at.configuration[r] = 0;
+        for (size_t k = 0; k < n.parents.size(); ++k) {
+            const uint32_t *state = block_[size_t(n.parents[k])].state, step = uint32_t(n.steps[k]);
+            for (size_t r = 0; r < WIDTH; ++r) at.configuration[r] += step * state[r];
         }
+        for (size_t r = 0; t_.own > 0 && r < WIDTH; ++r) {
+            const double count = n.cells[at.configuration[r] * uint32_t(n.card) + at.state[r]];
+            at.own_line[r] = std::max(count - t_.own, 0.0) + table.own_base[at.state[r]];
+            at.own[r] = at.own_line[r] * table.own_inverse[at.configuration[r]];
+        }
+    }
+
+    // Compute the probabilities of one cell's states in all rows of a block.
+    void weigh_block(size_t first, size_t n_rows, size_t j, bool* is_loud) {
+        const Node& n = tables_.node(j);
+        Column& at = block_[j];
+        const uint32_t card = uint32_t(n.card);
+        double kept[WIDTH];
+        for (uint32_t v = 0; v < card; ++v) {
+            const double more = prepared_[j].base[v], *line = n.cells + v;
+            for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] = line[at.configuration[r] * card] + more;
+        }
+        for (size_t r = 0; r < WIDTH; ++r) kept[r] = at.own_line[r];
+        size_t n_done = 0;
+        for (const auto& [i, wide_step] : n.children) {
+            const Column& child = block_[size_t(i)];
+            const uint32_t width = uint32_t(tables_.node(size_t(i)).card), step = uint32_t(wide_step);
+            const double* given = prepared_[size_t(i)].given.data();
+            uint32_t from[WIDTH];
+            for (size_t r = 0; r < WIDTH; ++r)
+                from[r] = (child.configuration[r] - step * at.state[r]) * width + child.state[r];
+            for (uint32_t v = 0; v < card; ++v, given += step * width)
+                for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] *= given[from[r]];
+            for (size_t r = 0; r < WIDTH; ++r) kept[r] *= child.own[r];
+            if (++n_done % 8) continue;
+            for (size_t r = 0; r < WIDTH; ++r) {
+                if (t_.own > 0) at.p[at.state[r] * WIDTH + r] = kept[r];
+                rescale(at.p + r, card, WIDTH);
+                kept[r] = at.p[at.state[r] * WIDTH + r];
+            }
+        }
+        for (size_t r = 0; t_.own > 0 && r < WIDTH; ++r) at.p[at.state[r] * WIDTH + r] = kept[r];
+        conclude_block(first, n_rows, j, is_loud);
+    }
+
+    // Turn what the tables say of the states into probabilities, by what is recorded.
+    void conclude_block(size_t first, size_t n_rows, size_t j, bool* is_loud) {
+        Column& at = block_[j];
+        const uint32_t card = uint32_t(tables_.node(j).card);
+        const double share = 1.0 / card;
+        double alone[WIDTH], sum[WIDTH], of_error[WIDTH], of_truth[WIDTH];
+        for (size_t r = 0; r < WIDTH; ++r) {
+            const double rate = t_.rates[(t_.groups && r < n_rows ? size_t(t_.groups[first + r]) * d_ : 0) + j];
+            const bool is_hole = at.seen[r] >= card;
+            of_error[r] = is_hole ? 1.0 : rate * share;
+            of_truth[r] = is_hole ? 0.0 : 1 - rate;
+            alone[r] = is_hole ? 0.0 : at.p[at.seen[r] * WIDTH + r];
+            sum[r] = at.p[r];
+        }
+        for (uint32_t v = 1; v < card; ++v)
+            for (size_t r = 0; r < WIDTH; ++r) sum[r] += at.p[v * WIDTH + r];
+        for (size_t r = 0; r < WIDTH; ++r) {
+            const double total = of_error[r] * sum[r] + of_truth[r] * alone[r];
+            at.at_seen[r] = (of_error[r] + of_truth[r]) * alone[r] / total;  // exactly 1 if nothing else can be
+            at.gain[r] = total;
+            of_error[r] /= total;
+        }
+        for (uint32_t v = 0; v < card; ++v)
+            for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] *= of_error[r];
+        const double calm = t_.calm[j];
+        for (size_t r = 0; r < WIDTH; ++r) {
+            if (at.seen[r] < card) at.p[at.seen[r] * WIDTH + r] = at.at_seen[r];
+            at.is_touched[r] = at.is_awake[r] = !(1 - at.at_seen[r] < calm) | (at.state[r] != at.seen[r]);
+            is_loud[r] |= at.is_awake[r];
+        }
+        for (size_t r = 0; t_.asks_gains && r < WIDTH; ++r)
+            at.gain[r] = at.seen[r] < card ? std::log(at.gain[r] / alone[r]) : 0.0;
+    }
+
+    // Count the cells that no draw has touched.
+    void keep_untouched(size_t first, size_t n_rows) {
+        double given[WIDTH], weight[WIDTH];
+        for (size_t r = 0; r < WIDTH; ++r) given[r] = r >= n_rows ? 0.0 : t_.weights ? t_.weights[first + r] : 1.0;
+        for (size_t j = 0; j < d_; ++j) {
+            const Node& n = tables_.node(j);
+            const Column& at = block_[j];
+            const size_t card = size_t(n.card);
+            double wrong = 0, gain = 0;
+            for (size_t r = 0; r < WIDTH; ++r) weight[r] = at.is_touched[r] ? 0.0 : given[r];
+            for (size_t r = 0; counts_ && r < WIDTH; ++r) {
+                double* line = counts_ + n.first_cell + at.configuration[r] * card;
+                for (size_t v = 0; v < card; ++v) line[v] += weight[r] * at.p[v * WIDTH + r];
+            }
+            for (size_t r = 0; r < WIDTH; ++r) wrong += weight[r] * (1 - at.at_seen[r]);
+            for (size_t r = 0; t_.asks_gains && r < WIDTH; ++r) gain += weight[r] * at.gain[r];
+            if (gains_) gains_[j] += gain;
+            if (gains_) gains_[d_ + j] += wrong;
+            for (size_t r = 0; t_.wrong && r < n_rows; ++r)
+                if (!at.is_touched[r]) t_.wrong[(first + r) * d_ + j] = float(1 - at.at_seen[r]);
+        }
+    }
+
+    static void rescale(double* p, size_t n, size_t stride) {
+        double largest = p[0];
+        for (size_t k = 1; k < n; ++k) largest = std::max(largest, p[k * stride]);
+        for (size_t k = 0; largest < TOO_SMALL && k < n; ++k) p[k * stride] /= std::max(largest, 1e-300);
     }
 
     const double* rates_of(size_t row) const {
         return t_.rates + (t_.groups ? size_t(t_.groups[row]) * d_ : 0);
     }
 
-    // --- a block of rows ---
-
-    void load(size_t first, size_t n_rows, size_t i) {
-        const Node& n = tables_.node(i);
-        Loaded& at = nodes_[i];
-        const int32_t* truth = t_.truth + first * d_;
-        for (size_t r = 0; r < n_rows; ++r) {
-            at.state[r] = size_t(truth[r * d_ + i]);
-            at.configuration[r] = 0;
-        }
-        for (size_t k = 0; k < n.parents.size(); ++k) {
-            const int32_t* parent = truth + n.parents[k];
-            for (size_t r = 0; r < n_rows; ++r) at.configuration[r] += n.steps[k] * size_t(parent[r * d_]);
-        }
-        for (size_t r = 0; r < n_rows; ++r) {
-            const double count = n.cells[at.configuration[r] * size_t(n.card) + at.state[r]];
-            at.more[r] = at.own_base[at.state[r]];
-            at.own[r] = (std::max(count - t_.own, 0.0) + at.more[r]) * at.own_inverse[at.configuration[r]];
-        }
-    }
-
-    // Compute the probabilities of one cell's states in all rows of a block.
-    void weigh_block(size_t first, size_t n_rows, size_t j) {
-        const Node& n = tables_.node(j);
-        const Loaded& at = nodes_[j];
-        const size_t card = size_t(n.card);
-        const auto p_of = [&](size_t r) { return all_cells_[r * d_ + j].p; };
-        for (size_t r = 0; r < n_rows; ++r) {
-            const double* line = n.cells + at.configuration[r] * card;
-            double* p = p_of(r);
-            for (size_t k = 0; k < card; ++k) p[k] = line[k] + at.base[k];
-            p[at.state[r]] = std::max(line[at.state[r]] - t_.own, 0.0) + at.more[r];
-        }
-        size_t n_done = 0;
-        for (const auto& [i, step] : n.children) {
-            const Loaded& child = nodes_[size_t(i)];
-            const size_t width = size_t(tables_.node(size_t(i)).card);
-            for (size_t r = 0; r < n_rows; ++r) {
-                const size_t rest = child.configuration[r] - step * at.state[r];
-                const double* count = tables_.node(size_t(i)).cells + rest * width + child.state[r];
-                const double *inverse = child.inverse.data() + rest, more = child.more[r];
-                double* p = p_of(r);
-                const double kept = p[at.state[r]] * child.own[r];
-                for (size_t k = 0; k < card; ++k) p[k] *= (count[k * step * width] + more) * inverse[k * step];
-                p[at.state[r]] = kept;
-            }
-            if (++n_done % 8) continue;
-            for (size_t r = 0; r < n_rows; ++r) rescale(p_of(r), card);
-        }
-        for (size_t r = 0; r < n_rows; ++r) {
-            Cell& cell = all_cells_[r * d_ + j];
-            cell.configuration = at.configuration[r];
-            conclude_cell(j, cell, card, t_.seen[(first + r) * d_ + j], rates_of(first + r)[j]);
-        }
-    }
-
-    static void rescale(double* p, size_t n) {
-        const double largest = *std::max_element(p, p + n);
-        for (size_t k = 0; largest < TOO_SMALL && k < n; ++k) p[k] /= std::max(largest, 1e-300);
-    }
-
     // --- a row ---
 
-    void sweep(size_t row, Cell* cells) {
-        cells_ = cells;
-        seen_ = t_.seen + row * d_;
-        truth_ = t_.truth + row * d_;
+    void sweep(size_t row, size_t r) {
+        r_ = r;
         rates_ = rates_of(row);
         n_kept_ = 0;
         weight_ = (t_.weights ? t_.weights[row] : 1.0) / (t_.n_sweeps - t_.n_burn);
-        bool is_quiet = is_dense_;
         for (size_t i = 0; i < d_; ++i) {
-            Cell& cell = cells_[i];
-            cell.is_stale = !is_dense_;
-            cell.since = 0;
-            wrong_[i] = 0;
-            awake_[i] = !is_dense_ || !cell.is_sure || truth_[i] != seen_[i];
-            is_quiet &= !awake_[i];
+            const Column& at = block_[i];
+            row_seen_[i] = int32_t(at.seen[r]);
+            own_state_[i] = row_truth_[i] = int32_t(at.state[r]);
+            own_configuration_[i] = configuration_[i] = at.configuration[r];
+            awake_[i] = !is_dense_ || at.is_awake[r];
         }
-        if (is_quiet) {
-            n_kept_ = t_.n_sweeps - t_.n_burn;
-        } else {
-            begin();
-            for (int s = 0; s < t_.n_sweeps && !is_quiet; ++s) {
-                is_quiet = true;
-                for (size_t j = 0; j < d_; ++j) {
-                    if (!awake_[j]) continue;
-                    awake_[j] = !visit(j, row, s);
-                    is_quiet &= !awake_[j];
-                }
-                n_kept_ += is_quiet ? t_.n_sweeps - std::max(s, t_.n_burn) : int(s >= t_.n_burn);
+        touched_.clear();
+        for (size_t i = 0; i < d_; ++i) {
+            if (!is_dense_) own_configuration_[i] = configuration_[i] = tables_.configuration(i, row_truth_.data());
+            if (awake_[i]) touch(i);
+        }
+        bool is_quiet = false;
+        for (int s = 0; s < t_.n_sweeps && !is_quiet; ++s) {
+            is_quiet = true;
+            for (size_t j = 0; j < d_; ++j) {
+                if (!awake_[j]) continue;
+                awake_[j] = !visit(j, row, s);
+                is_quiet &= !awake_[j];
             }
+            n_kept_ += is_quiet ? t_.n_sweeps - std::max(s, t_.n_burn) : int(s >= t_.n_burn);
         }
-        for (size_t j = 0; j < d_; ++j) keep(j);
-        if (t_.likely || t_.wrong) conclude(row);
+        for (const size_t j : touched_) keep(j);
+        std::sort(touched_.begin(), touched_.end());
+        for (const size_t j : touched_) conclude(row, j);
+        if (t_.code_bytes == 1) store<uint8_t>(row);
+        if (t_.code_bytes == 2) store<uint16_t>(row);
+        if (t_.code_bytes == 4) store<int32_t>(row);
     }
 
-    void begin() {
-        for (size_t i = 0; i < d_; ++i) {
-            own_configuration_[i] = configuration_[i] = tables_.configuration(i, truth_);
-            own_state_[i] = truth_[i];
-            base_[i] = base(i, truth_[i]);
-        }
+    // Take what is known of a cell from the block: from now on it is the row's.
+    void touch(size_t i) {
+        Cell& cell = cells_[i];
+        cell.is_stale = !is_dense_;
+        cell.since = 0;
+        wrong_[i] = 0;
+        touched_.push_back(i);
+        if (!is_dense_) return;
+        Column& at = block_[i];
+        at.is_touched[r_] = true;
+        cell.is_sure = 1 - at.at_seen[r_] < t_.calm[i];
+        cell.configuration = at.configuration[r_];
+        cell.at_seen = at.at_seen[r_];
+        cell.gain = at.gain[r_];
+        cell.from = cell.to = 0;
+        cell.states = &tables_.node(i).all;
+        cell.p = at.p + r_;
+    }
+
+    template <class Code>
+    void store(size_t row) const {
+        Code* truth = static_cast<Code*>(t_.truth) + row * d_;
+        for (const size_t j : touched_) truth[j] = Code(row_truth_[j]);
     }
 
     // Draw a cell; return whether it stays as it is recorded, surely enough.
@@ -490,14 +616,14 @@ class Sweeper {
             keep(j);
             compute(j);
         }
-        if (cell.is_sure && truth_[j] == seen_[j]) return true;
+        if (cell.is_sure && row_truth_[j] == row_seen_[j]) return true;
         const uint64_t number = ((t_.first_row + row) * d_ + j) * 1024 + uint64_t(s) + 1;
         const double u = double(mix(t_.key + number * GOLDEN) >> 11) * 0x1p-53;
         if (u >= cell.from && u < cell.to) return false;
         double reached = 0;
         for (size_t k = 0; k < cell.states->size(); ++k) {
             const double from = reached;
-            reached += cell.p[k];
+            reached += cell.p[k * stride_];
             if (u < reached) {
                 change(j, (*cell.states)[k]);
                 cell.from = from;
@@ -509,12 +635,12 @@ class Sweeper {
     }
 
     void change(size_t j, int32_t state) {
-        const int64_t by = int64_t(state) - int64_t(truth_[j]);
+        const int64_t by = int64_t(state) - int64_t(row_truth_[j]);
         if (!by) return;
-        truth_[j] = state;
-        base_[j] = base(j, state);
+        row_truth_[j] = state;
         for (const auto& [i, step] : tables_.node(j).children) configuration_[size_t(i)] += step * uint64_t(by);
         for (const int32_t i : tables_.node(j).blanket) {
+            if (is_dense_ && !block_[size_t(i)].is_touched[r_]) touch(size_t(i));
             cells_[size_t(i)].is_stale = true;
             awake_[size_t(i)] = 1;
         }
@@ -524,7 +650,7 @@ class Sweeper {
     // Compute the probabilities of a cell's states given all others.
     void compute(size_t j) {
         Cell& cell = cells_[j];
-        cell.states = &tables_.list_states(j, seen_[j], truth_, tried_[j]);
+        cell.states = &tables_.list_states(j, row_seen_[j], row_truth_.data(), tried_[j]);
         if (!is_dense_) {
             held_[j].resize(cell.states->size());
             cell.p = held_[j].data();
@@ -532,16 +658,16 @@ class Sweeper {
         weigh(j, *cell.states, cell.p);
         cell.configuration = configuration_[j];
         cell.since = n_kept_;
-        conclude_cell(j, cell, cell.states->size(), seen_[j], rates_[j]);
+        conclude_cell(j, cell, row_seen_[j], rates_[j]);
     }
 
-    // Turn what the tables say of the states into probabilities, by what is recorded.
-    void conclude_cell(size_t j, Cell& cell, size_t n_tried, int32_t seen, double rate) const {
+    // The same as `conclude_block`, of one cell, whose errors may have a shape.
+    void conclude_cell(size_t j, Cell& cell, int32_t seen, double rate) const {
         const Node& n = tables_.node(j);
         const Ints& states = *cell.states;
         double sum = 0, at_seen = 0, alone = 1;
-        for (size_t k = 0; seen < n.card && k < n_tried; ++k) {
-            double& p = cell.p[k];
+        for (size_t k = 0; seen < n.card && k < states.size(); ++k) {
+            double& p = cell.p[k * stride_];
             const double error = n.shaped <= 0 ? rate / n.card : rate * tables_.error(j, seen, states[k]);
             if (states[k] == seen) {
                 alone = p;
@@ -550,13 +676,13 @@ class Sweeper {
                 p *= error;
             }
         }
-        for (size_t k = 0; k < n_tried; ++k) sum += cell.p[k];
+        for (size_t k = 0; k < states.size(); ++k) sum += cell.p[k * stride_];
         const double scale = 1 / sum;
-        for (size_t k = 0; k < n_tried; ++k) cell.p[k] *= scale;
+        for (size_t k = 0; k < states.size(); ++k) cell.p[k * stride_] *= scale;
         cell.gain = t_.asks_gains && seen < n.card ? std::log(sum / alone) : 0.0;
         cell.at_seen = at_seen / sum;  // exactly 1 where nothing else can be
         cell.is_stale = false;
-        cell.is_sure = 1 - cell.at_seen < std::min(t_.calm * rate, MOST_CALM) + SETTLED;
+        cell.is_sure = 1 - cell.at_seen < t_.calm[j];
         cell.from = cell.to = 0;
     }
 
@@ -569,21 +695,22 @@ class Sweeper {
         for (size_t k = 0; k < n_tried; ++k) {
             const int32_t v = states[k];
             const double count = tables_.cell(n, configuration, v);
-            p[k] = (is_own && v == own_state_[j] ? std::max(count - t_.own, 0.0) : count) + base(j, v);
+            const bool is_out = is_own && v == own_state_[j];
+            p[k * stride_] = (is_out ? std::max(count - t_.own, 0.0) : count) + base(j, v);
         }
         size_t n_done = 0;
         for (const auto& [i, step] : n.children) {
             const Node& child = tables_.node(size_t(i));
-            const uint64_t rest = configuration_[size_t(i)] - step * uint64_t(truth_[j]);
-            const double more = base_[size_t(i)], *inverse = nodes_[size_t(i)].inverse.data();
+            const uint64_t rest = configuration_[size_t(i)] - step * uint64_t(row_truth_[j]);
+            const double more = base(size_t(i), row_truth_[size_t(i)]), *inverse = prepared_[size_t(i)].inverse.data();
             for (size_t k = 0; k < n_tried; ++k) {
                 const uint64_t at = rest + step * uint64_t(states[k]);
                 if (child.is_hashed || at == own_configuration_[size_t(i)])
-                    p[k] *= in_child(size_t(i), at);
+                    p[k * stride_] *= in_child(size_t(i), at);
                 else
-                    p[k] *= (tables_.cell(child, at, truth_[i]) + more) * inverse[at];
+                    p[k * stride_] *= (tables_.cell(child, at, row_truth_[size_t(i)]) + more) * inverse[at];
             }
-            if (++n_done % 8 == 0) rescale(p, n_tried);
+            if (++n_done % 8 == 0) rescale(p, n_tried, stride_);
         }
     }
 
@@ -591,14 +718,14 @@ class Sweeper {
     double in_child(size_t i, uint64_t at) const {
         const Node& child = tables_.node(i);
         const double own = at == own_configuration_[i] ? t_.own : 0.0;
-        double count = tables_.cell(child, at, truth_[i]);
-        if (truth_[i] == own_state_[i]) count = std::max(count - own, 0.0);
-        return (count + base_[i]) / (std::max(tables_.total(child, at) - own, 0.0) + child.concentration);
+        double count = tables_.cell(child, at, row_truth_[i]);
+        if (row_truth_[i] == own_state_[i]) count = std::max(count - own, 0.0);
+        return (count + base(i, row_truth_[i])) / (std::max(tables_.total(child, at) - own, 0.0) + child.concentration);
     }
 
     // How often a state would be seen where nothing was: by its share of all rows, smoothed.
     double base(size_t i, int32_t v) const {
-        return v == own_state_[i] ? nodes_[i].own_base[size_t(v)] : nodes_[i].base[size_t(v)];
+        return v == own_state_[i] ? prepared_[i].own_base[size_t(v)] : prepared_[i].base[size_t(v)];
     }
 
     // Count what was computed of a cell, for the sweeps since.
@@ -611,13 +738,14 @@ class Sweeper {
         const size_t n_tried = cell.states->size();
         if (counts_ && !n.is_hashed) {
             double* line = counts_ + n.first_cell + cell.configuration * uint64_t(n.card);
-            for (size_t k = 0; k < n_tried; ++k) line[(*cell.states)[k]] += times * weight_ * cell.p[k];
+            for (size_t k = 0; k < n_tried; ++k)
+                line[(*cell.states)[k]] += times * weight_ * cell.p[k * stride_];
         }
-        if (t_.likely && 1 - cell.at_seen >= VOTED)
-            for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k]);
+        if (t_.least <= 1 && row_seen_[j] < n.card && 1 - cell.at_seen >= VOTED)
+            for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k * stride_]);
         if (!gains_) return;
         gains_[j] += times * weight_ * cell.gain;
-        if (seen_[j] < n.card) gains_[d_ + j] += times * weight_ * (1 - cell.at_seen);
+        if (row_seen_[j] < n.card) gains_[d_ + j] += times * weight_ * (1 - cell.at_seen);
     }
 
     void vote(size_t j, int32_t state, double p) {
@@ -629,37 +757,36 @@ class Sweeper {
         votes_[j].push_back({state, p});
     }
 
-    void conclude(size_t row) {
-        for (size_t j = 0; j < d_; ++j) {
-            if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept_);
-            if (!t_.likely) continue;
-            Vote best{seen_[j], 0.0};
-            for (const Vote& each : votes_[j]) {
-                const bool is_first = each.sum == best.sum && each.state < best.state;
-                if (each.state != seen_[j] && (each.sum > best.sum || is_first)) best = each;
-            }
-            t_.likely[row * d_ + j] = best.state;
-            t_.probability[row * d_ + j] = float(best.sum / n_kept_);
-            votes_[j].clear();
+    void conclude(size_t row, size_t j) {
+        if (t_.wrong) t_.wrong[row * d_ + j] = float(wrong_[j] / n_kept_);
+        Vote best{row_seen_[j], 0.0};
+        for (const Vote& each : votes_[j]) {
+            const bool is_first = each.sum == best.sum && each.state < best.state;
+            if (each.state != row_seen_[j] && (each.sum > best.sum || is_first)) best = each;
         }
+        const double p = best.sum / n_kept_;
+        if (best.state != row_seen_[j] && p >= t_.least)
+            named.push_back({int64_t(row), int64_t(j), row_seen_[j], best.state, float(p)});
+        votes_[j].clear();
     }
 
     const Task& t_;
     const CellTables& tables_;
-    size_t d_, n_block_;
+    const std::vector<Prepared>& prepared_;
+    size_t d_, stride_ = 1;
     double *counts_, *gains_;
     bool is_dense_ = true;
     int n_kept_ = 0;
     double weight_ = 1.0;  // of the row, for each kept sweep
-    const int32_t* seen_ = nullptr;
-    int32_t* truth_ = nullptr;
     const double* rates_ = nullptr;
-    Cell* cells_ = nullptr;  // of the row
+    Ints row_seen_, row_truth_;
     std::vector<uint64_t> configuration_, own_configuration_;
     Ints own_state_;
-    std::vector<double> base_, wrong_;  // base_: of each node's present state
-    std::vector<Loaded> nodes_;
-    std::vector<Cell> all_cells_;  // of a block of rows
+    std::vector<double> wrong_;
+    std::vector<size_t> touched_;  // cells of the row that are no longer as the block has them
+    size_t r_ = 0;                 // the row, in the block
+    std::vector<Column> block_;
+    std::vector<Cell> cells_;  // of the row
     std::vector<double> p_;
     std::vector<Ints> tried_;                // where not all states are tried: those of a row's cells,
     std::vector<std::vector<double>> held_;  // and their probabilities
@@ -667,21 +794,33 @@ class Sweeper {
     std::vector<char> awake_;  // cells that are not known to stay as they are
 };
 
-void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<int32_t> truth,
-                 Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
-                 std::optional<Flat<const double>> weights, double own, double calm, uint64_t key,
-                 uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains,
-                 std::optional<Matrix<float>> wrong, std::optional<Matrix<int32_t>> likely,
-                 std::optional<Matrix<float>> probability, std::optional<Flat<double>> counts,
-                 std::optional<Flat<double>> gains, int n_threads) {
+template <class T, class Get>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_array(const std::vector<std::vector<Named>>& parts, Get get) {
+    size_t n = 0;
+    for (const auto& part : parts) n += part.size();
+    T* values = new T[n];
+    nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    for (const auto& part : parts)
+        for (const Named& each : part) *values++ = get(each);
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(static_cast<T*>(owner.data()), {n}, owner);
+}
+
+// Sweep rows; return rows, columns, recorded and likely states and probabilities of the cells that are
+// likely wrong. A true value that is missing begins as the commonest.
+template <class Code>
+nb::tuple sweep_cells(const CellTables& tables, Matrix<const Code> seen, Matrix<Code> truth,
+                      Matrix<const double> rates, std::optional<Flat<const int32_t>> groups,
+                      std::optional<Flat<const double>> weights, double own, Flat<const double> calm,
+                      uint64_t key, uint64_t first_row, int n_sweeps, int n_burn, bool asks_gains,
+                      double least, std::optional<Matrix<float>> wrong, std::optional<Flat<double>> counts,
+                      std::optional<Flat<double>> gains, int n_threads) {
     const size_t n = seen.shape(0), d = tables.n_nodes();
     const auto fits = [&](const auto& array) { return array.shape(0) == n && array.shape(1) == d; };
-    require_aligned(seen, truth, rates, groups, weights, wrong, likely, probability, counts, gains);
-    require(fits(seen) && fits(truth) && (!wrong || fits(*wrong)) && (!likely || fits(*likely)) &&
-                (!probability || fits(*probability)) && bool(likely) == bool(probability),
-            "one line a row, one column a node");
+    require_aligned(seen, truth, rates, groups, weights, calm, wrong, counts, gains);
+    require(fits(seen) && fits(truth) && (!wrong || fits(*wrong)), "one line a row, one column a node");
     require(rates.shape(1) == d && rates.shape(0) >= 1 && (!groups || groups->shape(0) == n) &&
-                (!weights || weights->shape(0) == n) && (!gains || gains->shape(0) == 2 * d),
+                calm.shape(0) == d && (!weights || weights->shape(0) == n) &&
+                (!gains || gains->shape(0) == 2 * d),
             "shapes differ");
     require(0 <= n_burn && n_burn < n_sweeps && n_sweeps <= 1024, "1 to 1024 sweeps, of which some count");
     size_t n_cells = 0;
@@ -689,40 +828,48 @@ void sweep_cells(const CellTables& tables, Matrix<const int32_t> seen, Matrix<in
         if (const Node& node = tables.node(i); !node.is_hashed)
             n_cells = std::max(n_cells, node.first_cell + node.n_configurations * size_t(node.card));
     require(!counts || counts->shape(0) >= n_cells, "one count a cell");
-    Ints cards;
-    for (size_t j = 0; j < d; ++j) cards.push_back(tables.node(j).card);
-    for (size_t row = 0; row < n; ++row) {
-        const int32_t *shown = seen.data() + row * d, *true_state = truth.data() + row * d;
-        bool is_known = true;
-        for (size_t j = 0; j < d; ++j)
-            is_known &= shown[j] >= 0 && shown[j] <= cards[j] && true_state[j] >= 0 && true_state[j] < cards[j];
-        require(is_known, "no such state");
-    }
     for (size_t k = 0; groups && k < n; ++k)
         require(groups->data()[k] >= 0 && size_t(groups->data()[k]) < rates.shape(0), "no such group");
-    const Task task{&tables, seen.data(), groups ? groups->data() : nullptr, truth.data(), rates.data(),
-                    weights ? weights->data() : nullptr, own, calm, key, first_row, n_sweeps, n_burn,
-                    asks_gains,
-                    wrong ? wrong->data() : nullptr, probability ? probability->data() : nullptr,
-                    likely ? likely->data() : nullptr};
+    const Task task{&tables, seen.data(), truth.data(), sizeof(Code), groups ? groups->data() : nullptr,
+                    rates.data(), weights ? weights->data() : nullptr, own, calm.data(), key, first_row,
+                    n_sweeps, n_burn, asks_gains, least, wrong ? wrong->data() : nullptr};
     const size_t size = counts ? n_cells : 0, n_gains = gains ? 2 * d : 0;
     const size_t most = std::min(MOST_LANES, LANE_ENTRIES / (size + n_gains + 1));
     const size_t n_lanes = std::max(size_t(1), std::min(most, n));
     double* into = counts ? counts->data() : nullptr;
     double* gained = gains ? gains->data() : nullptr;
-
-    nb::gil_scoped_release release;
-    std::vector<std::vector<double>> lanes(n_lanes);
-    run_parallel(n_lanes, n_threads, [&](size_t lane) {
-        std::vector<double>& sums = lanes[lane];
-        sums.assign(size + n_gains, 0.0);
-        Sweeper sweeper(task, size ? sums.data() : nullptr, n_gains ? sums.data() + size : nullptr);
-        sweeper.sweep_all(n * lane / n_lanes, n * (lane + 1) / n_lanes);
-    });
-    for (const auto& sums : lanes) {
-        for (size_t k = 0; k < size; ++k) into[k] += sums[k];
-        for (size_t k = 0; k < n_gains; ++k) gained[k] += sums[size + k];
+    std::vector<std::vector<Named>> named(n_lanes);
+    {
+        nb::gil_scoped_release release;
+        const std::vector<Prepared> prepared = prepare(tables, own);
+        std::vector<std::vector<double>> lanes(n_lanes);
+        run_parallel(n_lanes, n_threads, [&](size_t lane) {
+            std::vector<double>& sums = lanes[lane];
+            sums.assign(size + n_gains, 0.0);
+            double* at = sums.data();
+            Sweeper sweeper(task, prepared, size ? at : nullptr, n_gains ? at + size : nullptr);
+            sweeper.sweep_all(n * lane / n_lanes, n * (lane + 1) / n_lanes);
+            named[lane] = std::move(sweeper.named);
+        });
+        for (const auto& sums : lanes) {
+            for (size_t k = 0; k < size; ++k) into[k] += sums[k];
+            for (size_t k = 0; k < n_gains; ++k) gained[k] += sums[size + k];
+        }
     }
+    return nb::make_tuple(to_array<int64_t>(named, [](const Named& x) { return x.row; }),
+                          to_array<int64_t>(named, [](const Named& x) { return x.column; }),
+                          to_array<int32_t>(named, [](const Named& x) { return x.seen; }),
+                          to_array<int32_t>(named, [](const Named& x) { return x.likely; }),
+                          to_array<float>(named, [](const Named& x) { return x.probability; }));
+}
+
+template <class Code>
+void bind_sweep(nb::module_& m) {
+    const auto as_is = nb::arg().noconvert();
+    const auto as_is_or_none = nb::arg().noconvert().none();
+    m.def("sweep_cells", &sweep_cells<Code>, nb::arg(), as_is, as_is, as_is, as_is_or_none, as_is_or_none,
+          nb::arg(), as_is, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
 }
 
 }  // namespace
@@ -734,11 +881,9 @@ void bind_cells(nb::module_& m) {
                       Flat<const uint64_t>, Flat<const double>, Flat<const double>, Flat<const double>,
                       Flat<const double>, Flat<const double>, Flat<const int64_t>, Flat<const int32_t>,
                       Flat<const double>, Ints, Ints, Flat<const int64_t>, Flat<const int32_t>>());
-    const auto as_is = nb::arg().noconvert();
-    const auto as_is_or_none = nb::arg().noconvert().none();
-    m.def("sweep_cells", &sweep_cells, nb::arg(), as_is, as_is, as_is, as_is_or_none, as_is_or_none,
-          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), as_is_or_none,
-          as_is_or_none, as_is_or_none, as_is_or_none, as_is_or_none, nb::arg());
+    bind_sweep<uint8_t>(m);
+    bind_sweep<uint16_t>(m);
+    bind_sweep<int32_t>(m);
 }
 
 }  // namespace robustbn

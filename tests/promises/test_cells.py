@@ -88,12 +88,65 @@ def test_rows_that_are_wrong_all_over_are_bad_rows_and_not_wrong_cells(rows):
     assert (fit.row_weights_[~is_bad] < 0.5).mean() < 0.05
 
 
+def test_wrong_cells_are_found_beside_missing_values(rows, dirty):
+    is_missing = np.random.default_rng(4).random(rows.shape) < 0.1
+    clean, trusting, fit = (
+        robustbn.RobustEstimator(
+            ALARM, prior=0.01, cells=cells, on_missing="use", random_state=0
+        ).fit(np.ma.masked_array(table, is_missing))
+        for table, cells in ((rows, "find"), (dirty, "trust"), (dirty, "find"))
+    )
+    assert len(clean.cells_) == 0
+    assert error(trusting) > 3 * error(clean)
+    assert error(fit) < 1.6 * error(clean)
+    found = fit.cells_
+    columns = [ALARM.nodes.index(name) for name in found["column"]]
+    assert len(found) > 1000
+    assert not is_missing[found["row"], columns].any()
+    is_wrong = rows[found["row"], columns] != dirty[found["row"], columns]
+    assert is_wrong[np.asarray(found["probability"] >= 0.9)].mean() > 0.9
+    np.testing.assert_allclose(fit.counts_.sum(), len(rows) * len(CARDS), rtol=0.01)
+
+
+def test_wrong_cells_are_found_beside_known_rows(rows):
+    rng = np.random.default_rng(3)
+    dirty = spoil(rows, 0.02)
+    is_bad = np.arange(len(rows)) < 1000
+    dirty[is_bad] = (rng.random((1000, len(CARDS))) * CARDS).astype(rows.dtype)
+    known = np.zeros(len(rows))
+    known[:100], known[1000:1200] = -1, 1
+    fit = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(dirty, known=known)
+    trusting = robustbn.RobustEstimator(ALARM, prior=0.01, cells="trust", random_state=0)
+    assert error(fit) < 0.5 * error(trusting.fit(dirty, known=known))
+    assert len(fit.cells_) > 1000
+    assert not (fit.cells_["row"] < 1000).any()
+
+
 def test_a_missing_edge_is_not_taken_for_wrong_cells(rows):
     lacking = {node: list(ALARM.parents[node]) for node in ALARM.nodes}
     lacking["HR"], lacking["BP"] = [], []
     network = robustbn.BayesianNetwork(lacking, {n: list(ALARM.states[n]) for n in ALARM.nodes})
     fit = robustbn.RobustEstimator(network, cells="find", random_state=0).fit(rows)
     assert len(fit.cells_) <= 1e-4 * rows.size
+
+
+def test_nothing_is_flagged_where_nothing_can_be_known():
+    rng = np.random.default_rng(0)
+    alone = robustbn.BayesianNetwork({"a": []}, {"a": [0, 1, 2]})
+    pair = robustbn.BayesianNetwork({"a": [], "b": ["a"]}, {"a": [0, 1, 2], "b": [0, 1]})
+    names = robustbn.BayesianNetwork(
+        {"a": [], "b": []}, {"a": list(range(400)), "b": list(range(400))}
+    )
+    constant = np.stack([np.ones(3000, int), rng.integers(0, 2, 3000)], axis=1)
+    distinct = np.stack([rng.permutation(400), np.arange(400)], axis=1)
+    for network, codes in (
+        (alone, rng.integers(0, 3, (3000, 1))),
+        (pair, constant),
+        (names, distinct),
+    ):
+        fit = robustbn.RobustEstimator(network, random_state=0).fit(codes)
+        assert len(fit.cells_) == 0
+        np.testing.assert_array_equal(fit.repair(codes).table, codes)
 
 
 def test_a_frame_is_mended_and_keeps_all_else(rows, dirty, fit):
@@ -244,6 +297,29 @@ def test_repair_never_writes_over_its_source_nor_over_a_file_that_is_there(folde
     assert run(folder, folder / "rows.csv", "-o", folder / "there.csv").exit_code == 2
     assert (folder / "there.csv").read_text() == "kept"
     assert (folder / "rows.csv").read_bytes() == source
+
+
+def test_repair_leaves_nothing_half_written_where_it_may_not_write(folder, monkeypatch):
+    monkeypatch.setattr("robustbn._cli.repair._write", _refuse)
+    done = run(folder, folder / "rows.csv", "-o", folder / "mended.csv", "--changes",
+               folder / "changes.csv")  # fmt: skip
+    assert done.exit_code not in (0, 1)
+    assert "Permission denied" in done.output
+    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "right.csv", "rows.csv"]
+
+
+def _refuse(path, texts, encoding):
+    path.write_text("half a tab")
+    raise PermissionError(13, "Permission denied", str(path))
+
+
+def test_repair_finds_the_column_by_which_rates_of_errors_differ(folder):
+    lines = (folder / "rows.csv").read_text().splitlines()
+    marked = [f"{line},{'north' if 'x' in line[:-8] else 'south'}" for line in lines[1:]]
+    (folder / "rows.csv").write_text("\n".join([f"{lines[0]},site", *marked, ""]))
+    done = run(folder, folder / "rows.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["by"] == "site"
 
 
 @pytest.mark.parametrize(

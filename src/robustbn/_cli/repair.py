@@ -55,7 +55,8 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 @click.option(
     "--by",
     metavar="COLUMN",
-    help="Estimate separate error rates for each value of this column, such as a source.",
+    help="Estimate separate error rates for each value of this column, such as a source.  "
+    "[default: a column outside NETWORK, if that explains more than it costs]",
 )
 @click.option(
     "--key",
@@ -117,6 +118,7 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         "probability": options["probability"],
         "cells_changed": len(changes),
         "cells_in_doubt": len(mended.wrong) - len(changes),
+        "by": options["by"] or mended.by,
         "by_column": _count_by_column(changes, mended, [*parents]),
         "changes": [] if options["no_rows"] else _first(lines),
         "files": outputs.names,
@@ -211,10 +213,12 @@ def _mend(
                 f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
             )
         return mend_by_votes(labels, above, nodes.index(key))
+    others = [c for c in columns if c not in nodes and c != options["id_column"]]
     return mend_labels(
         labels,
         above,
         by=None if by is None else _column(records, columns[by]),
+        context={c: _column(records, columns[c]) for c in others},
         seed=options["seed"] % 2**20,
         n_threads=options["n_threads"],
     )
@@ -324,6 +328,7 @@ def _show(console: Console, facts: Any) -> None:
     if not n and not doubtful:
         said = "none: the table shows no sign of wrong cells"
     wrong = {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None}
+    wrong |= {"error rates by": facts["by"]}
     by_column = {column: f"{n:,}" for column, n in facts["by_column"].items()}
     print_facts(console, wrong, by_column, _say(facts), facts["files"])
 

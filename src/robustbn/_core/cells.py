@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
 
-States = NDArray[np.int32]  # true or recorded states of rows, shape (n, d); a hole is one past all
+States = NDArray[Any]  # true or recorded states of rows, shape (n, d); a hole is one past all
 LARGEST_DENSE = 2**20  # cells: a larger table is held by its cells that were seen
 
 
@@ -143,29 +143,6 @@ def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
-    """What sweeps over rows give; None where it was not asked for.
-
-    Parameters
-    ----------
-    truth : states drawn last; shape (n, d).
-    counts : expected counts of the cells of tables that are not hashed; shape (M,).
-    gains : nats that errors bring to each column, given all other true values; shape (d,).
-    n_wrong : expected number of wrong cells in each column; shape (d,).
-    wrong : probability that the recorded state is not the true one; shape (n, d).
-    likely, probability : the likeliest of the other states, and its probability; shape (n, d).
-    """
-
-    truth: States
-    counts: Vector
-    gains: Vector
-    n_wrong: Vector
-    wrong: NDArray[np.float32] | None = None
-    likely: States | None = None
-    probability: NDArray[np.float32] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class WrongCells:
     """Cells that are likely to be wrong, the surest first.
 
@@ -222,6 +199,29 @@ NO_CELLS = WrongCells(
 
 
 @dataclass(frozen=True, eq=False)
+class Swept:
+    """What sweeps over rows give.
+
+    Parameters
+    ----------
+    truth : states drawn last; shape (n, d).
+    counts : expected counts of the cells of tables that are not hashed; shape (M,).
+    gains : nats that errors bring to each column, given all other true values; shape (d,).
+    n_wrong : expected number of wrong cells in each column; shape (d,).
+    named : the cells that are likely to be wrong, row by row.
+    wrong : probability that the recorded state is not the true one; shape (n, d); None if nobody
+        asked.
+    """
+
+    truth: Any
+    counts: Vector
+    gains: Vector
+    n_wrong: Vector
+    named: WrongCells
+    wrong: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class FoundCells:
     """What explains that cells of a table differ from what the network expects.
 
@@ -233,6 +233,8 @@ class FoundCells:
     n_rows : those rows.
     seed : of the draws.
     wrong : the cells of the surveyed rows that are likely to be wrong.
+    change : what every row counts more on each cell of the network, by sweeps with care over the
+        rows that it was learned from, than by a quick look at each row; shape (M,).
     n_surveyed, counts : the surveyed rows, and the cells of the network that they touch if no cell
         is wrong; shape (M,); None in a model from a file.
     """
@@ -243,6 +245,7 @@ class FoundCells:
     n_rows: int
     seed: int
     wrong: WrongCells
+    change: Vector
     n_surveyed: int = 0
     counts: Vector | None = None
 
@@ -279,8 +282,9 @@ class FoundCells:
             model.concentration, model.novelty, model.rates, np.zeros(d), Lists.none(sum(cards)),
         )  # fmt: skip
         numbers = (model.counts.cells, plain.concentration, plain.novelty, plain.rates)
-        shapes = [each.shape for each in numbers[1:]]
-        if shapes != [(d,), (d,), (1, d)] or any(each.min() < 0 for each in numbers):
+        shapes = [each.shape for each in (*numbers[1:], self.change)]
+        n_cells = len(self.marginalise(model.counts.cells))
+        if shapes != [(d,), (d,), (1, d), (n_cells,)] or any(each.min() < 0 for each in numbers):
             raise ValueError("counts, smoothing and rates are a number a node each, from 0 on")
         if plain.rates.max() > 1 or min(plain.concentration.min(), plain.novelty.min()) <= 0:
             raise ValueError("rates are at most 1, and smoothing is above 0")
@@ -291,6 +295,15 @@ class FoundCells:
         """Probability of a cell of each column to show another value than the true; (d,)."""
         rates: Vector = self.model.rates.mean(axis=0) * (1 - 1 / np.array(self.model.cards))
         return rates
+
+    def correct(self, counts: Vector, total: float) -> Vector:
+        """Return the weight of rows on the cells of the network, from a quick look at them.
+
+        Parameters
+        ----------
+        total : weight of the rows.
+        """
+        return np.maximum(self.marginalise(counts) + total * self.change, 0)
 
     def marginalise(self, counts: Vector) -> Vector:
         """Return counts of the cells of the network, from those with other parents; shape (M,)."""

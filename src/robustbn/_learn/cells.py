@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +22,12 @@ from numpy.typing import NDArray
 from robustbn._core.cells import CellModel, Lists, States, Swept, sum_counts
 from robustbn._core.protocols import Vector
 from robustbn._learn.gain import find_gain
-from robustbn._rows.cells import (
-    CALM,
-    count_cells,
-    fill_holes,
-    find_nearby,
-    list_cells,
-    load_sweep,
-)
+from robustbn._rows.cells import count_cells, find_nearby, list_cells, load_sweep
 
 SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that may smooth a table
 AT_ONCE = 2**14  # cells of a table whose smoothing is tried at once: bounds memory
 SMOOTHED_AT = (0, 3, 8)  # sweeps after which the smoothing is chosen again, and at the last burnt
-Sweep = Callable[[CellModel], Any]
+Sweep = Callable[..., Swept]
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
@@ -45,6 +37,10 @@ TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column b
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
 LONG = 10  # sweeps: in fewer, columns have one rate
 DIFFERENT = 3.0  # times the rate of all: a column's own is at least so much higher or lower
+CALM = 0.1  # probability: a cell that is less likely to be wrong need not be drawn
+SETTLED = 1e-3  # the same where tables have few rows, and count what was drawn
+FARTHEST = 4.0  # times a step that is leapt at most
+DRAWS_OF_HOLES = 4  # sweeps until what is missing hardly depends on where it began
 STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
 
 
@@ -62,8 +58,8 @@ class Chain:
         them: where a configuration has few rows, only what was drawn can be taken out again.
     """
 
-    n_sweeps: int = 60
-    n_burn: int = 30
+    n_sweeps: int
+    n_burn: int
     start: float = 0.02
     n_held: int = 0
     is_drawn: bool = False
@@ -86,6 +82,12 @@ class Learned:
     truth: States
     gains: Vector
     is_own: NDArray[np.bool_]
+
+    @property
+    def is_wrong(self) -> NDArray[np.bool_]:
+        """Which cells show another value than the true one; shape (n, d)."""
+        is_wrong: NDArray[np.bool_] = self.truth != self.seen
+        return is_wrong & (self.seen < np.array(self.model.cards))
 
 
 def learn_cells(
@@ -117,21 +119,22 @@ def learn_cells(
     n_groups = 1 if groups is None else int(groups.max()) + 1
     first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
     model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
-    kernel, truth = load_sweep(kernels), fill_holes(model, seen)
-    gains, mean_rates, n_kept = np.zeros(d), np.zeros((n_groups, d)), chain.n_sweeps - chain.n_burn
+    kernel, n_kept = load_sweep(kernels), chain.n_sweeps - chain.n_burn
+    truth, is_known = fill_holes(model, seen, seed, kernels, n_threads), begin is None
+    gains, mean_rates, kept = np.zeros(d), np.zeros((n_groups, d)), list[Vector]()
     is_own = np.zeros(d, bool) if begin is None else begin.is_own
     tested_at = max(chain.n_burn // 2, chain.n_held) if begin is None else -1
     is_drawn = chain.is_drawn or any(model.is_hashed)
+    models = [model]
     for s in range(chain.n_sweeps):
         once = partial(
             kernel,
             seen=seen,
             truth=truth,
             groups=groups,
-            own=0.0 if begin is not None and s == 0 else 1.0,
-            calm=0.0 if is_drawn else CALM,
+            own=1.0 if is_known else 0.0,
+            calm=SETTLED if is_drawn else CALM,
             key=seed * 2**20 + s,
-            names=False,
             n_sweeps=1 if is_drawn else INNER[0],
             n_burn=0 if is_drawn else INNER[1],
             n_threads=n_threads,
@@ -140,31 +143,67 @@ def learn_cells(
             model = _smooth(model, s > 0)
         if s == tested_at and groups is None and chain.n_sweeps >= LONG:
             is_own, model = _find_own(once, model, is_open, len(seen))
-        swept = once(model)
+        swept = once(model, asks_gains=s >= chain.n_burn)
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
             rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
-        counts = (
-            count_cells(cards, parents, truth)
-            if is_drawn
-            else sum_counts(cards, parents, swept.counts)
-        )
-        model = replace(model, counts=counts, rates=rates)
+        counts = sum_counts(cards, parents, swept.counts) if not is_drawn else None
+        counts = counts or count_cells(cards, parents, truth)
+        model, is_known = replace(model, counts=counts, rates=rates), True
+        models = [*models[-2:], model]
+        if len(models) == 3 and s + 1 < chain.n_sweeps and not is_drawn:
+            model = _leap(models)
+            models = [model]
         if s >= chain.n_burn:
             gains += swept.gains / n_kept
             mean_rates += rates / n_kept
+            kept.append(swept.counts)
+    if not is_drawn:
+        model = replace(model, counts=sum_counts(cards, parents, np.mean(kept, axis=0)))
     model = _smooth(model, True).with_rates(mean_rates)
     return Learned(model, seen, truth, gains, is_own)
+
+
+def _leap(models: list[CellModel]) -> CellModel:
+    """Return where two steps lead if those that follow shorten as the second did (Aitken)."""
+    old, mid, new = (m.rates.ravel() for m in models)
+    # Counts are drawn: by how much steps shorten is told by the rates, which many cells decide.
+    kept = float((new - mid) @ (mid - old)) / max(float((mid - old) @ (mid - old)), 1e-300)
+    times = min(max(kept, 0) / max(1 - kept, 1e-9), FARTHEST)
+    model, before = models[2], models[1]
+    cells = model.counts.cells + times * (model.counts.cells - before.counts.cells)
+    counts = sum_counts(model.cards, model.parents, np.maximum(cells, 0))
+    rates = model.rates * np.clip((model.rates / before.rates) ** times, 0.5, 2)
+    return replace(model, counts=counts, rates=np.clip(rates, LEAST_RATE, LARGEST_RATE))
 
 
 def _begin(
     cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], seen: States, rates: Vector
 ) -> CellModel:
     """Return a model that takes rows as they are."""
-    d, filled = len(cards), _fill(cards, seen)
-    counts, near = count_cells(cards, parents, filled), find_nearby(cards, parents, filled)
+    d, filled = len(cards), np.minimum(seen, np.array(cards) - 1)
+    counts, near = count_cells(cards, parents, seen), find_nearby(cards, parents, filled)
     same, shapes = np.ones(d), Lists.none(sum(cards))
     return CellModel(cards, parents, counts, same, same, rates, np.zeros(d), shapes, *near)
+
+
+def fill_holes(
+    model: CellModel,
+    seen: States,
+    seed: int = 0,
+    kernels: str | None = None,
+    n_threads: int | None = None,
+) -> States:
+    """Return states in which every missing one is drawn given the others, as if all were right."""
+    if not (seen >= np.array(model.cards)).any():
+        return seen
+    right = model.with_rates(np.full_like(model.rates, LEAST_RATE))
+    sweep = load_sweep(kernels)
+    filled: States = sweep(
+        right, seen, own=0.0, key=seed, n_sweeps=DRAWS_OF_HOLES, asks_gains=False,
+        n_threads=n_threads,
+    ).truth  # fmt: skip
+    return filled
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,16 +232,18 @@ def look_first(
     n_threads: int | None = None,
 ) -> FirstLook:
     """Return what errors bring to rows as they are; one sweep."""
-    d, filled = len(cards), _fill(cards, seen)
-    model = _smooth(_begin(cards, parents, seen, np.full((1, d), FIRST_RATE)))
-    swept = load_sweep(kernels)(model, seen, filled, n_threads=n_threads)
-    wrong, contrast, by_rate = np.asarray(swept.wrong, np.float64), 0.0, np.zeros(len(RATES))
-    for j, card in enumerate(cards):
-        is_shown = (seen[:, j] < card) & (card > 1)
-        p, any_state = wrong[is_shown, j], FIRST_RATE / card
+    model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
+    truth = fill_holes(model, seen, 0, kernels, n_threads)
+    swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
+    wrong = np.ascontiguousarray(np.asarray(swept.wrong).T, np.float64)
+    contrast, by_rate = 0.0, np.zeros(len(RATES))
+    for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
+        is_shown = (column < card) & (card > 1)
+        p, any_state = wrong[j, is_shown], FIRST_RATE / card
         # All states together over the one that is shown, by the tables alone.
         odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
-        usual = model.counts.states[model.state_start[j] :][seen[is_shown, j]] / len(seen)
+        shown = column[is_shown]
+        usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
         by_rate += [_bring(rate, odds / card) for rate in RATES]
     return FirstLook(swept.gains, float(by_rate.max()), contrast)
@@ -216,12 +257,6 @@ def _bring(rate: float, odds: Vector) -> float:
 def pays_at_first(gains: Vector, n_rows: int) -> bool:
     """Return whether errors of a small rate explain rows as they are."""
     return bool(find_gain(gains.sum(), FIRST_FREE, n_rows) > 0)
-
-
-def _fill(cards: tuple[int, ...], seen: States) -> States:
-    """Return states without holes: for counting before anything is known."""
-    filled: States = np.minimum(seen, np.array(cards, np.int32) - 1)
-    return filled
 
 
 # --- rates --------------------------------------------------------------------------------------
@@ -244,21 +279,33 @@ def _find_rates(
     ----------
     is_open, is_own : which columns may be wrong, and which have a rate of their own.
     """
-    n_groups, d = model.rates.shape
-    of = np.zeros(len(seen), np.int32) if groups is None else groups
-    wrong, chances = np.zeros((n_groups, d)), np.zeros((n_groups, d))
-    for j in np.flatnonzero(is_open):
-        is_shown = seen[:, j] < model.cards[j]
-        chances[:, j] = np.bincount(of[is_shown], minlength=n_groups) * (1 - 1 / model.cards[j])
-        if is_drawn:
-            wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
-        else:
-            wrong[0, j] = swept.n_wrong[j]
+    wrong, chances = _count_wrong(model, seen, swept, is_drawn, groups)
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
     if groups is not None:
         rates = np.where(is_open, (wrong + STRENGTH * rates) / (chances + STRENGTH), LEAST_RATE)
     return np.clip(rates, LEAST_RATE, LARGEST_RATE)
+
+
+def _count_wrong(
+    model: CellModel,
+    seen: States,
+    swept: Swept,
+    is_drawn: bool,
+    groups: NDArray[np.int32] | None,
+) -> tuple[Vector, Vector]:
+    """Return the wrong cells, and those that errors would show to be so; both of shape (g, d)."""
+    n_groups, d = model.rates.shape
+    cards = np.array(model.cards)
+    if not is_drawn:
+        return swept.n_wrong[None], (seen < cards).sum(axis=0)[None] * (1 - 1 / cards)
+    of = np.zeros(len(seen), np.int32) if groups is None else groups
+    wrong, shown = np.zeros((n_groups, d)), np.zeros((n_groups, d))
+    for j, card in enumerate(model.cards):
+        is_shown = seen[:, j] < card
+        shown[:, j] = np.bincount(of[is_shown], minlength=n_groups)
+        wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
+    return wrong, shown * (1 - 1 / cards)
 
 
 def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
@@ -276,7 +323,7 @@ def _find_own(
     many true values were drawn says nothing, since they were drawn by the rate.
     """
     rates = [model.rates, *(np.where(is_open, rate, model.rates) for rate in TRIED)]
-    gains = np.array([sweep(model.with_rates(each)).gains for each in rates])
+    gains = np.array([sweep(model.with_rates(each), n_sweeps=1, n_burn=0).gains for each in rates])
     common = gains.sum(axis=1).argmax()
     times = np.exp(np.abs(np.log(np.stack(rates)[:, 0] / rates[common][0])))
     gains = np.where(times < DIFFERENT, gains[common], gains)
@@ -299,7 +346,7 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
         novelty[i] = (
             model.novelty[i]
             if keeps_novelty
-            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card))
+            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card), total)
         )
         share = np.maximum(states - 1, 0) + novelty[i] / card
         share /= max(total - 1, 0) + novelty[i]
@@ -308,12 +355,18 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
     return replace(model, concentration=concentration, novelty=novelty)
 
 
-def _choose(counts: Vector, totals: Vector, shares: Vector) -> float:
-    """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest."""
-    brought = np.full(len(SMOOTHING), 0.0)
+def _choose(counts: Vector, totals: Vector, shares: Vector, most: float = 1.0) -> float:
+    """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest.
+
+    Parameters
+    ----------
+    most : times the largest of `SMOOTHING` that is tried.
+    """
+    tried = np.append(SMOOTHING, SMOOTHING[-1] * most) if most > 1 else SMOOTHING
+    brought = np.zeros(len(tried))
     for first in range(0, len(counts), AT_ONCE):
         some = slice(first, first + AT_ONCE)
-        left = np.maximum(counts[some] - 1, 0) + SMOOTHING[:, None] * shares[some]
-        of = np.maximum(totals[some] - 1, 0) + SMOOTHING[:, None]
+        left = np.maximum(counts[some] - 1, 0) + tried[:, None] * shares[some]
+        of = np.maximum(totals[some] - 1, 0) + tried[:, None]
         brought += np.log(left / of) @ counts[some]
-    return float(SMOOTHING[brought.argmax()])
+    return float(tried[brought.argmax()])

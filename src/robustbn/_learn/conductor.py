@@ -12,11 +12,12 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
+from robustbn._core.trust import is_even
 from robustbn._learn.completion import Complete
 from robustbn._learn.density_filter import filter_rest
 from robustbn._learn.filling import complete_fit, count_recorded, typical_weight
 from robustbn._learn.judge import are_copies_bad, judge_groups, keep_at
-from robustbn._learn.known import Known, heed_known, override_known
+from robustbn._learn.known import Known, contradicts_known, heed_known, override_known
 from robustbn._learn.look import look_at, look_at_bottom
 from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, search
@@ -55,23 +56,28 @@ def fit_robustly(
     # The plain estimate, Algorithm 1, lines 1 and 2; and rows to learn the verdict from.
     n_most = max(SURVEYED, config.sample_size(network.layout))
     survey = data.survey(sample_weight, n_most, config.seed)
-    # Rows with a wrong cell would look like a group: groups are sought without them. But rows of a
-    # class that a person vouches for would look like rows with wrong cells.
-    cells, given = explain_cells(network, survey, None, config) if not known else (None, survey)
+    # Rows with a wrong cell would look like a group: groups are sought without them. But where a
+    # person knows rows, groups come first: rows of a class that is vouched for look like that, too.
+    infers = complete is not None
+    cells, given = (None, survey) if known else explain_cells(network, survey, None, config, infers)
     verdict = learn(network, given, sample_weight, config, tell, known)
-    if cells is None and not known and (verdict.model.n_others or not verdict.model.trusts_all):
-        cells, _ = explain_cells(network, survey, verdict.model, config)
+    trust = verdict.model.trust(survey.rows)
+    if known:
+        trust = override_known(known.sides[survey.numbers], trust)
+    if cells is None and (known or verdict.model.n_others or not is_even(trust)):
+        cells, _ = explain_cells(network, survey, trust, config, infers)
+        cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
-        gathers=complete is not None,
+        gathers=infers,
         count=counting_true(cells, config),
     )
     if cells is not None:
-        cells = cells.of_trusted(survey.numbers, weigh(survey.rows))
+        cells = cells.of_trusted(survey.numbers, trust)
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
     converged, status = describe_status(removed, config, verdict)

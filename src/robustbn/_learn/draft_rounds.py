@@ -110,7 +110,7 @@ def _leave_out(
         study = heed_design(network, Study.of(network, survey, None, config, lambda _: None))
         state = explain(study)
         model = replace(state.population.model, repeats=state.repeats)
-        cells, _ = explain_cells(network, survey, model, config)
+        cells, _ = explain_cells(network, survey, model.trust(survey.rows), config)
         if cells is not None:
             codes, wrong = codes.copy(), cells.wrong
             codes[wrong.rows, wrong.columns] = np.array(cards)[wrong.columns]

@@ -40,6 +40,8 @@ def complete_fit(
     """
     shown = drop_rounding(holes.layout, fit.counts, fit.plain_counts)
     unit = typical_weight(weights)
+    if fit.cells is not None:  # their sweeps have drawn what is missing, too
+        return _complete_plainly(fit, data, weights, complete, unit)
     trusted = complete(shown, holes, unit)
     plain = trusted
     if fit.removed > 0:
@@ -51,6 +53,18 @@ def complete_fit(
         plain_counts=plain.counts,
         inferred=trusted.inferred,
     )
+
+
+def _complete_plainly(
+    fit: RobustFit, data: Data, weights: RowVector | None, complete: Complete, unit: float
+) -> RobustFit:
+    """Return a fit whose counts expect what is missing, with plain counts that do so, too."""
+    everything = data.judge(_trust_all, weights, gathers=True)
+    plain = complete(everything.counts, everything.holes, unit)
+    layout, missing = everything.holes.layout, plain.inferred.missing
+    shown = fit.counts * np.repeat(1 - missing, layout.cells_per_node)
+    inferred = replace(plain.inferred, observed_counts=shown)
+    return replace(fit, plain_counts=plain.counts, inferred=inferred)
 
 
 def count_recorded(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.cells import WrongCells
 from robustbn._core.config import CEILING
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Judged, Rows, RowVector, Vector
@@ -25,6 +26,7 @@ from robustbn._learn.ties import Families
 
 LEAST_KNOWN = 0.9  # rows of a component that are known: one clear example is an answer
 STRAY = 0.5  # times the main class's rate: known good rows rarer than this in a kind are strays
+FAR = 5.0  # standard errors: more wrong cells in rows that are vouched for are no chance
 LEAST_START = 3  # known bad rows that no kind holds: fewer start none
 
 
@@ -51,6 +53,18 @@ class Known:
 def override_known(sides: NDArray[np.int8], trust: RowVector) -> RowVector:
     """Return the trust in rows, 1 or 0 where their side is known; shape (N,)."""
     return np.where(sides == 0, trust, sides > 0).astype(trust.dtype)
+
+
+def contradicts_known(wrong: WrongCells, known: Known) -> bool:
+    """Return whether rows that a person vouches for have far more wrong cells than others.
+
+    They are a class of their own then, whose rows are right.
+    """
+    is_good = known.sides > 0
+    n_good = int(is_good.sum())
+    of_good = int(is_good[wrong.rows].sum())
+    usual = (len(wrong) - of_good) / max(len(is_good) - n_good, 1) * n_good
+    return bool(of_good > usual + FAR * np.sqrt(usual + 1))
 
 
 def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:

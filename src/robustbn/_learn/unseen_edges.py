@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from robustbn._core.cells import States
 from robustbn._learn.gain import find_gain
 
-ROWS_ASKED = 10_000  # rows in which edges are sought
 MOST_PARENTS = 4  # of a node, with those it has
 LARGEST_TABLE = 20_000  # cells of a table with one more parent
 
@@ -25,9 +24,9 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
     """Return the parents of each node with those whose edge gains most, one after another.
 
     New ones come last. Only nodes that come before in an order of the network are tried, so that no
-    circle is closed. O(d^2 n) time, n the rows asked.
+    circle is closed. O(d^2 n) time.
     """
-    some = truth[:: -(-len(truth) // ROWS_ASKED)].astype(np.int64)
+    some = np.ascontiguousarray(truth.T, np.int64)
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):
         own = _describe(cards, more[i], i, some)
@@ -46,14 +45,19 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
 
 
 def _describe(cards: tuple[int, ...], parents: list[int], i: int, rows: Rows) -> float:
-    """Return the log-likelihood of a node's states, less the price of its table; in nats."""
-    at, n_configs = np.zeros(len(rows), np.int64), prod(cards[p] for p in parents)
+    """Return the log-likelihood of a node's states, less the price of its table; in nats.
+
+    Parameters
+    ----------
+    rows : column by column; shape (d, n).
+    """
+    at, n_configs = np.zeros(rows.shape[1], np.int64), prod(cards[p] for p in parents)
     for p in parents:
-        at = at * cards[p] + rows[:, p]
-    counts = np.bincount(at * cards[i] + rows[:, i], minlength=n_configs * cards[i])
+        at = at * cards[p] + rows[p]
+    counts = np.bincount(at * cards[i] + rows[i], minlength=n_configs * cards[i])
     by_config = counts.reshape(n_configs, -1).sum(axis=1)
     told = _sum_logs(counts) - _sum_logs(by_config)
-    return float(find_gain(told, n_configs * (cards[i] - 1), len(rows)))
+    return float(find_gain(told, n_configs * (cards[i] - 1), rows.shape[1]))
 
 
 def _sum_logs(counts: Rows) -> float:

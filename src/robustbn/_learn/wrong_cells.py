@@ -9,22 +9,20 @@ own rare combinations look like wrong cells, too, but they show the usual states
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import FoundCells, States, Swept
+from robustbn._core.cells import FoundCells, States
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import CountRows, Survey
-from robustbn._core.row_model import RowModel
+from robustbn._core.protocols import CountRows, RowVector, Survey
 from robustbn._core.trust import DOUBT
-from robustbn._learn.cells import Chain, Learned, learn_cells, look_first, pays_at_first
+from robustbn._learn.cells import Chain, Learned, fill_holes, learn_cells, look_first, pays_at_first
 from robustbn._learn.gain import find_gain
 from robustbn._learn.unseen_edges import Parents, add_edges
-from robustbn._rows.cells import count_true, judge_cells, list_wrong
+from robustbn._rows.cells import count_true, judge_cells
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn.network import BayesianNetwork
 
@@ -37,9 +35,10 @@ LEAST_CONTRAST = -1.5  # nats: see above
 FREE_A_COLUMN = 0.25  # free numbers to pay for: few columns have a rate of their own
 LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 LEAST_ROWS = 200  # rows: of fewer nobody can say what is usual
-PROBE = FEW_ROWS, Chain(n_sweeps=6, n_burn=4)
-DRAFT = 8_000, Chain(n_sweeps=16, n_burn=12)  # rows, to begin with: a sixth of the time
-FINAL = LEARNED_FROM, Chain(n_sweeps=3, n_burn=1)
+BRIEF = Chain(n_sweeps=6, n_burn=4)
+DRAFT_ROWS = 8_000  # rows, to begin with
+DRAFT = Chain(n_sweeps=10, n_burn=8)
+FINAL = Chain(n_sweeps=4, n_burn=2)
 # Share: pairs of errors in a row may differ so much from their number by chance. Of five networks
 # with 0.3 to 10 % wrong cells: -0.22 to 0.27 (once -0.45, of 29 pairs); with 10 % bad rows of
 # nineteen kinds: 0.47 or more, or errors in few columns.
@@ -51,79 +50,91 @@ MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
 
 
 def explain_cells(
-    network: BayesianNetwork, survey: Survey, model: RowModel | None, config: RobustConfig
+    network: BayesianNetwork,
+    survey: Survey,
+    trust: RowVector | None,
+    config: RobustConfig,
+    infers: bool = False,
 ) -> tuple[FoundCells | None, Survey]:
     """Return what explains wrong cells of a survey's trusted rows, and its rows with true values.
 
     None, and the rows as they are, if there is nothing. That takes a pass or two over some of the
-    rows; otherwise it takes about fifty over some thousand, three over at most `LEARNED_FROM`, and
+    rows; otherwise it takes about thirty over some thousand, four over at most `LEARNED_FROM`, and
     one over all.
 
     Parameters
     ----------
-    model : which rows are trusted; None: all, if errors are independent of each other.
+    trust : in each row of the survey; None: in all, if errors are independent of each other.
+    infers : whether values that are missing are inferred; otherwise, such rows are let be.
     """
     layout = survey.rows.layout
-    learned = _find(survey, model, config)
+    if layout.holed and not infers:
+        return None, survey
+    learned = _find(survey, trust, config)
     if learned is None:
         return None, survey
-    is_strict = model is not None and not model.trusts_all
-    n_free = layout.n_nodes * (1.0 if is_strict else FREE_A_COLUMN)
+    n_free = layout.n_nodes * (1.0 if _leaves_out(trust) else FREE_A_COLUMN)
     gain = float(find_gain(learned.gains.sum(), n_free, len(learned.truth)))
     if gain <= 0:
         return None, survey
-    codes, counts = survey.codes.copy(), np.zeros(len(learned.model.counts.cells))
-
-    def judge() -> Iterator[tuple[slice, Swept]]:
-        seen, how = survey.codes.astype(np.int32), (config.kernels, config.n_threads)
-        for rows, swept in judge_cells(
-            learned.model, seen, key=config.seed, kernels=how[0], n_threads=how[1]
-        ):
-            codes[rows] = swept.truth
-            np.add(counts, swept.counts, out=counts)
-            yield rows, swept
-
-    wrong = list_wrong(judge(), survey.codes.astype(np.int32)).numbered(survey.numbers)
+    judge = partial(
+        judge_cells, learned.model, holed=bool(layout.holed),
+        key=config.seed, kernels=config.kernels, n_threads=config.n_threads,
+    )  # fmt: skip
+    judged = judge(survey.codes)
+    some = judged if len(learned.seen) == len(survey.codes) else judge(learned.seen)
     n_parents = tuple(len(family) - 1 for family in layout.families)
-    found = FoundCells(learned.model, n_parents, gain, len(learned.truth), config.seed, wrong)
-    if survey.n_rows == len(codes):
-        found = replace(found, n_surveyed=len(codes), counts=found.marginalise(counts))
-    rows = load_rows(network, codes, kernels=config.kernels, n_threads=config.n_threads)
+    found = FoundCells(
+        learned.model, n_parents, gain, len(learned.seen), config.seed,
+        judged.named.numbered(survey.numbers), np.zeros(layout.n_cells),
+    )  # fmt: skip
+    change = found.marginalise(learned.model.counts.cells - some.counts) / len(learned.seen)
+    found = replace(found, change=change)
+    if survey.n_rows == len(survey.codes):
+        counts = found.correct(judged.counts, survey.n_rows)
+        found = replace(found, n_surveyed=survey.n_rows, counts=counts)
+    codes = judged.truth
+    for c in layout.holed:  # what is missing stays so: others infer it
+        codes[survey.codes[:, c] == layout.cards[c], c] = layout.cards[c]
+    rows = load_rows(network, codes, config.kernels, config.n_threads, holed=layout.holed)
     return found, replace(survey, codes=codes, rows=rows)
 
 
-def _find(survey: Survey, model: RowModel | None, config: RobustConfig) -> Learned | None:
+def _find(survey: Survey, trust: RowVector | None, config: RobustConfig) -> Learned | None:
     layout = survey.rows.layout
-    if config.cells == "trust" or not config.polish or layout.holed or layout.n_cells > MOST_CELLS:
+    if config.cells == "trust" or not config.polish or layout.n_cells > MOST_CELLS:
         return None
-    which = _choose_rows(survey, model, config.seed)
+    which = _choose_rows(survey, trust, config.seed)
     cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
     if len(which) < LEAST_ROWS or layout.n_nodes < 2:
         return None
-    few, first = (
-        survey.codes[which[:: -(-len(which) // n)]].astype(np.int32) for n in (FEW_ROWS, FIRST_ROWS)
-    )
+    few, first = (survey.codes[which[:: -(-len(which) // n)]] for n in (FEW_ROWS, FIRST_ROWS))
     for some in (few, first) if len(first) > len(few) else (first,):
         found = look_first(cards, parents, some, config.kernels, config.n_threads)
         if found.contrast < LEAST_CONTRAST or found.best <= 0:
             return None
     # What is left of bad rows looks like wrong cells.
-    if model is not None and not model.trusts_all and not pays_at_first(found.gains, len(first)):
+    if _leaves_out(trust) and not pays_at_first(found.gains, len(first)):
         return None
-    trusted: States = survey.codes[which].astype(np.int32)
-    if model is None and not _are_independent(
-        _learn(cards, parents, trusted, PROBE, config), FIRST_PAIRS
-    ):
+    trusted: States = survey.codes[which]
+    learn = partial(_learn, cards, trusted, config)
+    brief = learn(parents, FEW_ROWS, BRIEF)
+    if trust is None and not _are_independent(brief, FIRST_PAIRS):
         return None
-    more = add_edges(cards, parents, trusted)
-    learned = _learn(cards, more, trusted, DRAFT, config)
-    if more != parents:
-        again = add_edges(cards, parents, learned.truth)
-        learned = learned if again == more else _learn(cards, again, trusted, DRAFT, config)
-        more = again
-    if model is None and not _are_independent(learned, PAIRS):
+    some = take_evenly(trusted, DRAFT_ROWS)
+    filled = fill_holes(brief.model, some, config.seed, config.kernels, config.n_threads)
+    more = add_edges(cards, parents, filled)
+    if more != parents:  # errors look like edges, too
+        more = add_edges(cards, parents, learn(more, DRAFT_ROWS, BRIEF).truth)
+    learned = learn(more, DRAFT_ROWS, DRAFT)
+    if trust is None and not _are_independent(learned, PAIRS):
         return None
-    return _learn(cards, more, trusted, FINAL, config, learned)
+    return learn(more, LEARNED_FROM, FINAL, learned)
+
+
+def _leaves_out(trust: RowVector | None) -> bool:
+    """Return whether some rows are distrusted."""
+    return trust is not None and bool((trust < DOUBT).any())
 
 
 def _are_independent(learned: Learned, most: float) -> bool:
@@ -133,7 +144,7 @@ def _are_independent(learned: Learned, most: float) -> bool:
     has most of them. Where bad rows are mixed in, half as many again or more have two; where one
     row comes again and again, a few columns have all.
     """
-    is_wrong = learned.truth != learned.seen
+    is_wrong = learned.is_wrong
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
     expected = len(is_wrong) * (rates.sum() ** 2 - (rates**2).sum())
     excess = float((per_row * (per_row - 1)).sum()) - expected
@@ -141,18 +152,24 @@ def _are_independent(learned: Learned, most: float) -> bool:
     return bool(abs(excess) < most * expected and expected > FEW_PAIRS and is_even)
 
 
+def take_evenly(rows: States, n: int) -> States:
+    """Return at most n of the rows, all over the table."""
+    return np.ascontiguousarray(rows[:: -(-len(rows) // n)])
+
+
 def _learn(
     cards: tuple[int, ...],
-    parents: Parents,
     rows: States,
-    stage: tuple[int, Chain],
     config: RobustConfig,
+    parents: Parents,
+    n_rows: int,
+    chain: Chain,
     begin: Learned | None = None,
 ) -> Learned:
-    """Learn from some of the rows, so many and as long as a stage says."""
-    some = np.ascontiguousarray(rows[:: -(-len(rows) // stage[0])])
+    """Learn from so many of the rows."""
+    some = take_evenly(rows, n_rows)
     return learn_cells(
-        cards, parents, some, stage[1], begin=begin, seed=config.seed % 2**20,
+        cards, parents, some, chain, begin=begin, seed=config.seed % 2**20,
         kernels=config.kernels, n_threads=config.n_threads,
     )  # fmt: skip
 
@@ -162,11 +179,11 @@ def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows |
     return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
 
 
-def _choose_rows(survey: Survey, model: RowModel | None, seed: int) -> NDArray[np.int64]:
+def _choose_rows(survey: Survey, trust: RowVector | None, seed: int) -> NDArray[np.int64]:
     """Return at most `LEARNED_FROM` of the rows that are trusted, by their places."""
     which = np.arange(len(survey.codes))
-    if model is not None and not model.trusts_all:
-        which = np.flatnonzero(model.trust(survey.rows) >= DOUBT)
+    if trust is not None:
+        which = np.flatnonzero(trust >= DOUBT)
     if len(which) > LEARNED_FROM:
         which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
     return which

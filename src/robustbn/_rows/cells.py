@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import (
-    NO_CELLS,
     CellCounts,
     CellModel,
     FoundCells,
@@ -27,9 +26,9 @@ from robustbn._rows.kernels import choose_kernels
 
 MOST_TRIED = 32  # states: of a node with more, only those seen beside its neighbours are tried
 MOST_NEARBY = 5  # states seen beside a neighbour's: the commonest
-ROWS_AT_ONCE = 2**16  # rows judged at a time: bounds memory, changes nothing
-JUDGING_SWEEPS, JUDGING_BURN = 18, 5  # of a row; most settle in the first
-CALM = 2.0  # times the rate of errors: a cell that is less likely to be wrong is not drawn
+JUDGING_SWEEPS, JUDGING_BURN = 6, 2  # of a row; most settle in the first
+TIMES_HOLED = 4  # so many more, where what is missing is drawn, too
+DOUBTED = 0.3  # probability: rows without a cell that is likelier to be wrong are only counted
 LEAST_PROBABILITY = 0.5  # of a cell to be named: that it is wrong is likelier than not
 NO_KEYS = np.empty(0, np.uint64)
 
@@ -37,8 +36,10 @@ NO_KEYS = np.empty(0, np.uint64)
 class SweepCells(Protocol):
     """Draws true values of rows."""
 
-    def __call__(self, model: CellModel, seen: States, truth: States, **settings: Any) -> Swept:
-        """Return what the sweeps give; `truth` is where they begin, and is counted in the model."""
+    def __call__(
+        self, model: CellModel, seen: States, truth: States | None = None, **settings: Any
+    ) -> Swept:
+        """Return what the sweeps give; they begin with `truth`, or with what is recorded."""
 
 
 def load_sweep(kernels: str | None) -> SweepCells:
@@ -55,11 +56,19 @@ def load_sweep(kernels: str | None) -> SweepCells:
 def count_cells(
     cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...], truth: States
 ) -> CellCounts:
-    """Return how often true values occur together. O(n d) time, and sorting for hashed tables."""
-    hashed, parts = find_hashed(cards, parents), []
+    """Return how often true values occur together, in rows that show all of a family.
+
+    O(n d) time, and sorting for hashed tables.
+    """
+    hashed, parts, states = find_hashed(cards, parents), [], []
+    is_hole = truth >= np.array(cards)
+    has_holes = bool(is_hole.any())
     for i, card in enumerate(cards):
-        config = _key(cards, parents[i], truth)
-        cell = config * np.uint64(card) + truth[:, i].astype(np.uint64)
+        shown = truth
+        if has_holes:
+            shown = truth[~is_hole[:, [*parents[i], i]].any(axis=1)]
+        config = _key(cards, parents[i], shown)
+        cell = config * np.uint64(card) + shown[:, i].astype(np.uint64)
         n_configs = int(np.prod([cards[p] for p in parents[i]], dtype=np.int64))
         parts.append(
             [
@@ -67,8 +76,8 @@ def count_cells(
                 _tally(config, None if hashed[i] else n_configs),
             ]
         )
+        states.append(np.bincount(truth[~is_hole[:, i], i], minlength=card))
     cells, configs = zip(*parts, strict=True)
-    states = [np.bincount(truth[:, i], minlength=card) for i, card in enumerate(cards)]
     return CellCounts(*_join(cells), *_join(configs), np.concatenate(states).astype(np.float64))
 
 
@@ -149,69 +158,38 @@ def judge_cells(
     *,
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
+    calm: Vector | float = DOUBTED,
+    holed: bool = False,
     key: int = 0,
     kernels: str | None = None,
     n_threads: int | None = None,
-) -> Iterator[tuple[slice, Swept]]:
-    """Yield ranges of rows with what is found of their cells; each row by the model alone.
+) -> Swept:
+    """Return what is found of cells; of each row by the model alone. O(n d) time.
 
     Parameters
     ----------
     truth : states of rows that the model counts: each row's own count is taken out; None for rows
         that it does not know.
+    calm : probability: a cell that is less likely to be wrong is not drawn.
+    holed : whether values may be missing.
     """
-    sweep = load_sweep(kernels)
-    for start in range(0, len(seen), ROWS_AT_ONCE):
-        rows = slice(start, min(start + ROWS_AT_ONCE, len(seen)))
-        begin = fill_holes(model, seen[rows]) if truth is None else truth[rows]
-        yield (
-            rows,
-            sweep(
-                model,
-                seen[rows],
-                begin,
-                groups=None if groups is None else groups[rows],
-                weights=None if weights is None else weights[rows],
-                own=0.0 if truth is None else 1.0,
-                calm=CALM if truth is None else 0.0,
-                key=key,
-                first_row=start,
-                n_sweeps=JUDGING_SWEEPS,
-                n_burn=JUDGING_BURN,
-                asks_gains=False,
-                n_threads=n_threads,
-            ),
-        )
-
-
-def fill_holes(model: CellModel, seen: States) -> States:
-    """Return states in which every hole has the commonest state of its column."""
-    truth = np.array(seen, np.int32)
-    for j, card in enumerate(model.cards):
-        counts = model.counts.states[model.state_start[j] : model.state_start[j + 1]]
-        truth[seen[:, j] == card, j] = int(counts.argmax())
-    return truth
-
-
-def list_wrong(
-    found: Iterator[tuple[slice, Swept]], seen: States, least: float = LEAST_PROBABILITY
-) -> WrongCells:
-    """Return the cells that are likely to be wrong, the surest first."""
-    parts = []
-    for rows, swept in found:
-        if swept.likely is None or swept.probability is None:
-            continue
-        at, columns = np.nonzero((swept.probability >= least) & (swept.likely != seen[rows]))
-        parts.append(
-            WrongCells(
-                at + rows.start,
-                columns,
-                seen[rows][at, columns].astype(np.int32),
-                swept.likely[at, columns],
-                swept.probability[at, columns],
-            )
-        )
-    return WrongCells.join(parts) if parts else NO_CELLS
+    times = TIMES_HOLED if holed else 1
+    swept = load_sweep(kernels)(
+        model,
+        seen,
+        truth,
+        groups=groups,
+        weights=weights,
+        own=0.0 if truth is None else 1.0,
+        calm=calm,
+        key=key,
+        n_sweeps=times * JUDGING_SWEEPS,
+        n_burn=times * JUDGING_BURN,
+        least=LEAST_PROBABILITY,
+        asks_gains=False,
+        n_threads=n_threads,
+    )
+    return replace(swept, named=WrongCells.join([swept.named]))
 
 
 def count_true(
@@ -223,15 +201,14 @@ def count_true(
     """
     if found.counts is not None and rows.n_rows == found.n_surveyed and is_even(weights):
         return found.counts
-    counts = np.zeros(len(found.model.counts.cells))
-    codes, given = rows.unpack(), np.asarray(weights, np.float64)
-    for _, swept in judge_cells(
+    given = np.asarray(weights, np.float64)
+    swept = judge_cells(
         found.model,
-        codes.astype(np.int32),
+        rows.unpack(),
         weights=given,
+        holed=bool(rows.layout.holed),
         key=found.seed,
         kernels=kernels,
         n_threads=n_threads,
-    ):
-        counts += swept.counts
-    return found.marginalise(counts)
+    )
+    return found.correct(swept.counts, float(given.sum()))

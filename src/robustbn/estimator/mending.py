@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import Swept, WrongCells
-from robustbn._rows.cells import judge_cells, list_wrong
+from robustbn._core.cells import NO_CELLS, WrongCells
+from robustbn._rows.cells import judge_cells
 from robustbn._show.frames import cell_columns
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import build_frame
@@ -40,13 +39,13 @@ def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
     if not 0.5 <= probability <= 1:
         raise SettingError(f"probability is a number from 0.5 to 1; found {probability!r}.")
     table, found = fit._encode(X), fit.result_.learned.cells
-    seen = table.codes.astype(np.int32)
-    judged: Iterator[tuple[slice, Swept]] = iter(())
+    wrong = NO_CELLS
     if found is not None:
         judged = judge_cells(
-            found.model, seen, key=found.seed, kernels=fit.kernels, n_threads=fit.n_threads
-        )
-    wrong = list_wrong(judged, seen).above(probability)
+            found.model, table.codes, holed=bool(table.holed), key=found.seed,
+            kernels=fit.kernels, n_threads=fit.n_threads,
+        )  # fmt: skip
+        wrong = judged.named.above(probability)
     if isinstance(X, np.ndarray) and np.issubdtype(X.dtype, np.integer):
         mended = X.copy()
         mended[_rows_of(table, wrong), wrong.columns] = wrong.likely

@@ -116,6 +116,28 @@ def test_errors_have_rates_of_their_own_by_source():
     assert rates["careful"] < 0.02
 
 
+def test_the_context_that_tells_most_of_errors_is_chosen_by_itself_if_any_does():
+    rng = np.random.default_rng(0)
+    key, n = rng.integers(0, 20, 1500), 1500
+    context = {
+        "clerk": [f"clerk {k}" for k in rng.integers(0, 5, n)],
+        "source": np.where(rng.random(n) < 0.3, "careless", "careful").tolist(),
+        "number": [str(k) for k in range(n)],
+    }
+    columns = [np.array([f"{x}{k}" for k in key], object) for x in "abcd"]
+    for column in columns[1:]:
+        is_hit = (np.array(context["source"]) == "careless") & (rng.random(n) < 0.2)
+        column[is_hit] = [f"{v}?{k % 8}" for k, v in enumerate(column[is_hit])]
+    lists = [column.tolist() for column in columns]
+    parents = ((), (0,), (0,), (0,))
+    found = mend_labels(lists, parents, context=context)
+    assert found.by == "source"
+    by_name = mend_labels(lists, parents, by=context["source"])
+    np.testing.assert_array_equal(found.model.rates, by_name.model.rates)
+    others = {name: context[name] for name in ("clerk", "number")}
+    assert mend_labels(lists, parents, context=others).by is None
+
+
 def test_rows_of_one_key_vote_and_an_empty_cell_is_filled():
     flight = [f"f{k % 50}" for k in range(600)]
     right = [f"{k % 50}:00" for k in range(600)]
@@ -126,6 +148,11 @@ def test_rows_of_one_key_vote_and_an_empty_cell_is_filled():
     assert [found.labels[1][v] for v in sure.likely] == [right[k] for k in sure.rows]
     assert not len(mend_by_votes([flight, right], ((), (0,)), 0).wrong)
     assert not len(mend_by_votes([flight, [""] * 600], ((), (0,)), 0).wrong)
+
+
+def test_a_million_different_labels_are_taken_as_they_are():
+    names = [f"name {k}" for k in range(1_000_000)]
+    assert not len(mend_labels([names, ["a", "b"] * 500_000], ((), (0,))).wrong)
 
 
 @pytest.mark.parametrize(

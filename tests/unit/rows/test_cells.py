@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robustbn._core import cells as core
 from robustbn._core.cells import CellModel, Lists
-from robustbn._rows.cells import count_cells, find_nearby, list_wrong, load_sweep
+from robustbn._rows.cells import count_cells, find_nearby, load_sweep
 
 native = pytest.importorskip("robustbn._rows.kernels._native")
 
@@ -49,9 +49,11 @@ def make_model(seed, d=5, n=120, largest=5, n_groups=1, shaped=False, nearby=Fal
 
 
 def assert_same(one, other):
-    for name in ("truth", "likely"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("wrong", "probability", "counts", "gains", "n_wrong"):
+    np.testing.assert_array_equal(one.truth, other.truth)
+    for name in ("rows", "columns", "seen", "likely"):
+        np.testing.assert_array_equal(getattr(one.named, name), getattr(other.named, name))
+    np.testing.assert_allclose(one.named.probability, other.named.probability, rtol=1e-5)
+    for name in ("wrong", "counts", "gains", "n_wrong"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=1e-6)
 
 
@@ -73,7 +75,8 @@ def test_native_sweeps_are_those_of_the_specification(seed, flags, own):
         )
         how = {"groups": groups, "own": own, "key": seed, "n_sweeps": 5, "n_burn": 2}
         weights = np.random.default_rng(seed).random(len(seen))
-        how |= {"weights": weights, "calm": seed % 3}
+        how |= {"weights": weights, "calm": (seed % 3) * 0.1, "least": 0.3, "asks_wrong": True}
+        seen = seen.astype([np.uint8, np.uint16, np.int32][seed % 3])
         found = [load_sweep(k)(model, seen, truth, **how) for k in ("native", "numpy")]
     assert_same(*found)
 
@@ -81,8 +84,9 @@ def test_native_sweeps_are_those_of_the_specification(seed, flags, own):
 def test_sweeps_do_not_depend_on_threads_nor_on_where_rows_are_cut():
     model, seen, truth, _ = make_model(3, d=8, n=500)
     sweep = load_sweep("native")
-    whole = sweep(model, seen, truth, key=7, n_sweeps=4, n_threads=1)
-    assert_same(whole, sweep(model, seen, truth, key=7, n_sweeps=4, n_threads=3))
+    how = {"key": 7, "n_sweeps": 4, "least": 0.0, "asks_wrong": True}
+    whole = sweep(model, seen, truth, n_threads=1, **how)
+    assert_same(whole, sweep(model, seen, truth, n_threads=3, **how))
     parts = [
         sweep(model, seen[k : k + 100], truth[k : k + 100], key=7, first_row=k, n_sweeps=4).truth
         for k in range(0, 500, 100)
@@ -93,11 +97,13 @@ def test_sweeps_do_not_depend_on_threads_nor_on_where_rows_are_cut():
 def test_expected_counts_of_rows_without_doubt_are_their_counts():
     model, _, truth, _ = make_model(5, n=400)
     sure = model.with_rates(np.zeros_like(model.rates))
-    swept = load_sweep("native")(sure, truth, truth, own=0.0, n_sweeps=3)
+    swept = load_sweep("native")(
+        sure, truth, truth, own=0.0, n_sweeps=3, least=0.0, asks_wrong=True
+    )
     np.testing.assert_allclose(swept.counts, model.counts.cells)
     np.testing.assert_array_equal(swept.truth, truth)
     assert not swept.wrong.any()
-    assert not len(list_wrong(iter([(slice(0, 400), swept)]), truth))
+    assert not len(swept.named)
 
 
 def test_the_posterior_of_cells_is_that_of_all_true_values_together():
@@ -111,7 +117,8 @@ def test_the_posterior_of_cells_is_that_of_all_true_values_together():
         np.full((1, 3), rate), np.zeros(3), Lists.none(6),
     )  # fmt: skip
     seen = np.array([[0, 1, 1]] * 200, np.int32)
-    swept = load_sweep("native")(model, seen, seen, own=0.0, n_sweeps=200, n_burn=20)
+    how = {"own": 0.0, "n_sweeps": 200, "n_burn": 20, "asks_wrong": True}
+    swept = load_sweep("native")(model, seen, **how)
     tables = [truth[:, 0], *truth[:, 1:].T]
     expected = np.zeros((2, 2, 2))
     for z in np.ndindex(2, 2, 2):

@@ -1,6 +1,7 @@
 """Types of the extension module built from native/."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,22 +231,27 @@ class CellTables:
 
 def sweep_cells(
     tables: CellTables,
-    seen: NDArray[np.int32],
-    truth: NDArray[np.int32],
+    seen: NDArray[Any],
+    truth: NDArray[Any],
     rates: NDArray[np.float64],
     groups: NDArray[np.int32] | None,
     weights: NDArray[np.float64] | None,
     own: float,
-    calm: float,
+    calm: NDArray[np.float64],
     key: int,
     first_row: int,
     n_sweeps: int,
     n_burn: int,
     asks_gains: bool,
+    least: float,
     wrong: NDArray[np.float32] | None,
-    likely: NDArray[np.int32] | None,
-    probability: NDArray[np.float32] | None,
     counts: NDArray[np.float64] | None,
     gains: NDArray[np.float64] | None,
     n_threads: int,
-) -> None: ...
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.float32],
+]: ...

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, States, Swept
+from robustbn._core.cells import CellModel, States, Swept, WrongCells
 from robustbn._core.protocols import Vector
 from robustbn._rows.kernels import GOLDEN, scramble
 
-SETTLED = 1e-3  # probability: a cell that is less likely to be wrong stays as it is
 VOTED = 0.02  # probability: a cell that is less likely to be wrong has no likely other state
-MOST_CALM = 0.05  # probability: no cell that is likelier to be wrong is left undrawn
 NUMBERS_A_CELL = 1024  # draws of a cell, one a sweep
 
 
@@ -29,29 +27,32 @@ class _Own:
 def sweep_cells(
     model: CellModel,
     seen: States,
-    truth: States,
+    truth: States | None = None,
     *,
     groups: NDArray[np.int32] | None = None,
     weights: Vector | None = None,
     own: float = 1.0,
-    calm: float = 0.0,
+    calm: Vector | float = 0.0,
     key: int = 0,
     first_row: int = 0,
     n_sweeps: int = 1,
     n_burn: int = 0,
-    names: bool = True,
+    least: float = np.inf,
     asks_gains: bool = True,
+    asks_wrong: bool = False,
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`.
 
     O(n d r) time for each sweep, r the states that are tried. A cell that shows its true value and
-    is wrong with a probability of less than `calm` times its rate is not drawn; rows of such cells
-    are swept no more. Without `names`, the cells that may be wrong are not listed; gains are
-    needed only if `asks_gains`.
+    is wrong with a probability of less than `calm` is not drawn; rows of such cells are swept no
+    more. Cells are named whose likeliest other state has at least the probability `least`; gains
+    are needed only if `asks_gains`.
     """
-    truth, d = truth.copy(), model.n_nodes
-    n, n_kept = len(seen), n_sweeps - n_burn
+    kind, d = seen.dtype, model.n_nodes
+    seen = seen.astype(np.int32)
+    truth = _begin(model, seen if truth is None else truth.astype(np.int32))
+    n, n_kept, least_sure = len(seen), n_sweeps - n_burn, np.broadcast_to(calm, d)
     weights = np.ones(n) if weights is None else weights
     configs = np.stack([_configs(model, i, truth) for i in range(d)], axis=1)
     known = _Own(own, configs, truth.copy())
@@ -71,8 +72,7 @@ def sweep_cells(
             drawn_at = scramble(np.uint64(key) + number * GOLDEN) >> np.uint64(11)
             u = drawn_at.astype(np.float64) * 2.0**-53
             at_seen = (p * (states == seen[active, j, None])).sum(axis=1)
-            stays = truth[active, j] == seen[active, j]
-            stays &= 1 - at_seen < np.minimum(calm * rates, MOST_CALM) + SETTLED
+            stays = (truth[active, j] == seen[active, j]) & (1 - at_seen < least_sure[j])
             quiet &= stays
             picked = np.where(stays, seen[active, j], _pick(states, p, u, truth[active, j]))
             truth[active, j] = picked
@@ -83,23 +83,49 @@ def sweep_cells(
             wrong[active, j] += times * (1 - at_seen)
             kept = times * weights[active] / n_kept
             gains[j] += float(kept @ gain)
-            n_wrong[j] += float(kept @ ((1 - at_seen) * (seen[active, j] < model.cards[j])))
+            is_shown = seen[active, j] < model.cards[j]
+            n_wrong[j] += float(kept @ ((1 - at_seen) * is_shown))
             by_weight = p * kept[:, None]
             if not model.is_hashed[j]:
                 first = model.counts.cell_start[j]
                 cells = config[:, None].astype(np.int64) * model.cards[j] + np.maximum(states, 0)
                 np.add.at(counts, first + cells, np.where(states >= 0, by_weight, 0))
-            for r in np.flatnonzero((times > 0) & (1 - at_seen >= VOTED)):
+            is_loud = ~quiet | (s > 0)  # the others are counted, and no more
+            for r in np.flatnonzero((times > 0) & (1 - at_seen >= VOTED) & is_shown & is_loud):
                 for v, q in zip(states[r].tolist(), p[r].tolist(), strict=True):
                     place = (int(active[r]), j, v)
                     votes[place] = votes.get(place, 0.0) + float(times[r]) * q
         active = active[~quiet]
-    likely, probability = seen.copy(), np.zeros((n, d), np.float32)
+    shares = (wrong / n_kept).astype(np.float32) if asks_wrong else None
+    named = _name(votes, seen, n_kept, least)
+    return Swept(truth.astype(kind), counts, gains, n_wrong, named, shares)
+
+
+def _begin(model: CellModel, truth: States) -> States:
+    """Return true states in which those that are missing are the commonest of their column."""
+    begun = truth.copy()
+    for j, card in enumerate(model.cards):
+        counts = model.counts.states[model.state_start[j] : model.state_start[j + 1]]
+        begun[truth[:, j] == card, j] = int(counts.argmax())
+    return begun
+
+
+def _name(
+    votes: dict[tuple[int, int, int], float], seen: States, n_kept: int, least: float
+) -> WrongCells:
+    """Return the cells whose likeliest other state has a probability, row by row."""
+    best: dict[tuple[int, int], tuple[float, int]] = {}
     for (row, j, v), total in sorted(votes.items()):
-        if v >= 0 and v != seen[row, j] and np.float32(total / n_kept) > probability[row, j]:
-            likely[row, j], probability[row, j] = v, total / n_kept
-    named = ((wrong / n_kept).astype(np.float32), likely, probability) if names else (None,) * 3
-    return Swept(truth, counts, gains, n_wrong, *named)
+        if v >= 0 and v != seen[row, j] and total > best.get((row, j), (0.0, 0))[0]:
+            best[row, j] = total, v
+    found = [
+        (row, j, int(seen[row, j]), v, total / n_kept)
+        for (row, j), (total, v) in sorted(best.items())
+        if total / n_kept >= least
+    ]
+    kinds = (np.int64, np.int64, np.int32, np.int32, np.float32)
+    lines = np.array(found).reshape(-1, 5)
+    return WrongCells(*(lines[:, k].astype(kind) for k, kind in enumerate(kinds)))
 
 
 def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
