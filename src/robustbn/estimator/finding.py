@@ -26,7 +26,7 @@ from robustbn._core.origins import (
 )
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
-from robustbn._core.trust import JudgedRows
+from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.differences import find_differences, make_fine_table, make_tables
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
@@ -253,10 +253,23 @@ def _find_differences(
 
 
 def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
-    """Return the columns whose values were swapped in some rows, in an even sample of rows."""
+    """Return the columns whose values were swapped in some rows, in an even sample of rows.
+
+    Rows that are distrusted are explained already: noise looks like swapped values, too.
+    """
     columns: dict[int, Numbers | Labels] = {**_find_labels(network, judged)}
     columns |= _find_numbers(network, judged, numbers)
-    return find_swaps(network.layout, judged.drawn_codes, columns)
+    some = np.flatnonzero(judged.drawn_trust >= DOUBT)
+    columns = {node: replace(each, values=each.values[some]) for node, each in columns.items()}
+    found = find_swaps(network.layout, judged.drawn_codes[some], columns)
+    return [_spread_swap(swap, some, len(judged.drawn)) for swap in found]
+
+
+def _spread_swap(swap: Swap, some: NDArray[np.int64], n_rows: int) -> Swap:
+    """Return a swap that was found in some of the rows, told of all of them."""
+    chances = np.zeros(n_rows)
+    chances[some] = swap.chances
+    return replace(swap, share=swap.share * len(some) / max(n_rows, 1), chances=chances)
 
 
 def _find_labels(network: BayesianNetwork, judged: JudgedRows) -> dict[int, Labels]:
