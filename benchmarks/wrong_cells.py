@@ -31,6 +31,7 @@ import numpy as np
 from benchmarks.cells import NOTEBOOK, Notebook, Record
 from benchmarks.fit_scenes import standard_network
 from benchmarks.measure import (
+    RESULTS,
     Goal,
     Report,
     Settings,
@@ -41,7 +42,6 @@ from benchmarks.measure import (
     write_report,
 )
 from benchmarks.pool import list_missing, measure_all
-from benchmarks.proof import RESULTS
 from benchmarks.real_tables import SIX, STRUCTURES, list_tables
 from benchmarks.table_cells import WAYS, TableCell, describe_wrong, measure_table, version_of_cells
 from robustbn import (
