@@ -36,6 +36,9 @@ MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 NEVER = -1e3  # log-odds of a swap that no row can show
 CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
+SCREENED = 4_000  # rows on which all pairs are looked at first
+SHARES = (0.01, 0.1)  # of swapped rows, that are tried there
+MOST_ODDS = 40.0  # log-odds: what is larger is sure
 
 Places = NDArray[np.int64]
 
@@ -113,8 +116,36 @@ def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Column]) -> l
     columns : the numbers or labels of the same rows, by node.
     """
     pairs = [(a, b) for a, b in combinations(columns, 2) if columns[a].shares(columns[b])]
-    found = [_find_swap(layout, codes, columns, pair, len(pairs)) for pair in pairs]
+    some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
+    few = {node: replace(each, values=each.values[some]) for node, each in columns.items()}
+    likely = [pair for pair in pairs if _may_gain(layout, codes[some], few, pair)]
+    found = [_find_swap(layout, codes, columns, pair, len(pairs)) for pair in likely]
     return sorted((swap for swap in found if swap is not None), key=lambda swap: -swap.gain)
+
+
+def _may_gain(
+    layout: Layout, codes: Codes, columns: Mapping[int, Column], pair: tuple[int, int]
+) -> bool:
+    """Return whether swapped rows, of any share, explain a few rows better by tables of all."""
+    parts, never = _begin(layout, codes, columns, pair)[1:]
+    if not len(never):
+        return False
+    as_is, swapped = np.sum([part.weigh(np.zeros(len(never))) for part in parts], axis=0)
+    times = np.expm1(np.minimum(swapped - as_is + never, MOST_ODDS))
+    return any(np.log1p(share * times).sum() > 0 for share in SHARES)
+
+
+def _begin(
+    layout: Layout, codes: Codes, columns: Mapping[int, Column], pair: tuple[int, int]
+) -> tuple[NDArray[np.bool_], list[_Part], Vector]:
+    """Return which rows show both columns, what swapping changes, and which cannot be swapped."""
+    is_there = np.isfinite(columns[pair[0]].values) & np.isfinite(columns[pair[1]].values)
+    if not is_there.any():
+        return is_there, [], np.zeros(0)
+    one, other = (replace(columns[node], values=columns[node].values[is_there]) for node in pair)
+    parts = list(_list_parts(layout, codes[is_there], pair, one, other))
+    never = np.where((one.read(other.values) < 0) | (other.read(one.values) < 0), NEVER, 0.0)
+    return is_there, parts, never
 
 
 def _find_swap(
@@ -125,13 +156,10 @@ def _find_swap(
     n_tried: int,
 ) -> Swap | None:
     """Return what swapping two columns in some rows explains, if that is clear."""
-    is_there = np.isfinite(columns[pair[0]].values) & np.isfinite(columns[pair[1]].values)
-    n = int(np.count_nonzero(is_there))
+    is_there, parts, never = _begin(layout, codes, columns, pair)
+    n = len(never)
     if not n:
         return None
-    one, other = (replace(columns[node], values=columns[node].values[is_there]) for node in pair)
-    parts = list(_list_parts(layout, codes[is_there], pair, one, other))
-    never = np.where((one.read(other.values) < 0) | (other.read(one.values) < 0), NEVER, 0.0)
     nobody: Vector = np.zeros(n)
     # to start from, rows are swapped whose values are more usual in the other column
     start = np.sum([part.weigh(nobody) for part in parts if part.is_first], axis=0)

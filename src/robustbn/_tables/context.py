@@ -36,7 +36,7 @@ MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 i
 MOST_VALUES = 1_000  # of words and whole numbers: with more they are names, or are cut
 MOST_PERIODS = 400  # of a time: the shortest with no more of them, so a year goes by days
 MOST_ODD_TIMES = 0.5  # share of different values that are no times; exchanged days and months: 0.39
-MOST_NUMBERED = 40  # different numbers of sites, years or hours: more are measurements
+MOST_NUMBERED = 200  # different numbers of sites, interviewers or years: more are measurements
 INTERVALS = 10  # of numbers, with equally many rows each
 COUNTED_TOGETHER = 2**16  # rows: once the first are counted, others need fewer bits
 
