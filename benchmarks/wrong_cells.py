@@ -58,8 +58,7 @@ MOST_R = {0.01: 1.25, 0.03: 2.5, 0.1: 8.0}
 NOTE = (
     "Cells of rows are replaced, and the network is fitted with cells found (`find`) and trusted. "
     "R is the error of the tables over that of clean rows. Nats are lost by rows that were kept "
-    "aside, against counting the clean rows. Nothing was chosen on these rows but `LEAST_CONTRAST` "
-    "of `_learn/wrong_cells.py`, on uniform errors, each package left out in turn. cleanlab is "
+    "aside, against counting the clean rows. cleanlab is "
     "given each column as a label and predictions of boosted trees from the other columns; its "
     "likely value is the most probable one."
 )

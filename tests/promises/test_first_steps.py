@@ -560,7 +560,9 @@ def test_known_rows_are_told_in_the_same_words_in_python_and_in_the_terminal(sma
 
 def test_a_misspelt_setting_is_answered_by_the_nearest(small):
     network, table = small
-    answer = r"no setting 'contaminaton'; it has .*contamination.* Did you mean 'contamination'\?"
+    answer = (
+        r"no setting 'contaminaton'. Did you mean 'contamination'\? Its settings: .*contamination"
+    )
     with pytest.raises(UnknownSettingError, match=answer):
         robustbn.fit(network, table, contaminaton=0.1)
     with pytest.raises(UnknownSettingError, match=answer):

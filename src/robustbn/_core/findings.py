@@ -89,8 +89,8 @@ class Finding:
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings with the most serious first; among equals, the most probable."""
+    """Return findings with the most serious first; among equals, what concerns most rows."""
     return sorted(
         findings,
-        key=lambda each: (SEVERITIES.index(each.severity), -each.probability, -each.nats),
+        key=lambda each: (SEVERITIES.index(each.severity), -each.n_rows, -each.probability),
     )

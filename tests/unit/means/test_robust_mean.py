@@ -410,7 +410,7 @@ def test_no_copy_of_the_matrix_is_made():
         (np.zeros((0, 3)), "X has 0 row"),
         (np.zeros((1, 3)), "X has 1 row"),
         (np.zeros((5, 0)), "no columns"),
-        (np.zeros(5), r"found 1 dimension\(s\), shape \(5,\)"),
+        (np.zeros(5), r"found 1 dimension, shape \(5,\)"),
         (np.zeros((2, 2, 2)), "found 3 dimension"),
         (np.array([[1.0, 2.0], [3.0, np.nan]]), "found nan at row 1, column 1"),
         (np.array([[1.0, np.inf], [3.0, 4.0]]), "found inf at row 0, column 1"),
