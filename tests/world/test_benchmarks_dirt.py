@@ -180,7 +180,8 @@ def test_the_command_prints_a_method_of_ones_own_and_survives_its_failure(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(dirt, "NOTEBOOK", tmp_path / "cells.jsonl")
     monkeypatch.setattr(dirt.run, "__defaults__", ((), tmp_path / "cells.jsonl"))
-    dirt.main(["--method", "mine_for_dirt:fit", "--beside", "counting", "--quick"])
+    nothing = ["--folder", str(tmp_path / "nothing")]
+    dirt.main(["--method", "mine_for_dirt:fit", "--beside", "counting", "--quick", *nothing])
     said = capsys.readouterr().out
     assert "| mine_for_dirt:fit |" in said
     assert "Lost: mine_for_dirt:fit loses" in said

@@ -89,8 +89,16 @@ class Finding:
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings with the most serious first; among equals, what concerns most rows."""
+    """Return findings with the most serious first; among equals, what concerns most rows.
+
+    What is more likely to be natural than wrong comes last among them.
+    """
     return sorted(
         findings,
-        key=lambda each: (SEVERITIES.index(each.severity), -each.n_rows, -each.probability),
+        key=lambda each: (
+            SEVERITIES.index(each.severity),
+            each.probability < 0.5,
+            -each.n_rows,
+            -each.probability,
+        ),
     )

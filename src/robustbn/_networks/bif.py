@@ -41,7 +41,8 @@ from robustbn._networks.text import (
 )
 from robustbn.network import BayesianNetwork
 
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
+# Not a possessive group: Python 3.11.2, which Debian 12 has, matches some of them wrongly.
+_COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/"
 _QUOTED_OR_PLAIN = r'"([^"\n]*+)"|((?:[^\s,|;{}\[\]()"/]++|/(?![/*]))++)'
 _BLANKS = rf"(?:[\s,|]++|{_COMMENT})*+"
 _REMARK, _BLANK = compile_ascii(_COMMENT), compile_ascii(_BLANKS)
