@@ -32,7 +32,7 @@ LEARNED_FROM = 50_000  # rows: rates and tables of more are hardly more exact
 # Rows: of fewer nobody can say what is usual. Of clean tables of 1,000 rows, 7 of 50 had cells
 # flagged and lost up to 0.15 nats; of 3,000 rows, 3 of 22 and up to 0.05. Questionnaires of 240 to
 # 700 rows with some faked lost up to 1.0.
-LEAST_ROWS = 2_000  # see above
+LEAST_ROWS = 2_000  # rows: see above
 BRIEF = Chain(n_sweeps=6, n_burn=4)
 DRAFT_ROWS = 8_000  # rows, to begin with
 DRAFT = Chain(n_sweeps=10, n_burn=8)
