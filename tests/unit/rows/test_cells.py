@@ -81,6 +81,24 @@ def test_native_sweeps_are_those_of_the_specification(seed, flags, own):
     assert_same(*found)
 
 
+MANY_CHILDREN = (3, *[2] * 40), ((), *[(0,)] * 40)  # states differ by up to 1e257
+LARGE_TABLE = (40, 128, 128), ((1, 2), (), ())  # too large for what a family says of each state
+
+
+@pytest.mark.parametrize("network", [MANY_CHILDREN, LARGE_TABLE])
+def test_large_families_are_swept_as_specified(network):
+    cards, parents = network
+    d, rng = len(cards), np.random.default_rng(0)
+    truth = (rng.random((50, 1)) ** 2 * np.array(cards)).astype(np.int32)  # columns agree
+    seen = np.where(rng.random((50, d)) < 0.1, (rng.random((50, d)) * cards).astype(int), truth)
+    model = CellModel(
+        cards, parents, count_cells(cards, parents, truth), np.full(d, 1e-6), np.full(d, 0.1),
+        np.full((1, d), 0.05), np.zeros(d), Lists.none(sum(cards)),
+    )  # fmt: skip
+    how = {"calm": 0.1, "n_sweeps": 3, "least": 0.3, "asks_wrong": True}
+    assert_same(*(load_sweep(k)(model, seen, **how) for k in ("native", "numpy")))
+
+
 def test_sweeps_do_not_depend_on_threads_nor_on_where_rows_are_cut():
     model, seen, truth, _ = make_model(3, d=8, n=500)
     sweep = load_sweep("native")
