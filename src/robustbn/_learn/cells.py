@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -214,15 +214,20 @@ class FirstLook:
     Parameters
     ----------
     gains : of errors of `FIRST_RATE`, to each column; shape (d,).
-    best : of errors of the best of all `RATES`, to all columns.
+    odds : of each column: see `_find_odds`.
     contrast : of errors that show any state alike, more than errors that show the states by their
         shares of all rows. The latter describe rows whose columns depend on each other less than
         the tables say, which is a population's own variety.
     """
 
     gains: Vector
-    best: float
+    odds: list[Vector]
     contrast: float
+
+    @cached_property
+    def best(self) -> float:
+        """What errors of the best of all `RATES` bring to all columns."""
+        return max(sum(_bring(rate, column) for column in self.odds) for rate in RATES)
 
 
 def look_first(
@@ -236,14 +241,12 @@ def look_first(
     model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
-    contrast, by_rate = 0.0, np.zeros(len(RATES))
-    odds = _find_odds(model, seen, np.asarray(swept.wrong))
+    contrast, odds = 0.0, _find_odds(model, seen, np.asarray(swept.wrong))
     for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
         shown = column[(column < card) & (card > 1)]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds[j]) - _bring(FIRST_RATE, odds[j] * card * usual)
-        by_rate += [_bring(rate, odds[j]) for rate in RATES]
-    return FirstLook(swept.gains, float(by_rate.max()), contrast)
+    return FirstLook(swept.gains, odds, contrast)
 
 
 def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any]) -> list[Vector]:
