@@ -83,7 +83,7 @@ def plan(settings: Settings) -> list[HoleCell]:
     """Return the cells: errors, bad rows, real tables, and those whose time is compared."""
     if settings.quick:
         return _plan_quickly(settings.seed)
-    seeds = range(settings.seed, settings.seed + (8 if settings.full else 3))
+    seeds = range(settings.seed, settings.seed + (8 if settings.full else 1))
     errors = [
         HoleCell(ERROR, network, way, share, "none", N_HOLED, seed)
         for network in KNOWN_NETWORKS
@@ -112,7 +112,7 @@ def plan(settings: Settings) -> list[HoleCell]:
         ),
         *(
             HoleCell(PYAGRUM, alarm, RANDOM, share, "none", n_rows, settings.seed)
-            for n_rows in (N_FEW, N_HOLED)
+            for n_rows in ((N_FEW, N_HOLED) if settings.full else (N_FEW,))
             for share in (0.05, 0.2)
         ),
     ]

@@ -363,6 +363,6 @@ def main(arguments: list[str]) -> None:
         tuple(records), tuple(goals), skipped,
     )  # fmt: skip
     print(render_markdown(report))
-    if chosen.only is None and chosen.tables is None:
+    if chosen.only is None:
         for path in write_report(report, chosen.output):
             say(f"wrote {path}")
