@@ -1,9 +1,9 @@
 """`python -m benchmarks repair`: wrong cells corrected, in public tables with known errors.
 
 `robustbn repair` is run on each dirty table with a network drawn from what its columns mean
-(`wrong_cells.NETWORKS`), and its output compared with the clean table, cell by cell. The tables
-(`NAME-dirty.csv.gz`, `NAME-clean.csv.gz`) are read from a folder. Beside it: rows of ALARM with
-cells replaced at random, whose true tables are known.
+(`NETWORKS`), and its output compared with the clean table, cell by cell. The tables
+(`NAME-dirty.csv.gz`, `NAME-clean.csv.gz`) are read from a folder. What wrong cells do to the
+tables of a network is measured by `python -m benchmarks cells`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
-from benchmarks.verdict import average
-from benchmarks.wrong_cells import KEYS, NETWORKS, spoil
-from robustbn import RobustEstimator, example_network, sample, total_variation
 from robustbn.cli import main as command
 
 SOURCES = ("src/robustbn/_cli/**/*", "src/robustbn/cli.py", "benchmarks/cleaning_peer.py")
@@ -44,7 +39,31 @@ PUBLISHED = {
     "beers": {"UniClean": 0.84, "HoloClean": 0.05, "Baran": 0.80},
     "rayyan": {"UniClean": 0.00, "HoloClean": 0.01, "Baran": 0.30},
 }  # fmt: skip
-N_ROWS, N_SEEDS, SHARES = 50_000, 3, (0.0, 0.01, 0.03, 0.1)
+NETWORKS: dict[str, dict[str, list[str]]] = {
+    "hospital": {
+        "provider_number": [], "name": ["provider_number"], "address_1": ["provider_number"],
+        "city": ["provider_number"], "state": ["city"], "zip": ["provider_number"],
+        "county": ["city"], "phone": ["provider_number"], "type": ["provider_number"],
+        "owner": ["provider_number"], "emergency_service": ["provider_number"],
+        "measure_code": [], "condition": ["measure_code"], "measure_name": ["measure_code"],
+        "state_average": ["measure_code", "state"],
+    },
+    "flights": {
+        "flight": [], "sched_dep_time": ["flight"], "act_dep_time": ["flight"],
+        "sched_arr_time": ["flight"], "act_arr_time": ["flight"],
+    },
+    "beers": {
+        "brewery_id": [], "brewery_name": ["brewery_id"], "city": ["brewery_id"],
+        "state": ["brewery_id", "city"], "style": [], "abv": ["style"], "ibu": ["style"],
+        "ounces": ["style"],
+    },
+    "rayyan": {
+        "journal_title": [], "jounral_abbreviation": ["journal_title"],
+        "journal_issn": ["journal_title"], "article_language": ["journal_title"],
+        "article_jvolumn": [], "article_jissue": ["article_jvolumn"],
+    },
+}  # fmt: skip
+KEYS = {"flights": "flight"}  # all rows of one describe the same thing
 NOTE = (
     "Repair: `robustbn repair` with a network drawn from what the columns mean. Raha and Baran "
     "(package `raha`) are run with their defaults (`benchmarks/cleaning_peer.py`): they are told "
@@ -52,14 +71,12 @@ NOTE = (
     "has no interval. The other systems rely on rules or on labelled rows, and are quoted, not "
     "run: the Python registry has no package of HoloClean, BClean, UniClean or Horizon. Precision: "
     "changes that give the clean value; recall: wrong cells that do. Errors of format, of which "
-    "the right form never occurs, cannot be found this way. ALARM: cells replaced by any state; R "
-    "is the error of the tables over that of clean rows, if cells are trusted and if wrong ones "
-    "are sought; ± is a 95 % interval over seeds."
+    "the right form never occurs, cannot be found this way."
 )
 
 
 def run(settings: Settings) -> Report:
-    """Repair every table of the folder, and learn ALARM from rows with wrong cells."""
+    """Repair every table of the folder."""
     folder = Path(settings.folder)
     there = [name for name in NETWORKS if (folder / f"{name}-dirty.csv.gz").exists()]
     records: list[Record] = []
@@ -71,20 +88,15 @@ def run(settings: Settings) -> Report:
         for name in () if settings.quick else there if settings.full else there[:1]:
             records.append({"table": name, "system": SYSTEM, **run_peer(name, folder)})
             say(str(records[-1]))
-        n_rows, n_seeds = (2_000, 1) if settings.quick else (N_ROWS, N_SEEDS)
-        shares = SHARES[:2] if settings.quick else SHARES
-        records += list(
-            measure_alarm(n_rows, range(settings.seed, settings.seed + n_seeds), shares)
-        )
     missing = [f"{name}: not in the folder" for name in NETWORKS if name not in there]
     missing += [f"{SYSTEM}, {r['table']}: {r['failed']}" for r in records if "failed" in r]
     return Report(
         "repair",
-        "Wrong cells: repaired, and left out of the tables",
+        "Repair of public tables with known errors",
         NOTE,
         settings,
         installed_versions(["robustbn", "numpy", "raha"]),
-        (tabulate_repair(records), tabulate_systems(records), tabulate_alarm(records)),
+        (tabulate_repair(records), tabulate_systems(records)),
         tuple(records),
         () if settings.quick else tuple(find_goals(records)),
         tuple(missing),
@@ -152,25 +164,6 @@ def write_lines(path: Path, lines: Sequence[Sequence[str]]) -> None:
         csv.writer(text).writerows(lines)
 
 
-def measure_alarm(n_rows: int, seeds: range, shares: Sequence[float]) -> Iterator[Record]:
-    """Yield the error of ALARM's tables, cells trusted and wrong ones sought."""
-    alarm = example_network("alarm")
-    for seed in seeds:
-        rows = np.asarray(sample(alarm, n_rows, random_state=seed))
-        for share in shares:
-            dirty = spoil(rows, alarm.layout.cards, share, seed=seed + 1)
-            errors = {
-                cells: float(total_variation(alarm, _fit(alarm, dirty, cells, seed).network_))
-                for cells in ("trust", "find")
-            }
-            yield {"share": share, "seed": seed, "n_rows": n_rows, **errors}
-            say(f"ALARM, {share:.0%} of cells, seed {seed}: {errors}")
-
-
-def _fit(network: Any, rows: Any, cells: str, seed: int) -> RobustEstimator:
-    return RobustEstimator(network, prior=0.01, cells=cells, random_state=seed).fit(rows)
-
-
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -216,20 +209,6 @@ def tabulate_systems(records: Sequence[Record]) -> Table:
         "Published: measured by a third party on the same files (qzkinhit/Uniclean-bench-Result)."
     )
     return Table("F1, beside published figures", ("table", "robustbn", *systems), lines, note)
-
-
-def tabulate_alarm(records: Sequence[Record]) -> Table:
-    """Return R at several shares of wrong cells."""
-    drawn = [r for r in records if "share" in r]
-    clean = {r["seed"]: r["trust"] for r in drawn if not r["share"]}
-    lines = []
-    for share in sorted({r["share"] for r in drawn}, reverse=True):
-        some = [r for r in drawn if r["share"] == share]
-        ratios = [average([r[k] / clean[r["seed"]] for r in some]) for k in ("trust", "find")]
-        lines.append((f"{share:.0%}", *(ratio.show(2) for ratio in ratios)))
-    header = ("cells replaced", "R, cells trusted", "R, wrong ones sought")
-    n_rows = drawn[0]["n_rows"] if drawn else 0
-    return Table(f"ALARM, {n_rows:,} rows", header, tuple(lines))
 
 
 def find_goals(records: Sequence[Record]) -> Iterator[Goal]:

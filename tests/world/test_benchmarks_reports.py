@@ -73,18 +73,19 @@ def test_a_cleaning_system_that_fails_is_named_with_its_last_words(folder, tmp_p
     assert repair.run_peer("hospital", folder) == {"failed": "took more than 0.2 s"}
 
 
-def test_wrong_cells_of_alarm_are_a_ratio_to_clean_rows(folder):
+def test_a_quick_run_repairs_what_is_there_and_asks_no_other_system(folder, monkeypatch):
+    monkeypatch.setattr(repair, "run_peer", None)
     report = repair.run(Settings(quick=True, folder=str(folder)))
-    repaired, _, alarm = report.tables
-    assert repaired.lines[0][0] == "hospital"
-    assert [line[0] for line in alarm.lines] == ["1%", "0%"]
-    assert alarm.lines[1][1:] == ("1.00", "1.00")
-    assert float(alarm.lines[0][1]) > 1.2 * float(alarm.lines[0][2])
+    assert [line[:3] for line in report.tables[0].lines] == [("hospital", "robustbn", "4")]
     assert not report.skipped
+    asked = []
+    monkeypatch.setattr(repair, "run_peer", lambda name, _: asked.append(name) or {"failed": "No."})
+    report = repair.run(Settings(folder=str(folder)))
+    assert asked == ["hospital"]
+    assert report.skipped == (f"{repair.SYSTEM}, hospital: No.",)
 
 
-def test_tables_that_are_not_there_are_said_to_be_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(repair, "measure_alarm", lambda *_: iter(()))
+def test_tables_that_are_not_there_are_said_to_be_missing(tmp_path):
     report = repair.run(Settings(quick=True, folder=str(tmp_path)))
     assert report.skipped[0] == "hospital: not in the folder"
     assert len(report.skipped) == 4
