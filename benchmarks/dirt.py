@@ -58,7 +58,7 @@ HEADER = (
 MOST_LISTED = 12  # of the cells that are lost, in the report
 LEAST_LOSS = 0.005  # nats a row that counting must lose for a ratio to it to say anything
 NOTE = (
-    "Good rows are cut into thirds: one teaches the structure (a tree, and greedy BIC), one is "
+    "Good rows are cut into thirds: one teaches the structure (a tree or greedy BIC), one is "
     "fitted together with what is bad, one judges. The loss is in nats a row of the third that "
     "judges, against counting the good rows. `left` is a method's loss over counting's, each "
     "summed over the cells (below 100 % it helps; none where counting itself loses less than "
