@@ -43,7 +43,7 @@ def run(settings: Settings) -> Report:
     """Judge every package by what was learned from the others."""
     known = read_groups()
     left_out = leave_out(known)
-    cells = plan(1 if settings.full else 30 if settings.quick else 8)
+    cells = plan(1 if settings.full else 30 if settings.quick else 16)
     judged, groups = [], []
     for example in gather(cells, available_cpus()):
         chances = [judge_group(left_out[example.cell.package], g) for g in list_groups(example)]
