@@ -27,7 +27,8 @@ from robustbn._core.origins import (
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
-from robustbn._learn.differences import find_differences, make_fine_table, make_tables
+from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.differences import MOST_STRETCHES, find_differences
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
@@ -232,11 +233,12 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    context = [*aside.places, RowNumbers.of(n_read).as_column()]
+    context = [*aside.places, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)
-    tables += [make_fine_table(node, each.values) for node, each in columns.items()]
+    for node, each in columns.items():
+        tables += make_number_tables(network.layout, judged.drawn_codes, node, each.values)
     found = find_differences(tables, looked_at)
     scale = n_read / max(len(drawn), 1)
     return [
