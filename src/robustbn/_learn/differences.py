@@ -92,7 +92,9 @@ class _Context:
 
 
 def find_differences(
-    tables: Sequence[ComparedTable], context: Sequence[ContextColumn]
+    tables: Sequence[ComparedTable],
+    context: Sequence[ContextColumn],
+    left: NDArray[np.bool_] | None = None,
 ) -> list[Difference]:
     """Return the places at which tables are others than elsewhere, the largest gain first.
 
@@ -102,12 +104,14 @@ def find_differences(
     ----------
     tables : of some rows, as `make_tables` gives them.
     context : groups of the same rows; shape (n,) each.
+    left : rows that nothing explains yet; None: all.
     """
     gathered = [_gather(k, column) for k, column in enumerate(context)]
     columns = [each for each in gathered if each is not None]
     if not tables or not columns:
         return []
-    left, found = np.ones(len(tables[0].cells), bool), list[Difference]()
+    left = np.ones(len(tables[0].cells), bool) if left is None else left
+    found = list[Difference]()
     for _ in range(2 * MOST_PLACES):
         rest = _Rest(tables, columns, left)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
