@@ -63,16 +63,8 @@ class _Context:
     lasts: Places
 
     @cached_property
-    def sizes(self) -> Places:
-        """How many rows each group has."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.firsts))
-
-    @cached_property
     def runs(self) -> tuple[Places, Places]:
-        """Where places start and end: single values, or windows of every length.
-
-        None holds most of the rows: what they show is no exception.
-        """
+        """Where places start and end: single values, or windows of every length."""
         n = len(self.firsts)
         starts, ends = np.arange(n), np.arange(n)
         if self.groups.is_ordered:
@@ -80,9 +72,7 @@ class _Context:
             each = [np.arange(0, n - length + 1, max(length // 2, 1)) for length in lengths]
             starts = np.concatenate(each)
             ends = starts + np.repeat(lengths, [len(some) for some in each]) - 1
-        upto = np.append(0, np.cumsum(self.sizes))
-        is_place = 2 * (upto[ends + 1] - upto[starts]) <= upto[-1]
-        return starts[is_place], ends[is_place]
+        return starts, ends
 
     @property
     def n_places(self) -> int:
@@ -166,7 +156,6 @@ class _Rest:
             and len(columns[a].firsts) <= MOST_CROSSED
             and columns[b].groups.is_ordered
             and columns[b].groups.kind in CROSSED
-            and len(columns[b].runs[0])
         ]
         self.n_tried = len(tables) * sum(each.n_places for each in columns)
         self.n_crossed = len(tables) * sum(
@@ -185,8 +174,6 @@ class _Rest:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
         for table in self.tables:
             for k, column in enumerate(self.columns):
-                if not len(column.runs[0]):
-                    continue
                 counts = self._count(table, column.codes, len(column.firsts))
                 paid, ends = _find_run(table, counts, counts.sum(axis=0), column, self.n_tried)
                 place = ((k, *ends),)
@@ -258,7 +245,7 @@ class _Rest:
             short = min(last - first + 1, -(-len(counts) // MOST_OTHERS))
             step = max(short, int(np.ceil(2 * LEAST_ROWS / usual)))
             sides = [np.add.reduceat(s, np.arange(0, len(s), step)) for s in sides if len(s)]
-        others: Vector = np.concatenate(sides)
+        others: Vector = np.concatenate([counts[:0], *sides])
         is_large: NDArray[np.bool_] = others.sum(axis=1) >= LEAST_ROWS
         return others[is_large]
 
@@ -309,7 +296,7 @@ def _find_run(
     found, ends = float(paid[best]), (int(firsts[best]), int(lasts[best]))
     for _ in range(MOST_MOVES if column.groups.is_ordered and found > 0 else 0):
         moved = _move_ends(table, counts, total, ends)
-        if moved == ends or 2 * column.sizes[moved[0] : moved[1] + 1].sum() > column.sizes.sum():
+        if moved == ends:
             break
         more = float(_pay(table, (upto[moved[1] + 1] - upto[moved[0]])[None], total, n_tried)[0])
         if more <= found:
@@ -319,9 +306,12 @@ def _find_run(
 
 
 def _pay(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> Vector:
-    """Return the gain of each place before the yardstick; shape (places,)."""
-    gains: Vector = find_gain(*_measure(table, inside, total), n_tried)
-    return gains
+    """Return the gain of each place before the yardstick; shape (places,).
+
+    None holds most of the rows: what they show is no exception.
+    """
+    gains = find_gain(*_measure(table, inside, total), n_tried)
+    return np.where(2 * inside.sum(axis=1) <= total.sum(), gains, -np.inf)
 
 
 def _move_ends(
