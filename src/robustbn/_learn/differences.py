@@ -64,9 +64,13 @@ class _Context:
 
     @cached_property
     def runs(self) -> tuple[Places, Places]:
-        """Where places start and end: single values, or windows of every length."""
+        """Where places start and end: single values, or windows of every length.
+
+        A value that most of the rows have is no place.
+        """
         n = len(self.firsts)
-        starts, ends = np.arange(n), np.arange(n)
+        sizes = np.bincount(self.codes[self.codes >= 0], minlength=n)
+        starts = ends = np.flatnonzero(2 * sizes <= sizes.sum())
         if self.groups.is_ordered:
             lengths = [2**k for k in range(max(n // 2, 1).bit_length())]
             each = [np.arange(0, n - length + 1, max(length // 2, 1)) for length in lengths]
@@ -174,6 +178,8 @@ class _Rest:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
         for table in self.tables:
             for k, column in enumerate(self.columns):
+                if not len(column.runs[0]):
+                    continue
                 counts = self._count(table, column.codes, len(column.firsts))
                 paid, ends = _find_run(table, counts, counts.sum(axis=0), column, self.n_tried)
                 place = ((k, *ends),)

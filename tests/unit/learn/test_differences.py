@@ -93,6 +93,16 @@ def test_a_column_that_differs_at_one_site_for_some_time_is_found_with_both():
     assert is_bad[found.rows].mean() > 0.9
 
 
+def test_a_column_that_differs_at_one_site_most_of_the_time_is_found_with_both():
+    codes, rng = drawn(6), np.random.default_rng(6)
+    sites, columns = looked_at(codes, rng)
+    is_bad = (sites == 1) & (np.arange(N) < 4500)
+    codes[is_bad, 4] ^= 1
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert [part[0] for part in found.parts] == ["site", "row number"]
+    np.testing.assert_allclose(np.flatnonzero(is_bad)[[0, -1]], found.rows[[0, -1]], atol=50)
+
+
 @pytest.mark.parametrize("first", [1000, 2222, 5900])
 def test_a_column_that_is_filled_in_for_a_hundredth_of_the_rows_is_found_with_its_ends(first):
     codes, rng = drawn(4), np.random.default_rng(4)
