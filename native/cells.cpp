@@ -77,7 +77,7 @@ struct Node {
     size_t n_configurations;
     const double *cells, *configurations, *states;
     Index cell_index, configuration_index;
-    double n_rows, concentration, novelty, shaped;
+    double n_rows, concentration, novelty;
     Ints all;      // its states in order, if all are tried
     Ints blanket;  // other nodes whose probabilities depend on its state
     size_t first_cell;
@@ -88,27 +88,23 @@ class CellTables {
   public:
     // Node i has the cells cell_start[i] ... of `cells`; if it is hashed, `cell_keys` says which they
     // are, else they are all in order; likewise for configurations. `states`: how often each state of
-    // each node is seen. shapes: for the recorded state o of node i, number state_start[i] + o, true
-    // states and P(o | true state, error). nearby: for (node, neighbour) and each state of the
-    // neighbour, states of the node that are tried; near_nodes and near_columns name the pairs.
+    // each node is seen. nearby: for (node, neighbour) and each state of the neighbour, states of the
+    // node that are tried; near_nodes and near_columns name the pairs.
     CellTables(Ints cards, std::vector<Ints> parents, std::vector<bool> is_hashed,
                Flat<const int64_t> cell_start, Flat<const uint64_t> cell_keys, Flat<const double> cells,
                Flat<const int64_t> config_start, Flat<const uint64_t> config_keys,
                Flat<const double> configs, Flat<const double> states, Flat<const double> concentration,
-               Flat<const double> novelty, Flat<const double> shaped, Flat<const int64_t> shape_start,
-               Flat<const int32_t> shape_states, Flat<const double> shape_values, Ints near_nodes,
-               Ints near_columns, Flat<const int64_t> near_start, Flat<const int32_t> near_states)
+               Flat<const double> novelty, Ints near_nodes, Ints near_columns,
+               Flat<const int64_t> near_start, Flat<const int32_t> near_states)
         : cards_(std::move(cards)), near_nodes_(std::move(near_nodes)),
           near_columns_(std::move(near_columns)), held_{cell_keys, config_keys}, cells_(cells),
-          configs_(configs), states_(states), shape_start_(shape_start), shape_states_(shape_states),
-          shape_values_(shape_values), near_start_(near_start), near_states_(near_states) {
+          configs_(configs), states_(states), near_start_(near_start), near_states_(near_states) {
         const size_t d = cards_.size();
         require_aligned(cell_start, cell_keys, cells, config_start, config_keys, configs, states,
-                        concentration, novelty, shaped, shape_start, shape_states, shape_values,
-                        near_start, near_states);
+                        concentration, novelty, near_start, near_states);
         require(d && parents.size() == d && is_hashed.size() == d && cell_start.shape(0) == d + 1 &&
                     config_start.shape(0) == d + 1 && concentration.shape(0) == d &&
-                    novelty.shape(0) == d && shaped.shape(0) == d,
+                    novelty.shape(0) == d,
                 "one entry a node");
         require(cell_start.data()[0] == 0 && config_start.data()[0] == 0, "tables begin at 0");
         nodes_.resize(d);
@@ -124,13 +120,10 @@ class CellTables {
         for (size_t i = 0; i < d; ++i) {
             nodes_[i].concentration = concentration.data()[i];
             nodes_[i].novelty = novelty.data()[i];
-            nodes_[i].shaped = shaped.data()[i];
             require(nodes_[i].concentration > 0 && nodes_[i].novelty > 0, "smoothing is above 0");
         }
         require(size_t(cell_start.data()[d]) <= cells.shape(0) &&
                     size_t(config_start.data()[d]) <= configs.shape(0), "tables are too short");
-        require_lists(shape_start, shape_states, state_start_[d], "shapes");
-        require(shape_values.shape(0) == shape_states.shape(0), "one value a shape");
         size_t n_lines = 0;
         near_first_.assign(1, 0);
         require(near_nodes_.size() == near_columns_.size(), "pairs of nodes");
@@ -151,7 +144,6 @@ class CellTables {
             require_states(near_start, near_states, near_first_[e], near_first_[e + 1],
                            cards_[size_t(near_nodes_[e])]);
         for (size_t i = 0; i < d; ++i) {
-            require_states(shape_start, shape_states, state_start_[i], state_start_[i + 1], cards_[i]);
             Ints& blanket = nodes_[i].blanket = nodes_[i].parents;
             for (const auto& [child, step] : nodes_[i].children) {
                 blanket.push_back(child);
@@ -176,30 +168,13 @@ class CellTables {
             if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
         };
         add(truth[j]);
-        if (seen < cards_[j]) {
-            add(seen);
-            const size_t line = state_start_[j] + size_t(seen);
-            for (int64_t x = shape_start_.data()[line]; x < shape_start_.data()[line + 1]; ++x)
-                add(shape_states_.data()[x]);
-        }
+        if (seen < cards_[j]) add(seen);
         for (size_t e = near_of_[j]; e < near_of_[j + 1]; ++e) {
             const size_t line = near_first_[e] + size_t(truth[near_columns_[e]]);
             for (int64_t x = near_start_.data()[line]; x < near_start_.data()[line + 1]; ++x)
                 add(near_states_.data()[x]);
         }
         return out;
-    }
-
-    // P(seen | true state v, error).
-    double error(size_t j, int32_t seen, int32_t v) const {
-        const Node& n = nodes_[j];
-        double shape = 0.0;
-        if (n.shaped > 0) {
-            const size_t line = state_start_[j] + size_t(seen);
-            for (int64_t x = shape_start_.data()[line]; x < shape_start_.data()[line + 1]; ++x)
-                if (shape_states_.data()[x] == v) shape = shape_values_.data()[x];
-        }
-        return (1 - n.shaped) / n.card + n.shaped * shape;
     }
 
     uint64_t configuration(size_t i, const int32_t* truth) const {
@@ -277,9 +252,6 @@ class CellTables {
     Ints cards_, near_nodes_, near_columns_;
     std::vector<Flat<const uint64_t>> held_;
     Flat<const double> cells_, configs_, states_;
-    Flat<const int64_t> shape_start_;
-    Flat<const int32_t> shape_states_;
-    Flat<const double> shape_values_;
     Flat<const int64_t> near_start_;
     Flat<const int32_t> near_states_;
     std::vector<size_t> state_start_, near_first_, near_of_;
@@ -329,7 +301,7 @@ bool is_dense(const CellTables& tables) {
     size_t n = 0;
     for (size_t i = 0; i < tables.n_nodes(); ++i) {
         const Node& node = tables.node(i);
-        if (node.is_hashed || node.all.empty() || node.shaped > 0) return false;
+        if (node.is_hashed || node.all.empty()) return false;
         size_t n_others = size_t(node.card);
         for (const int32_t p : node.parents) n_others += size_t(tables.node(size_t(p)).card);
         n += node.n_configurations * size_t(node.card) * n_others;
@@ -712,9 +684,9 @@ class Sweeper {
         const Node& n = tables_.node(j);
         const Ints& states = *cell.states;
         double sum = 0, at_seen = 0, alone = 1;
+        const double error = rate / n.card;
         for (size_t k = 0; seen < n.card && k < states.size(); ++k) {
             double& p = cell.p[k];
-            const double error = n.shaped <= 0 ? rate / n.card : rate * tables_.error(j, seen, states[k]);
             if (states[k] == seen) {
                 alone = p;
                 at_seen = p *= error + 1 - rate;
@@ -926,7 +898,6 @@ void bind_cells(nb::module_& m) {
         .def(nb::init<Ints, std::vector<Ints>, std::vector<bool>, Flat<const int64_t>,
                       Flat<const uint64_t>, Flat<const double>, Flat<const int64_t>,
                       Flat<const uint64_t>, Flat<const double>, Flat<const double>, Flat<const double>,
-                      Flat<const double>, Flat<const double>, Flat<const int64_t>, Flat<const int32_t>,
                       Flat<const double>, Ints, Ints, Flat<const int64_t>, Flat<const int32_t>>());
     bind_sweep<uint8_t>(m);
     bind_sweep<uint16_t>(m);

@@ -1,7 +1,7 @@
 """Cells that show another value than the true one: what is known of them, and what is found.
 
 A row's true values come from a network. A recorded cell shows the true value or, with the rate of
-its column, an error: any state, or one that is often taken for the true one (a shape).
+its column, any state.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ class Lists:
     ----------
     start : where each begins in `states`, and the end of the last.
     states : all of them.
-    values : a number for each state; empty where none is needed.
     """
 
     start: NDArray[np.int64]
     states: NDArray[np.int32]
-    values: Vector = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def none(cls, n: int) -> Lists:
@@ -78,8 +76,6 @@ class CellModel:
     concentration, novelty : rows that smooth each node's table, and its shares; shape (d,).
     rates : probability that a cell shows a draw from its errors, by group of rows and column;
         shape (g, d).
-    shaped : share of a column's errors that have its shape; the others are any state; shape (d,).
-    shapes : for each recorded state, node by node: true states, and P(recorded | true, error).
     near_nodes, near_columns, nearby : pairs of a node and a neighbour, and for each state of the
         neighbour those of the node that are tried. Of a node without pairs all states are.
     """
@@ -90,8 +86,6 @@ class CellModel:
     concentration: Vector
     novelty: Vector
     rates: Vector
-    shaped: Vector
-    shapes: Lists
     near_nodes: tuple[int, ...] = ()
     near_columns: tuple[int, ...] = ()
     nearby: Lists = field(default_factory=lambda: Lists.none(0))
@@ -279,7 +273,7 @@ class FoundCells:
             raise ValueError("parents are other nodes, and tables are not that large")
         plain = CellModel(
             cards, model.parents, sum_counts(cards, model.parents, model.counts.cells),
-            model.concentration, model.novelty, model.rates, np.zeros(d), Lists.none(sum(cards)),
+            model.concentration, model.novelty, model.rates,
         )  # fmt: skip
         numbers = (model.counts.cells, plain.concentration, plain.novelty, plain.rates)
         shapes = [each.shape for each in (*numbers[1:], self.change)]

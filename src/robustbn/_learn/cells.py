@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import CellModel, Lists, States, Swept, sum_counts
+from robustbn._core.cells import CellModel, States, Swept, sum_counts
 from robustbn._core.protocols import Vector
 from robustbn._learn.gain import find_gain
 from robustbn._rows.cells import count_cells, find_nearby, list_cells, load_sweep
@@ -184,8 +184,8 @@ def _begin(
     """Return a model that takes rows as they are."""
     d, filled = len(cards), np.minimum(seen, np.array(cards) - 1)
     counts, near = count_cells(cards, parents, seen), find_nearby(cards, parents, filled)
-    same, shapes = np.ones(d), Lists.none(sum(cards))
-    return CellModel(cards, parents, counts, same, same, rates, np.zeros(d), shapes, *near)
+    same = np.ones(d)
+    return CellModel(cards, parents, counts, same, same, rates, *near)
 
 
 def fill_holes(

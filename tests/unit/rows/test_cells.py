@@ -16,7 +16,7 @@ from robustbn._rows.cells import count_cells, find_nearby, load_sweep
 native = pytest.importorskip("robustbn._rows.kernels._native")
 
 
-def make_model(seed, d=5, n=120, largest=5, n_groups=1, shaped=False, nearby=False, holes=False):
+def make_model(seed, d=5, n=120, largest=5, n_groups=1, nearby=False, holes=False):
     """Return a random model, and rows with their true values."""
     rng = np.random.default_rng(seed)
     cards = tuple(int(c) for c in rng.integers(1, largest + 1, d))
@@ -28,22 +28,10 @@ def make_model(seed, d=5, n=120, largest=5, n_groups=1, shaped=False, nearby=Fal
     seen = np.where(rng.random((n, d)) < 0.2, (rng.random((n, d)) * cards).astype(np.int32), truth)
     if holes:
         seen = np.where(rng.random((n, d)) < 0.1, np.array(cards), seen)
-    shapes, share = Lists.none(sum(cards)), np.zeros(d)
-    if shaped:
-        sizes = rng.integers(0, 3, sum(cards))
-        of = np.repeat(cards, cards)
-        states = np.concatenate(
-            [np.sort(rng.permutation(c)[:k]) for c, k in zip(of, sizes, strict=True)]
-        )
-        start = np.concatenate([[0], np.cumsum(np.minimum(sizes, of))]).astype(np.int64)
-        shapes, share = (
-            Lists(start, states.astype(np.int32), rng.random(len(states))),
-            rng.random(d),
-        )
     near = find_nearby(cards, parents, truth) if nearby else ((), (), Lists.none(0))
     model = CellModel(
         cards, parents, count_cells(cards, parents, truth), rng.uniform(0.01, 3, d),
-        rng.uniform(0.01, 3, d), rng.uniform(0.01, 0.4, (n_groups, d)), share, shapes, *near,
+        rng.uniform(0.01, 3, d), rng.uniform(0.01, 0.4, (n_groups, d)), *near,
     )  # fmt: skip
     return model, seen.astype(np.int32), truth, rng.integers(0, n_groups, n).astype(np.int32)
 
@@ -59,20 +47,18 @@ def assert_same(one, other):
 
 @given(
     seed=st.integers(0, 10_000),
-    flags=st.tuples(*[st.booleans()] * 4),
+    flags=st.tuples(*[st.booleans()] * 3),
     own=st.sampled_from([0.0, 1.0]),
 )
 @settings(max_examples=40, deadline=None)
 def test_native_sweeps_are_those_of_the_specification(seed, flags, own):
-    shaped, nearby, holes, is_large = flags
+    nearby, holes, is_large = flags
     with pytest.MonkeyPatch.context() as patch:
         if nearby:
             patch.setattr("robustbn._rows.cells.MOST_TRIED", 2)
         if is_large:
             patch.setattr(core, "LARGEST_DENSE", 10)
-        model, seen, truth, groups = make_model(
-            seed, n_groups=3, shaped=shaped, nearby=nearby, holes=holes
-        )
+        model, seen, truth, groups = make_model(seed, n_groups=3, nearby=nearby, holes=holes)
         how = {"groups": groups, "own": own, "key": seed, "n_sweeps": 5, "n_burn": 2}
         weights = np.random.default_rng(seed).random(len(seen))
         how |= {"weights": weights, "calm": (seed % 3) * 0.1, "least": 0.3, "asks_wrong": True}
@@ -93,7 +79,7 @@ def test_large_families_are_swept_as_specified(network):
     seen = np.where(rng.random((50, d)) < 0.1, (rng.random((50, d)) * cards).astype(int), truth)
     model = CellModel(
         cards, parents, count_cells(cards, parents, truth), np.full(d, 1e-6), np.full(d, 0.1),
-        np.full((1, d), 0.05), np.zeros(d), Lists.none(sum(cards)),
+        np.full((1, d), 0.05),
     )  # fmt: skip
     how = {"calm": 0.1, "n_sweeps": 3, "least": 0.3, "asks_wrong": True}
     assert_same(*(load_sweep(k)(model, seen, **how) for k in ("native", "numpy")))
@@ -132,7 +118,7 @@ def test_the_posterior_of_cells_is_that_of_all_true_values_together():
     cards, parents, rate = (2, 2, 2), ((), (0,), (0,)), 0.2
     model = CellModel(
         cards, parents, count_cells(cards, parents, truth), np.full(3, 1e-6), np.full(3, 1e-6),
-        np.full((1, 3), rate), np.zeros(3), Lists.none(6),
+        np.full((1, 3), rate),
     )  # fmt: skip
     seen = np.array([[0, 1, 1]] * 200, np.int32)
     how = {"own": 0.0, "n_sweeps": 200, "n_burn": 20, "asks_wrong": True}

@@ -30,15 +30,14 @@ def sweep_cells(
     n_threads: int | None = None,
 ) -> Swept:
     """Draw the true value of every cell given all others, several times; see `Kernels`."""
-    counts, shapes, nearby = model.counts, model.shapes, model.nearby
+    counts, nearby = model.counts, model.nearby
     tables = _native.CellTables(
         list(model.cards),
         [list(of) for of in model.parents],
         list(model.is_hashed),
         *(counts.cell_start, counts.cell_keys, counts.cells),
         *(counts.config_start, counts.config_keys, counts.configs),
-        *(counts.states, model.concentration, model.novelty, model.shaped),
-        *(shapes.start, shapes.states, shapes.values),
+        *(counts.states, model.concentration, model.novelty),
         list(model.near_nodes),
         list(model.near_columns),
         nearby.start,

@@ -206,7 +206,7 @@ def _weigh(
     is_seen = states == seen[:, j, None]
     alone = np.where(is_hole, 1, (p * is_seen).sum(axis=1))
     rates = np.broadcast_to(rates, n)[:, None]
-    shown = rates * _errors(model, j, seen[:, j], states) + np.where(is_seen, 1 - rates, 0)
+    shown = rates / model.cards[j] + np.where(is_seen, 1 - rates, 0)
     p = np.where(is_hole[:, None], p, p * shown)
     total = p.sum(axis=1)
     gain = np.where(is_hole, 0, np.log(total) - np.log(alone))
@@ -225,7 +225,6 @@ def _list_states(model: CellModel, j: int, seen: States, truth: States) -> State
         line = [row[j]]
         if shown < model.cards[j]:
             line.append(shown)
-            line += _list(model.shapes.start, model.shapes.states, model.state_start[j] + shown)
         for first, b in pairs:
             line += _list(model.nearby.start, model.nearby.states, first + row[b])
         lines.append(list(dict.fromkeys(line)))
@@ -237,18 +236,6 @@ def _list_states(model: CellModel, j: int, seen: States, truth: States) -> State
 def _list(start: NDArray[np.int64], states: States, k: int) -> list[int]:
     found: list[int] = states[start[k] : start[k + 1]].tolist()
     return found
-
-
-def _errors(model: CellModel, j: int, seen: States, states: States) -> Vector:
-    """Return P(recorded | true state, error) of each state that is tried; shape (n, k)."""
-    card, shaped = model.cards[j], model.shaped[j]
-    errors = np.full(states.shape, (1 - shaped) / card)
-    for r in np.flatnonzero(seen < card) if shaped > 0 else ():
-        line = model.state_start[j] + seen[r]
-        part = slice(model.shapes.start[line], model.shapes.start[line + 1])
-        of = dict(zip(model.shapes.states[part].tolist(), model.shapes.values[part], strict=True))
-        errors[r] += shaped * np.array([of.get(v, 0.0) for v in states[r].tolist()])
-    return errors
 
 
 def _pick(states: States, p: Vector, u: Vector, otherwise: States) -> States:
