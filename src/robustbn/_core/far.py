@@ -53,7 +53,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
     coded = find_coded(numbers)
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True
-    scaled = _choose_scale(numbers) if numbers[0] > 0 else numbers
+    scaled = _choose_scale(numbers)
     quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
     spread = float(quartiles[1] - quartiles[0]) / 1.349
     below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
@@ -88,11 +88,15 @@ def _is_code(value: float, n_rows: int, gap: float, spread: float, n: int) -> bo
 
 
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, or their logarithms where these have quartiles that are more symmetric."""
-    if numbers[0] <= 0:
-        return numbers
-    logarithms = np.log(numbers)
-    return min((numbers, logarithms), key=_skewness)
+    """Return numbers, or their logarithms where these have quartiles that are more symmetric.
+
+    Where some are zero or negative, `arcsinh` stands for the logarithm: incomes have long tails.
+    """
+    if numbers[0] > 0:
+        return min((numbers, np.log(numbers)), key=_skewness)
+    sizes = np.abs(numbers[numbers != 0])
+    scale = float(np.median(sizes)) if len(sizes) else 1.0
+    return min((numbers, np.arcsinh(numbers / scale)), key=_skewness)
 
 
 def _skewness(numbers: NDArray[np.float64]) -> float:

@@ -11,6 +11,11 @@ log-likelihood ratio L of a value's own table, its f free numbers and its n rows
 is the log-likelihood ratio of a shift whose natural size is known from v numbers only. It is paid
 for like any explanation (`find_gain`). Of the places that gain so, the one whose own tables gain
 most over zero is taken, its rows are set aside, and the rest is compared again.
+
+Rows whose node is as in the row before say nothing new: a table that is sorted by a node, or a node
+that hangs on the place by what it means (the continent of a country), differs everywhere. With the
+rows in the order of the context, each is counted as often as the node changes from row to row, over
+how often it would in any order.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +62,14 @@ class ComparedTable:
     ----------
     node : number of the node.
     is_missing : whether the table says how often the node's value is missing.
+    states : of the node, whatever its parents are; shape (n,).
     cells : of the rows, -1 where a row does not show the family; shape (n,).
     configs : of the cells; shape (J,).
     """
 
     node: int
     is_missing: bool
+    states: NDArray[np.integer[Any]]
     cells: Places
     configs: Places
 
@@ -77,13 +85,25 @@ class _Context:
     lasts: Places
 
     @cached_property
+    def order(self) -> Places:
+        """The rows in the order of their values."""
+        return np.argsort(self.codes, kind="stable")
+
+    def find_turnover(self, table: ComparedTable) -> float:
+        """Return how often a node changes from row to row, over how often it would in any order."""
+        states = table.states[self.order]
+        shares = np.unique(states, return_counts=True)[1] / max(len(states), 1)
+        by_chance = 1 - float(shares @ shares)
+        return min(float((states[1:] != states[:-1]).mean()) / by_chance, 1.0) if by_chance else 1.0
+
+    @cached_property
     def runs(self) -> tuple[Places, Places]:
         """Where places start and end: single values, or runs of up to half of the stretches.
 
         None holds most of the rows: what they show is no exception.
         """
         n = len(self.firsts)
-        starts, ends = np.triu_indices(n) if self.groups.is_ordered else (np.arange(n),) * 2
+        starts, ends = np.triu_indices(n) if self.groups.has_periods else (np.arange(n),) * 2
         sizes = np.bincount(self.codes[self.codes >= 0], minlength=n)
         upto = np.append(0, np.cumsum(sizes))
         is_place = (ends - starts < max(n // 2, 1)) & (
@@ -106,7 +126,8 @@ def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
         is_hole = codes[:, i] >= layout.cards[i]
         if is_hole.any() and not is_hole.all():
             of_both = np.zeros(2, np.int64)
-            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both))
+            holes = is_hole.astype(np.int64)
+            found.append(ComparedTable(i, True, holes, holes, of_both))
     return found
 
 
@@ -120,7 +141,7 @@ def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> Compared
     cells = np.full(len(codes), -1, np.int64)
     cells[is_shown] = places
     _, configs = np.unique(used // cards[-1], return_inverse=True)
-    return ComparedTable(family[-1], False, cells, configs)
+    return ComparedTable(family[-1], False, codes[:, family[-1]], cells, configs)
 
 
 def make_fine_table(node: int, values: Vector) -> ComparedTable:
@@ -131,8 +152,8 @@ def make_fine_table(node: int, values: Vector) -> ComparedTable:
         if is_there.any()
         else values[:0]
     )
-    cells = np.where(is_there, np.searchsorted(ends, values, side="right"), -1)
-    return ComparedTable(node, False, cells.astype(np.int64), np.zeros(len(ends) + 1, np.int64))
+    cells = np.where(is_there, np.searchsorted(ends, values, side="right"), -1).astype(np.int64)
+    return ComparedTable(node, False, cells, cells, np.zeros(len(ends) + 1, np.int64))
 
 
 def find_differences(
@@ -151,9 +172,10 @@ def find_differences(
     columns = [each for each in gathered if each is not None]
     if not tables or not columns:
         return []
+    turnover = np.array([[each.find_turnover(table) for each in columns] for table in tables])
     left, found = np.ones(len(tables[0].cells), bool), list[Difference]()
     for _ in range(2 * MOST_PLACES):
-        rest = _Rest(tables, columns, left)
+        rest = _Rest(tables, columns, turnover, left)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
         if best is None or len(found) == MOST_PLACES:
             break
@@ -168,14 +190,14 @@ def _gather(number: int, column: ContextColumn) -> _Context | None:
     """Return a column in groups that are large enough; neighbours together where they have any."""
     codes, n_groups = column.codes.astype(np.int64), len(column.groups.labels)
     sizes = np.bincount(codes[codes >= 0], minlength=n_groups)
-    if column.groups.is_ordered and n_groups > MOST_STRETCHES:
+    if column.groups.has_periods and n_groups > MOST_STRETCHES:
         upto = np.cumsum(sizes) - sizes / 2
         new = (upto / max(sizes.sum(), 1) * MOST_STRETCHES).astype(np.int64)
         _, new = np.unique(np.minimum(new, MOST_STRETCHES - 1), return_inverse=True)
         firsts = np.flatnonzero(np.append(True, new[1:] != new[:-1]))
         lasts = np.append(firsts[1:] - 1, n_groups - 1)
         codes = np.append(new, -1)[codes]
-    elif column.groups.is_ordered:
+    elif column.groups.has_periods:
         firsts = lasts = np.arange(n_groups)
     else:
         kept = np.sort(np.argsort(-sizes, kind="stable")[:MOST_VALUES])
@@ -196,16 +218,18 @@ class _Rest:
         self,
         tables: Sequence[ComparedTable],
         columns: Sequence[_Context],
+        turnover: Vector,
         left: NDArray[np.bool_],
     ) -> None:
         self.tables, self.columns, self.left = tables, columns, left
+        self.turnover = turnover
         self.n_tried = len(tables) * sum(len(each.runs[0]) for each in columns)
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
             if not columns[a].groups.is_ordered
             and len(columns[a].firsts) <= MOST_CROSSED
-            and columns[b].groups.is_ordered
+            and columns[b].groups.has_periods
             and columns[b].groups.kind in CROSSED
             and len(columns[b].runs[0])
         ]
@@ -223,42 +247,44 @@ class _Rest:
 
     def measure_all(self) -> Iterator[tuple[float, _Place]]:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
-        for table in self.tables:
+        for number, table in enumerate(self.tables):
             for k, column in enumerate(self.columns):
                 if not len(column.runs[0]):
                     continue
                 counts = self._count(table, column.codes, len(column.firsts))
+                counts *= self.turnover[number, k]
                 firsts, lasts = column.runs
                 upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
                 paid, best = _find_best(
                     table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried
                 )
                 place = ((k, int(firsts[best]), int(lasts[best])),)
-                if self._is_clear(table, place, paid, self.n_tried):
+                if self._is_clear(number, place, paid, self.n_tried):
                     yield paid, place
             for pair in self.pairs:
-                yield from self._measure_pair(table, *pair)
+                yield from self._measure_pair(number, *pair)
 
-    def _measure_pair(self, table: ComparedTable, a: int, b: int) -> Iterator[tuple[float, _Place]]:
+    def _measure_pair(self, number: int, a: int, b: int) -> Iterator[tuple[float, _Place]]:
         """Yield what differs most where a value of one column meets a run of another."""
+        table = self.tables[number]
         one, other = self.columns[a], self.columns[b]
         n_values, n_stretches = len(one.firsts), len(other.firsts)
         is_both = (one.codes >= 0) & (other.codes >= 0)
         codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
         counts = self._count(table, codes, n_values * n_stretches)
-        counts = counts.reshape(n_values, n_stretches, -1)
+        counts = self.turnover[number, b] * counts.reshape(n_values, n_stretches, -1)
         total, (firsts, lasts) = counts.sum(axis=(0, 1)), other.runs
         n_tried = self.n_tried + self.n_crossed
         for value in one.runs[0].tolist():
             upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts[value], axis=0)])
             paid, best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
             place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
-            if self._is_clear(table, place, paid, n_tried):
+            if self._is_clear(number, place, paid, n_tried):
                 yield paid, place
 
-    def _is_clear(self, table: ComparedTable, place: _Place, paid: float, n_tried: float) -> bool:
+    def _is_clear(self, number: int, place: _Place, paid: float, n_tried: float) -> bool:
         """Whether a place gains, with the spread among others as the yardstick, too."""
-        return paid >= LEAST_GAIN and self._weigh(table, place, n_tried)[0] >= LEAST_GAIN
+        return paid >= LEAST_GAIN and self._weigh(number, place, n_tried)[0] >= LEAST_GAIN
 
     def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
         """Return how many rows of each group show each cell; shape (groups, J)."""
@@ -268,13 +294,15 @@ class _Rest:
         counted = np.bincount(places, minlength=n_groups * n_cells)
         return counted.reshape(n_groups, n_cells).astype(np.float64)
 
-    def _weigh(self, table: ComparedTable, place: _Place, n_tried: float) -> tuple[float, float]:
+    def _weigh(self, number: int, place: _Place, n_tried: float) -> tuple[float, float]:
         """Return the gain of a place over the spread among others, and its size in spreads."""
+        table, turnover = self.tables[number], self.turnover[number]
+        share = min(turnover[column] for column, _, _ in place)
         inside = self.rows_of(place) & (table.cells >= 0)
         n_cells = len(table.configs)
-        here = np.bincount(table.cells[inside], minlength=n_cells)[None].astype(np.float64)
+        here = share * np.bincount(table.cells[inside], minlength=n_cells)[None]
         some = self.left & (table.cells >= 0)
-        total = np.bincount(table.cells[some], minlength=n_cells).astype(np.float64)
+        total = share * np.bincount(table.cells[some], minlength=n_cells)
         ratio, free, rows = (float(each[0]) for each in _measure(table, here, total))
         if ratio - free / 2 < LEAST_EFFECT * rows:
             return 0.0, 0.0
@@ -283,7 +311,7 @@ class _Rest:
             counts = self._count(
                 table, self.columns[column].codes, len(self.columns[column].firsts)
             )
-            others = np.delete(counts, slice(first, last + 1), axis=0)
+            others = turnover[column] * np.delete(counts, slice(first, last + 1), axis=0)
             others = others[others.sum(axis=1) >= LEAST_ROWS]
             if len(others) < LEAST_OTHERS:
                 return 0.0, 0.0
@@ -296,8 +324,8 @@ class _Rest:
     def describe(self, place: _Place) -> Difference | None:
         """Return what differs at a place: every table that gains there by itself."""
         found = []
-        for table in self.tables:
-            gain, size = self._weigh(table, place, len(self.tables))
+        for number, table in enumerate(self.tables):
+            gain, size = self._weigh(number, place, len(self.tables))
             if gain >= LEAST_GAIN and size >= LEAST_RATIO:
                 found.append((gain, size, table))
         if not found:

@@ -310,7 +310,9 @@ def _name_causes(
     """Yield the mistakes that explain the numbers of a node at a place."""
     of_runs = [(run, context[run.column].codes[numbers.rows]) for run in place.runs]
     is_inside = np.logical_and.reduce([run.holds(codes) for run, codes in of_runs])
-    codes = of_runs[0][1]
+    codes, groups = of_runs[0][1], context[place.runs[0].column].groups
+    if groups.has_periods:  # neighbours together, so that each has enough rows for a median
+        codes = codes // max(-(-2 * LEAST_NUMBERS * len(groups.labels) // max(len(codes), 1)), 1)
     for node in place.nodes:
         values = numbers.values.get(network.nodes[node])
         if values is None:
