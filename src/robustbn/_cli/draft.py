@@ -134,9 +134,9 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
         facts = run_job(job, steps)
 
     def show(console: Console, facts: Any) -> None:
-        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
-        console.print()
         show_fit(console, facts)
+        console.print()
+        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))

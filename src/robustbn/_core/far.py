@@ -74,17 +74,24 @@ def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
         usual = len(numbers) / (1 + np.count_nonzero(np.diff(numbers)))
         if first < 0 <= numbers[after] and after > usual:
             gap = np.inf
-        low = after if _is_code(first, after, gap, spread, high) else low
+        low = after if _stands_alone(first, after, gap, spread, high) else low
     last, n_last = float(numbers[-1]), len(numbers) - before
-    if before > low and _is_code(last, n_last, last - numbers[before - 1], spread, len(numbers)):
+    if before > low and _stands_alone(
+        last, n_last, last - numbers[before - 1], spread, len(numbers)
+    ):
         high = before
     return low, high
 
 
-def _is_code(value: float, n_rows: int, gap: float, spread: float, n: int) -> bool:
+def is_code(value: float) -> bool:
+    """Whether people write a number for a missing value."""
+    return value in CODES
+
+
+def _stands_alone(value: float, n_rows: int, gap: float, spread: float, n: int) -> bool:
     most = MOST_ZEROS if value == 0 else MOST_FAR
     is_few = CODE_ROWS <= n_rows <= most * n
-    return value in CODES and is_few and gap > max(CODE_GAP * spread, 0)
+    return is_code(value) and is_few and gap > max(CODE_GAP * spread, 0)
 
 
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -216,13 +216,15 @@ def _find_doubt(
     return share * shown
 
 
-def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
-    """Return where some rows come from; an empty list if that is not known."""
+def _find_places(
+    aside: Aside, n_read: int, numbers: NDArray[np.int64], but: str = ""
+) -> list[Origin]:
+    """Return where some rows come from, by any column but one; empty if that is not known."""
     if aside.counted is not None or aside.is_forgotten:
         return []
     trust = np.ones(n_read, np.float32)
     trust[numbers] = 0
-    return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+    return find_origins(aside.without_context(but).places, trust, ORIGIN_P_VALUE)
 
 
 def _find_differences(
