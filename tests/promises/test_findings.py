@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -304,6 +305,17 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     assert all(0 <= each.probability <= 1 for each in found)
     mixed = [Finding("rows", s, "", p) for s, p in (("note", 1), ("error", 0.5), ("error", 0.9))]
     assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]
+
+
+def test_of_groups_that_are_more_likely_natural_one_is_worth_a_look(monkeypatch):
+    chances = {1: 0.4, 2: 0.45, 3: 0.8, 4: 0.35, 5: 0.1}
+    groups = [SimpleNamespace(number=n, is_bad=False, probability=p) for n, p in chances.items()]
+    monkeypatch.setattr(
+        registry, "_tell_group", lambda _, group: Finding("rows", "warning", "", group.number)
+    )
+    result = SimpleNamespace(groups=groups, kinds=[], n_distrusted=0)
+    found = {each.probability: each.severity for each in registry.find_rows(result)}
+    assert found == {1: "note", 2: "warning", 3: "warning", 4: "note"}
 
 
 def test_a_new_kind_of_finding_is_one_more_function_in_the_registry(tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 
 WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
+LIKELY = 0.5  # probability of a group to be bad, below which it is more likely to be natural
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
@@ -95,11 +96,18 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
 
 
 def find_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted."""
+    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted.
+
+    Of the groups that are more likely to be natural, the likeliest to be bad is worth a look.
+    """
     told = {group.number: group for group in (*result.groups, *result.kinds)}
+    natural = [g for g in told.values() if not g.is_bad and g.probability < LIKELY]
+    first = max(natural, default=None, key=lambda group: group.probability)
     for group in told.values():
         if group.is_bad or group.probability >= WORTH_A_LOOK:
-            yield _tell_group(result, group)
+            found = _tell_group(result, group)
+            is_note = group is not first and any(group is each for each in natural)
+            yield replace(found, severity=NOTE) if is_note else found
     if result.n_distrusted and not result.kinds:
         place = result.origins[0] if result.origins else None
         where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
