@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -137,6 +138,10 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
         show_fit(console, facts)
         console.print()
         _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
+        if not options["draft_edges"] and any(f["advice"]["command"] for f in facts["findings"]):
+            command = shlex.join(["robustbn", "draft", table, "-o", "edges.csv"])
+            console.print()
+            print_facts(console, {"edges.csv": f"written by {command}"})
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))
