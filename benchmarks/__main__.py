@@ -35,15 +35,14 @@ BENCHMARKS = {
         for name in (
             "learned_adversary", "real", "judging", "repair", "mistakes", "misfit", "causes",
             "holes", "posteriors", "calibration", "gate", "draft", "counting", "robust_time",
-            "growth", "threads", "kernels", "startup", "report_page", "context", "sensitivity",
-            "dask_scale",
+            "growth", "threads", "kernels", "startup", "report_page", "sensitivity", "dask_scale",
         )
     },
 }  # fmt: skip
 # name: module, whose `main` takes the rest of the command line
 COMMANDS = {
     "bench": "bench", "dirt": "dirt", "page": "page", "stale": "stale", "compare": "compare",
-    "golden": "golden", "stream": "stream", "soak": "soak", "judge": "judge", "order": "order",
+    "golden": "golden", "stream": "stream", "soak": "soak", "judge": "judge",
     "cells": "wrong_cells",
 }  # fmt: skip
 

@@ -7,7 +7,6 @@ named at the end and stops nobody.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 import sys
@@ -42,13 +41,10 @@ def main(arguments: list[str]) -> None:
 def measure(command: str, output: Path) -> bool:
     """Run one section in a process of its own; return whether it succeeded."""
     say(f"== {command}")
-    started, before = time.monotonic(), os.times()
+    started = time.monotonic()
     arguments = [*shlex.split(command), *(() if output == RESULTS else ("--output", str(output)))]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments], stdout=subprocess.DEVNULL, check=False
     )
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user
-    wall, cpu = time.monotonic() - started, cpu - before.children_system
-    say(f"== {command}: {wall:.0f} s, {cpu:.0f} s of the processors")
+    say(f"== {command}: {time.monotonic() - started:.0f} s")
     return done.returncode == 0

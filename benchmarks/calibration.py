@@ -45,10 +45,8 @@ NOTE = (
 
 def plan(settings: Settings) -> list[CalibrationCell]:
     """Return the cells: clean rows, few bad rows, a majority of bad rows."""
-    few = 2 if settings.quick else 50
+    few = 2 if settings.quick else 50 if settings.full else 10
     networks = NETWORKS[:2] if settings.quick else NETWORKS
-    if settings.full:
-        few *= 5
 
     def cells(adversary: str, eps: float, n_seeds: int) -> Iterator[CalibrationCell]:
         for network in networks:

@@ -52,13 +52,13 @@ SECTIONS = {
     "planted": "planted bad rows",
 }
 HEADER = (
-    "method", "told", "cells", "loss", "left", "worse", "good lost", "caught", "clean: alarms",
+    "method", "loss", "left", "worse", "good lost", "caught", "clean: alarms",
     "clean: loss", "s",
 )  # fmt: skip
 MOST_LISTED = 12  # of the cells that are lost, in the report
 LEAST_LOSS = 0.005  # nats a row that counting must lose for a ratio to it to say anything
 NOTE = (
-    "Good rows are cut into thirds: one teaches the structure (a tree, and greedy BIC), one is "
+    "Good rows are cut into thirds: one teaches the structure (a tree or greedy BIC), one is "
     "fitted together with what is bad, one judges. The loss is in nats a row of the third that "
     "judges, against counting the good rows. `left` is a method's loss over counting's, each "
     "summed over the cells (below 100 % it helps; none where counting itself loses less than "
@@ -182,7 +182,8 @@ def tabulate(records: Records, names: Sequence[str], focus: str) -> Iterator[Tab
         lines = [_line(records, section, name) for name in names]
         kept = tuple(line for line in lines if line)
         if kept:
-            yield Table(words[0].upper() + words[1:], HEADER, kept, n_words=2)
+            n_cells = len(select(records, section, "counting"))
+            yield Table(f"{words[0].upper()}{words[1:]}: {n_cells} cells", HEADER, kept)
     yield Table(
         f"By columns: what {title} leaves",
         ("section", "up to 10", "11 to 16", "17 to 25", "over 25"),
@@ -236,9 +237,8 @@ def _line(records: Records, section: str, name: str) -> tuple[str, ...] | None:
         return with_interval(group, partial(statistic, method=name), form) if group else "–"
 
     return (
-        f"**{method.title}**" if name == "ours" else method.title,
-        "told" if method.is_told else "",
-        f"{len(bad)}",
+        (f"**{method.title}**" if name == "ours" else method.title)
+        + (" (told)" if method.is_told else ""),
         f"{mean_loss(bad, name):.3f}",
         show_left(bad, name),
         "–" if name == "counting" else show(share_worse, bad, ".0%"),

@@ -84,27 +84,25 @@ class Rows:
 
 
 def plan(folder: str, *, full: bool = False, quick: bool = False) -> list[Place]:
-    """Return the fixed list of places; without the folder there are none of "people"."""
+    """Return the fixed list of places; without the folder there are none of "people".
+
+    Structures take turns from table to table; with `full` every table has both.
+    """
     tables = SIX[-1:] if quick else list_tables() if full else SIX
-    structures = STRUCTURES[:1] if quick else STRUCTURES
     ways = [("clean", 0.0), *((way, PLANTED_SHARE) for way in (WAYS[:1] if quick else WAYS))]
-    places = [Place("planted", t, s, *way) for t in tables for s in structures for way in ways]
-    for table in tables:
-        places += [
-            Place("cells", table, s, "any state", share)
-            for s in structures
-            for share in CELL_SHARES
-        ]
     labelled = [("people", name) for name in list_people(folder)]
     labelled += [("public", name) for name, (package, *_) in PUBLIC.items() if find_spec(package)]
-    for section, table in labelled[-2:] if quick else labelled:
-        for seed in range(LABELLED_SEEDS if full else 1):
-            for s in structures:
-                places.append(Place(section, table, s, "clean", 0.0, seed, folder))
-                places += [
-                    Place(section, table, s, "labelled", share, seed, folder)
-                    for share in LABELLED_SHARES
-                ]
+    known = [("clean", 0.0), *(("labelled", share) for share in LABELLED_SHARES)]
+    spoilt = [("any state", share) for share in CELL_SHARES]
+    places: list[Place] = []
+    for k, table in enumerate(tables):
+        for s in STRUCTURES if full else STRUCTURES[k % 2 :][:1]:
+            places += [Place("planted", table, s, *way) for way in ways]
+            places += [Place("cells", table, s, *way) for way in spoilt]
+    for k, (section, table) in enumerate(labelled[-2:] if quick else labelled):
+        for s in STRUCTURES if full else STRUCTURES[k % 2 :][:1]:
+            for seed in range(LABELLED_SEEDS if full else 1):
+                places += [Place(section, table, s, *way, seed, folder) for way in known]
     return places
 
 

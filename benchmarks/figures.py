@@ -1,4 +1,4 @@
-"""The figure of the paper's experiment: readable by the colour-blind, and in black and white.
+"""Figures of the page, from stored numbers: readable by the colour-blind, and without colours.
 
 Every line has its own marker and dash beside its colour.
 """
@@ -33,6 +33,26 @@ def draw_paper(records: Sequence[Record], path: Path, made: str) -> Path:
 
     with mpl.rc_context({"svg.hashsalt": "robustbn", "font.size": 8, "axes.grid": False}):
         _draw_panels(records).savefig(path, metadata={"Description": made, "Date": None})
+    return path
+
+
+def draw_growth(records: Sequence[Record], path: Path, made: str) -> Path:
+    """Draw time and memory against what grows, beside lines of slope 1."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3 * len(records), 5.4), layout="constrained")
+    grid = figure.subplots(2, len(records), squeeze=False)
+    for column, record in enumerate(records):
+        sizes = np.array(record["sizes"])
+        lines = (("seconds", record["walls_s"]), ("MiB", np.array(record["peak_bytes"]) / 2**20))
+        for axes, (unit, values) in zip(grid[:, column], lines, strict=True):
+            values = np.maximum(np.array(values), 1e-3)
+            axes.loglog(sizes, values, "o-")
+            axes.loglog(sizes, values[-1] * sizes / sizes[-1], "--", color="grey", label="slope 1")
+            axes.set(xlabel=record["grows"], ylabel=unit)
+        grid[0, column].set_title(f"exponent {record['exponent']:.2f}")
+    grid[0, 0].legend()
+    figure.savefig(path, metadata={"Description": made, "Date": None})
     return path
 
 

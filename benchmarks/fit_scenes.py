@@ -12,8 +12,10 @@ from benchmarks.scenes import draw_scene
 from robustbn import BayesianNetwork, MaximumLikelihoodEstimator, RobustEstimator, random_network
 
 GROUPS = {
-    "clean or plainly bad": ("none", "network", "product", "flipped", "clones"),
+    "clean": ("none",),
+    "plainly bad": ("network", "product", "flipped", "clones"),
     "ambiguous": ("mixture", "tilt", "rowflip"),
+    "wrong joins": ("misjoined",),
     "misfit": ("edges left out",),
     "holes": ("20 % holes",),
 }

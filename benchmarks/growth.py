@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ import pyarrow as pa
 from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
 from benchmarks.measure import time_interleaved as time_turns
 from benchmarks.scenes import draw_scene
-from benchmarks.sources import hash_sources
 from benchmarks.verdict import fit_exponent
 from benchmarks.worker import peak_bytes, reset_peak
 from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
@@ -46,8 +44,9 @@ class Growing:
 def run(settings: Settings) -> Report:
     """Let each size grow alone."""
     warnings.simplefilter("ignore")
+    shrink = 20 if settings.quick else 1 if settings.full else 10
     tables, records, goals = [], [], []
-    for growing in list_growing(settings.seed, 20 if settings.quick else 1):
+    for growing in list_growing(settings.seed, shrink):
         lines, sizes, walls, peaks = [], [], [], []
         for size, build in growing.fits[: 3 if settings.quick else None]:
             fit = build()
@@ -72,8 +71,6 @@ def run(settings: Settings) -> Report:
             Goal(f"exponent of time in {growing.name}", f"≤ {MOST_EXPONENT:g}", f"{exponent:.2f}",
                  exponent <= MOST_EXPONENT)
         )  # fmt: skip
-    if not settings.quick:
-        plot(records)
     return Report(
         "growth",
         "How time and memory grow",
@@ -170,26 +167,3 @@ def wide_network(n_states: int, seed: int) -> BayesianNetwork:
     tables = np.random.default_rng(seed).uniform(0.1, 1.0, network.layout.n_cells)
     totals = network.layout.sum_configurations(tables)
     return network.with_cpts(tables / totals[network.layout.config_of_cell])
-
-
-def plot(records: list[dict[str, Any]]) -> None:
-    """Draw time and memory against what grows, beside lines of slope 1, into results/growth.svg."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        say(f"growth: no plot: {missing}")
-        return
-    figure = Figure(figsize=(3 * len(records), 5.4), layout="constrained")
-    grid = figure.subplots(2, len(records), squeeze=False)
-    for column, record in enumerate(records):
-        sizes = np.array(record["sizes"])
-        lines = (("seconds", record["walls_s"]), ("MiB", np.array(record["peak_bytes"]) / 2**20))
-        for axes, (unit, values) in zip(grid[:, column], lines, strict=True):
-            values = np.maximum(np.array(values), 1e-3)
-            axes.loglog(sizes, values, "o-")
-            axes.loglog(sizes, values[-1] * sizes / sizes[-1], "--", color="grey", label="slope 1")
-            axes.set(xlabel=record["grows"], ylabel=unit)
-        grid[0, column].set_title(f"exponent {record['exponent']:.2f}")
-    grid[0, 0].legend()
-    made = {"Date": None, "Description": f"sources {hash_sources('growth')}"}
-    figure.savefig(Path(__file__).parent / "results" / "growth.svg", metadata=made)

@@ -9,7 +9,7 @@ network's and one for others. A group of a table weighs what a wrong decision ab
 kept aside (at most one nat a row, 0.1 added), six times that if the table is clean; a group of an
 exact network weighs 8, of one that lost parents 10 (3 where the rest does not look exact), of one
 that lost nodes 1: a hidden cause of few rows cannot be told from bad ones. All that is reported is
-of packages that were left out; a network is a package. Groups are kept in `results/judge.json`,
+of packages that were left out; a network is a package. Groups are kept in `judged_groups.json`,
 where the tests find them; `--write` puts the coefficients into `_learn/judge.py`.
 """
 
@@ -81,7 +81,7 @@ OF_NETWORKS = {
     "hidden": 1.0,
 }  # that a group weighs there
 OF_CUT = 3.0  # the same, beside rows that do not look like the network's
-GROUPS = Path(__file__).parent / "results" / "judge.json"
+GROUPS = Path(__file__).parent / "judged_groups.json"
 LEAST_WEIGHT = 1e-3  # of a group: those that weigh less are not learned from
 RIDGE = 1.0  # precision of a coefficient, its trait scaled to a spread of one
 
@@ -178,11 +178,11 @@ class Example:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def plan(n_tables: int | None = None) -> list[Cell]:
-    """Return the cells."""
+def plan(step: int = 1) -> list[Cell]:
+    """Return the cells of every so many tables and networks."""
     cells = []
     ways = [(way, eps) for way in (*WAYS, *FEW) for eps in SHARES]
-    for t, table in enumerate(list_tables()[:n_tables]):
+    for t, table in enumerate(list_tables()[::step]):
         for s, structure in enumerate((*STRUCTURES, "hunch")):
             rng = np.random.default_rng([t, s])
             drawn = rng.permutation(len(ways))[:PLANTED]
@@ -192,7 +192,7 @@ def plan(n_tables: int | None = None) -> list[Cell]:
                 cells += [Cell(table, structure, way, eps, 0, n) for way, eps in chosen[:2]]
             cells.append(Cell(table, structure, str(rng.choice(WAYS)), CLASS))
     kinds = [kind for kind in KINDS if kind != "adaptive"]
-    for n, name in enumerate(EXACT):
+    for n, name in enumerate(EXACT[::step]):
         rng = np.random.default_rng([9, n])
         cells += [Cell(name, "exact", "clean", 0.0, seed) for seed in (0, 1, 2, 3)]
         cells += [Cell(name, "exact", kind, eps) for kind in (*kinds, *FEW) for eps in SHARES]
@@ -458,10 +458,10 @@ def main(arguments: list[str]) -> None:
     """Gather examples, say how well packages left out are judged, and print coefficients."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks judge", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--tables", type=int, default=None, help="use so many of the tables")
+    parser.add_argument("--step", type=int, default=1, help="use every so many tables and networks")
     parser.add_argument("--write", action="store_true", help="put the coefficients into the source")
     chosen = parser.parse_args(arguments)
-    examples = gather(plan(chosen.tables), chosen.jobs)
+    examples = gather(plan(chosen.step), chosen.jobs)
     of_example = [list_groups(example) for example in examples]
     groups = [group for some in of_example for group in some]
     left_out = leave_out(groups)

@@ -82,8 +82,10 @@ class Ground:
 
 def plan(settings: Settings) -> list[SearchCell]:
     """Return the searches, and the known attacks."""
-    n_tries = 15 if settings.quick else 300 if settings.full else 40
-    sources = DRAWN[:1] if settings.quick else (*DRAWN, *TABLES)
+    n_tries = 300 if settings.full else 15
+    sources = (
+        DRAWN[:1] if settings.quick else (*DRAWN, *TABLES) if settings.full else (*DRAWN, TABLES[0])
+    )
     n_seeds = 3 if settings.full else 1
     searches = [
         SearchCell(source, may_steal, n_tries, settings.seed + k)

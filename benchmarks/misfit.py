@@ -50,8 +50,10 @@ NOTE = (
 
 def plan(settings: Settings) -> list[MisfitCell]:
     """Return the cells: every population with two seeds (three for edges), clean and not."""
-    n_rows, n_seeds = (4000, 1) if settings.quick else (N_ROWS, 5 if settings.full else 2)
-    thinned, mixed = (THINNED[:1], MIXED[:1]) if settings.quick else (THINNED, MIXED)
+    n_rows, n_seeds = (4000, 1) if settings.quick else (N_ROWS, 5 if settings.full else 1)
+    thinned, mixed = THINNED[: 1 if settings.quick else 2], MIXED[:1]
+    if settings.full:
+        thinned, mixed = THINNED, MIXED
     worlds: list[tuple[str, str, float, int, float]] = []
     worlds += [(EDGES, name, n, 0, 0.0) for name in thinned for n in REMOVED]
     worlds += [

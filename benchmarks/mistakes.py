@@ -21,14 +21,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.measure import Goal, Report, Settings, Table, installed_versions, say
+from benchmarks.cells import NOTEBOOK, Notebook, Record, code_version
+from benchmarks.measure import Goal, Report, Settings, Table, installed_versions
 from benchmarks.mistake_peers import PEERS
 from benchmarks.mistake_tables import TABLES, RawTable
+from benchmarks.pool import list_missing, measure_all
 from benchmarks.verdict import with_interval
 
 Lines = Sequence[dict[str, Any]]
 
 SIZES, LARGE = (0.005, 0.01, 0.05, 0.2), 0.05
+FEW_SIZES, FEW_TABLES = (0.01, LARGE), 3  # of the short form: every third table
 NOTE = (
     "Each mistake is planted at several sizes (share of the rows) into raw tables that nothing was "
     "chosen on. *right*: a finding names a column or a place of the mistake; *named*: it also says "
@@ -307,39 +310,42 @@ def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[
     }
 
 
-def measure(
-    tables: Sequence[RawTable], mistakes: Sequence[str], sizes: Sequence[float], ways: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return a line for each way, table, mistake and size, and one for each clean table."""
+@dataclass(frozen=True)
+class TableCell:
+    """One table with every mistake, in every size, looked at in every way."""
+
+    table: str
+    mistakes: tuple[str, ...]
+    sizes: tuple[float, ...]
+    ways: tuple[str, ...]
+    experiment: str = "mistakes"
+
+
+def measure(cell: TableCell) -> Record:
+    """Return a line for each way, mistake and size, and one for each way on the clean table."""
+    table = next(each for each in TABLES if each.name == cell.table)
     lines: list[dict[str, Any]] = []
     own = {
         OWN: lambda table, frame: look_at(table, frame)[0],
         DRAFT: lambda table, frame: look_at(table, frame, is_drafted=True)[0],
     }
-    looks = {way: (own | PEERS)[way] for way in ways}
-    for table in tables:
-        clean: dict[str, list[Any]] = {}
-        for way, look in looks.items():
-            found = clean[way] = list(look(table, table.read()))
-            counts = {s: sum(f.severity == s for f in found) for s in ("error", "warning", "note")}
-            told = [str(f) for f in found if f.severity != "note"]
-            lines.append(
-                {"way": way, "table": table.name, "mistake": "clean", **counts, "told": told}
-            )
-            say(f"{way:9} {table.name:28} clean {counts}")
-        for name in mistakes:
-            for size in sizes:
-                rng = np.random.default_rng([len(name), int(1000 * size)])
-                planted = MISTAKES[name](table, table.read(), size, rng)
-                if planted.frame.astype(str).equals(table.read().astype(str)):
-                    continue  # no column of this table can have the mistake
-                for way, look in looks.items():
-                    line = try_look(look, table, planted, clean[way])
-                    cell = {"way": way, "table": table.name, "mistake": name, "size": size}
-                    lines.append({**cell, **line})
-                    said = "named" if line["named"] else "right" if line["right"] else "-"
-                    say(f"{way} {table.name} {name} {size}: {said} {line['by']}")
-    return lines
+    looks = {way: (own | PEERS)[way] for way in cell.ways}
+    clean: dict[str, list[Any]] = {}
+    for way, look in looks.items():
+        found = clean[way] = list(look(table, table.read()))
+        counts = {s: sum(f.severity == s for f in found) for s in ("error", "warning", "note")}
+        told = [str(f) for f in found if f.severity != "note"]
+        lines.append({"way": way, "table": table.name, "mistake": "clean", **counts, "told": told})
+    for name in cell.mistakes:
+        for size in cell.sizes:
+            rng = np.random.default_rng([len(name), int(1000 * size)])
+            planted = MISTAKES[name](table, table.read(), size, rng)
+            if planted.frame.astype(str).equals(table.read().astype(str)):
+                continue  # no column of this table can have the mistake
+            for way, look in looks.items():
+                what = {"way": way, "table": table.name, "mistake": name, "size": size}
+                lines.append(what | try_look(look, table, planted, clean[way]))
+    return {"lines": lines}
 
 
 def try_look(look: Any, table: RawTable, planted: Planted, clean: Sequence[Any]) -> dict[str, Any]:
@@ -350,15 +356,19 @@ def try_look(look: Any, table: RawTable, planted: Planted, clean: Sequence[Any])
         return {"found": False, "right": False, "named": False, "by": [repr(error)[:200]]}
 
 
-def run(settings: Settings) -> Report:
+def run(settings: Settings, notebook: Path = NOTEBOOK) -> Report:
     """Plant every mistake into every table that nothing was chosen on."""
-    tables = [table for table in TABLES if not table.is_chosen_on]
-    lines = measure(
-        tables[:1] if settings.quick else tables,
-        list(MISTAKES)[:2] if settings.quick else list(MISTAKES),
-        (0.05,) if settings.quick else SIZES,
-        (OWN, *PEERS, DRAFT) if settings.full else (OWN, *PEERS),
-    )
+    names = [table.name for table in TABLES if not table.is_chosen_on]
+    names = names[:1] if settings.quick else names if settings.full else names[::FEW_TABLES]
+    mistakes = tuple(MISTAKES)[: 2 if settings.quick else None]
+    sizes = (LARGE,) if settings.quick else SIZES if settings.full else FEW_SIZES
+    ways = (OWN, *PEERS, DRAFT) if settings.full else (OWN, *PEERS)
+    cells = [TableCell(name, mistakes, sizes, ways) for name in names]
+    files = ("mistakes", "mistake_peers", "mistake_tables")
+    version = code_version(*(f"benchmarks/{name}.py" for name in files))
+    kept = Notebook(notebook, version, fresh=settings.fresh)
+    found = measure_all(cells, measure, kept, settings)
+    lines = [line for record in found for line in record.get("lines", ())]
     return Report(
         "mistakes",
         "Everyday mistakes in raw tables",
@@ -368,6 +378,7 @@ def run(settings: Settings) -> Report:
         tuple(tabulate(lines)),
         tuple(lines),
         () if settings.quick else tuple(find_goals(lines)),
+        list_missing(found),
     )
 
 

@@ -15,13 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import draw_paper
+from benchmarks.figures import draw_growth, draw_paper
 from benchmarks.measure import RESULTS, Table, render_lines, say
 from benchmarks.sources import ROOT, describe_sources, entry_of, find_hash, hash_sources
 
 PAGE = ROOT / "docs" / "proof.md"
-MOST_LINES = 40  # of a table on the page; the report beside the numbers has all
+MOST_LINES = 20  # of a table on the page; the report beside the numbers has all
 PAPER = "proof-paper"
+DRAWN = {PAPER: draw_paper, "growth": draw_growth}
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Section:
     Parameters
     ----------
     result : the name of its files in `results`.
-    short, full : what `make bench` and `make bench-full` run, as `python -m benchmarks` takes it;
-        "" for nothing.
+    short, full : what `make bench` and `make bench-full` run, as `python -m benchmarks` takes it.
     minutes : that the short form takes on two quiet cores, about.
     n_tables : of the report, that the page shows: the first ones.
     """
@@ -42,48 +42,50 @@ class Section:
     short: str
     full: str
     minutes: float
-    n_tables: int = 4
+    n_tables: int = 3
 
     @property
     def command(self) -> str:
         """What makes the result."""
-        return f"python -m benchmarks {self.short or self.full}"
+        return f"python -m benchmarks {self.short}"
 
 
 SECTIONS = (
-    Section(PAPER, "The paper's own experiments", "paper", "paper --full", 1),
+    Section(PAPER, "The paper's own experiments", "paper", "paper --full", 0.7),
     Section("proof-gallery", "Exact networks: every adversary, every method", "gallery",
-            "gallery --full", 3.5),
-    Section("learned_adversary", "The learned adversary", "learned_adversary --quick",
-            "learned_adversary", 1),
-    Section("proof-real", "Published networks", "published", "published --full", 1),
-    Section("dirt", "Dirty tables: what is wrong is known", "dirt", "dirt --full", 5, 6),
-    Section("real", "Real tables with planted rows", "", "real --full", 0),
-    Section("judging", "The judge, on packages that were left out", "judging --quick", "judging",
+            "gallery --full", 3.5, 4),
+    Section("learned_adversary", "The learned adversary", "learned_adversary",
+            "learned_adversary --full", 1),
+    Section("proof-real", "Published networks", "published", "published --full", 0.7),
+    Section("dirt", "Dirty tables: what is wrong is known", "dirt", "dirt --full", 3, 6),
+    Section("real", "Real tables with planted rows", "real", "real --full", 1.5),
+    Section("judging", "The judge, on packages that were left out", "judging", "judging --full",
             1),
-    Section("repair", "Wrong cells, and repair beside published figures", "repair", "repair", 1),
-    Section("mistakes", "Everyday mistakes", "mistakes --quick", "mistakes", 1),
-    Section("misfit", "Networks that are wrong in a known way", "misfit --quick", "misfit --full",
-            0.5),
-    Section("causes", "What is wrong with the rows, by name", "causes --quick", "causes", 0.5),
-    Section("holes", "Missing values, beside pyAgrum's EM", "holes --quick", "holes --full", 0.5),
-    Section("posteriors", "Intervals and experts", "posteriors --quick", "posteriors", 0.5),
-    Section("calibration", "What a fit says of itself", "calibration --quick", "calibration", 0.5),
-    Section("gate", "The gate's false alarms", "gate", "gate", 0.5),
-    Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft --quick", "draft", 1),
-    Section("proof-peers", "Speed: all methods on the same rows", "peers", "peers --full", 1),
-    Section("counting", "Speed: counting, beside its peers",
-            "counting --quick --rounds 5 --budget 3", "counting", 1),
+    Section("repair", "Repair, beside published figures and a cleaning system", "repair",
+            "repair --full", 1),
+    Section("cells", "Wrong cells in real tables", "cells --tables 6", "cells", 1),
+    Section("mistakes", "Everyday mistakes", "mistakes", "mistakes --full", 2),
+    Section("misfit", "Networks that are wrong in a known way", "misfit", "misfit --full", 0.5),
+    Section("causes", "What is wrong with the rows, by name", "causes", "causes --full", 0.5),
+    Section("holes", "Missing values, beside pyAgrum's EM", "holes", "holes --full", 1),
+    Section("posteriors", "Intervals and experts", "posteriors", "posteriors --full", 0.5),
+    Section("calibration", "What a fit says of itself", "calibration", "calibration --full", 0.3),
+    Section("gate", "The gate's false alarms", "gate", "gate", 0.3),
+    Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft", "draft --full", 0.7),
+    Section("proof-peers", "Speed: all methods on the same rows", "peers", "peers --full", 0.5),
+    Section("counting", "Speed: counting, beside its peers", "counting --rounds 5 --budget 3",
+            "counting", 1),
     Section("robust_time", "Speed: a robust fit, beside counting",
-            "robust_time --quick --rounds 3 --budget 5", "robust_time", 1),
-    Section("stream", "Speed: a table that is read in chunks", "stream --quick --rounds 1",
-            "stream", 0.5),
+            "robust_time --rounds 3 --budget 5", "robust_time --full", 1),
+    Section("stream", "Speed: a table that is read in chunks",
+            "stream --rows 2000000 --rounds 1", "stream", 0.3),
     Section("growth", "Growth with rows, nodes, configurations",
-            "growth --quick --rounds 3 --budget 5", "growth", 0.5),
-    Section("threads", "Threads", "threads --quick --rounds 5 --budget 3", "threads", 0.5),
-    Section("profile", "Where the time of a fit goes", "profile --quick --rounds 3", "profile",
-            0.5, 2),
-    Section("report_page", "The report: size, time until it can be used", "", "report_page", 0),
+            "growth --rounds 2 --budget 4", "growth --full", 0.7, 6),
+    Section("threads", "Threads", "threads --rounds 5 --budget 2", "threads --full", 0.3),
+    Section("profile", "Where the time of a fit goes", "profile --rounds 2", "profile --full",
+            0.3, 2),
+    Section("report_page", "The report: size, time until it can be used",
+            "report_page --rounds 3", "report_page", 0.3),
 )  # fmt: skip
 
 
@@ -245,13 +247,14 @@ def _render_lines(header: Any, lines: Any, n_words: int) -> Iterator[str]:
 
 
 def draw(folder: Path) -> None:
-    """Draw the paper's figure beside its numbers, if they are there."""
-    for stored in (find_result(s, folder) for s in SECTIONS if s.result == PAPER):
+    """Draw the figures beside their numbers, if they are there."""
+    for stored in (find_result(s, folder) for s in SECTIONS if s.result in DRAWN):
         if stored.path is None:
             continue
         try:
             path = stored.path.with_suffix(".svg")
-            draw_paper(stored.content["records"], path, describe_sources(stored.content))
+            made = describe_sources(stored.content)
+            DRAWN[stored.section.result](stored.content["records"], path, made)
         except ImportError as missing:
             say(f"no figure: {missing}")
 

@@ -27,7 +27,7 @@ LEAST = (0, 1, 20, 100, 1000)  # rows of a configuration
 HELPED, HARMED = 0.6, 1.02  # error with an expert over that without: a good one, a wrong one
 WITHIN = 0.05  # how far a good expert's probabilities are off, at the most
 NOTE = (
-    f"{LEVEL:.0%} intervals of `fit.posterior()` on {N_ROWS:,} rows, {N_SEEDS} seeds: the share of "
+    f"{LEVEL:.0%} intervals of `fit.posterior()` on {N_ROWS:,} rows: the share of "
     "cells whose interval holds the true probability (open: of those whose truth is neither 0 nor "
     "1), and by the trusted rows of the configuration; "
     f"0 are configurations that no row shows. {EPS:.0%} of the rows are corrupted, by the way that "
@@ -40,7 +40,7 @@ Record = dict[str, Any]
 
 def run(settings: Settings) -> Report:
     """Measure coverage on every network, and what experts do to the error."""
-    seeds = range(settings.seed, settings.seed + (1 if settings.quick else N_SEEDS))
+    seeds = range(settings.seed, settings.seed + (N_SEEDS if settings.full else 1))
     n_rows = 5_000 if settings.quick else N_ROWS
     names = NETWORKS[:2] if settings.quick else NETWORKS
     with warnings.catch_warnings():  # fifty rows are few, and are meant to be

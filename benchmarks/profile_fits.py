@@ -38,7 +38,9 @@ def run(settings: Settings) -> Report:
     warnings.simplefilter("ignore")
     network = standard_network(settings.seed)
     stages, passes, records = [], [], []
-    for n_rows in (50_000,) if settings.quick else (500_000, 5_000_000):
+    for n_rows in (
+        (50_000,) if settings.quick else (500_000, 5_000_000) if settings.full else (500_000,)
+    ):
         for kind in CASES:
             say(f"profile: {n_rows:,} rows, {kind}")
             scene = build_fit_scene(network, kind, n_rows, settings.seed)

@@ -7,8 +7,6 @@
 - real: tables that nobody drew from a network, two structures, clean and with 1, 2 and 4 % of the
   cells spoilt in four ways; nats that held-out rows lose, and what is said of single cells. Six of
   the tables are shown to cleanlab, too, if it is installed.
-- repair: public tables with known errors (`--dirt FOLDER`), with a network drawn from what their
-  columns mean.
 - time: 500,000 rows of 50 columns, with and without wrong cells, in counts of the same rows.
 
 `--only exact` runs a part, `--tables 5` so many of the real tables, `--minutes 10` begins no cell
@@ -18,8 +16,6 @@ of theirs after that. A run of all parts is kept in `results/cells.json` and `ce
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import shlex
 import time
 import warnings
@@ -51,7 +47,6 @@ from robustbn import (
     sample,
     total_variation,
 )
-from robustbn._learn.mending import mend_by_votes, mend_labels
 
 SHARES = (0.01, 0.02, 0.04)
 MOST_R = {0.01: 1.25, 0.03: 2.5, 0.1: 8.0}
@@ -62,31 +57,6 @@ NOTE = (
     "given each column as a label and predictions of boosted trees from the other columns; its "
     "likely value is the most probable one."
 )
-NETWORKS: dict[str, dict[str, list[str]]] = {
-    "hospital": {
-        "provider_number": [], "name": ["provider_number"], "address_1": ["provider_number"],
-        "city": ["provider_number"], "state": ["city"], "zip": ["provider_number"],
-        "county": ["city"], "phone": ["provider_number"], "type": ["provider_number"],
-        "owner": ["provider_number"], "emergency_service": ["provider_number"],
-        "measure_code": [], "condition": ["measure_code"], "measure_name": ["measure_code"],
-        "state_average": ["measure_code", "state"],
-    },
-    "flights": {
-        "flight": [], "sched_dep_time": ["flight"], "act_dep_time": ["flight"],
-        "sched_arr_time": ["flight"], "act_arr_time": ["flight"],
-    },
-    "beers": {
-        "brewery_id": [], "brewery_name": ["brewery_id"], "city": ["brewery_id"],
-        "state": ["brewery_id", "city"], "style": [], "abv": ["style"], "ibu": ["style"],
-        "ounces": ["style"],
-    },
-    "rayyan": {
-        "journal_title": [], "jounral_abbreviation": ["journal_title"],
-        "journal_issn": ["journal_title"], "article_language": ["journal_title"],
-        "article_jvolumn": [], "article_jissue": ["article_jvolumn"],
-    },
-}  # fmt: skip
-KEYS = {"flights": "flight"}  # all rows of one describe the same thing
 
 
 def spoil(rows: Any, cards: Any, share: float, seed: int = 1) -> Any:
@@ -292,52 +262,14 @@ def measure_time(n_rows: int = 500_000) -> tuple[Table, list[Record], list[Goal]
     return Table(title, header, tuple(lines)), records, goals
 
 
-def measure_repair(folder: Path) -> None:
-    """Print precision, recall and F1 of repair at a probability of .9."""
-    for name, parents in NETWORKS.items():
-        dirty, clean = (_read(folder / f"{name}-{kind}.csv.gz") for kind in ("dirty", "clean"))
-        header, nodes = dirty[0], list(parents)
-        columns = [[line[header.index(node)] for line in dirty[1:]] for node in nodes]
-        of = tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes)
-        n_wrong = sum(
-            a != b
-            for x, y in zip(dirty[1:], clean[1:], strict=True)
-            for a, b in zip(x, y, strict=True)
-        )
-        start = time.perf_counter()
-        if name in KEYS:
-            found = mend_by_votes(columns, of, nodes.index(KEYS[name]))
-        else:
-            found = mend_labels(columns, of)
-        sure, seconds = found.wrong.above(0.9), time.perf_counter() - start
-        n_right = sum(
-            clean[1 + r][header.index(nodes[j])] == found.labels[j][v]
-            for r, j, v in zip(
-                sure.rows.tolist(), sure.columns.tolist(), sure.likely.tolist(), strict=True
-            )
-        )
-        precision, recall = n_right / max(len(sure), 1), n_right / n_wrong
-        f1 = 2 * precision * recall / max(precision + recall, 1e-12)
-        say(
-            f"{name}: {n_wrong:,} wrong, {len(sure):,} mended, precision {precision:.3f}, recall "
-            f"{recall:.3f}, F1 {f1:.3f}; {seconds:.1f} s"
-        )
-
-
-def _read(path: Path) -> list[list[str]]:
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as text:
-        return list(csv.reader(text))
-
-
 def main(arguments: list[str]) -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cells", description=__doc__)
-    parts = ("exact", "real", "time", "repair")
+    parts = ("exact", "real", "time")
     parser.add_argument("--only", choices=parts, help="one part")
     parser.add_argument("--tables", type=int, help="so many of the real tables")
     parser.add_argument("--minutes", type=float, default=25.0, help="for the real tables")
     parser.add_argument("--fresh", action="store_true", help="ignore cells measured before")
-    parser.add_argument("--dirt", type=Path, help="folder of tables with known errors")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     chosen = parser.parse_args(arguments)
     settings = Settings(
@@ -355,14 +287,12 @@ def main(arguments: list[str]) -> None:
         if chosen.only in (None, "real"):
             shown, some, wanted, skipped = measure_real(chosen.tables, settings)
             tables, records, goals = tables + shown, records + some, goals + wanted
-        if chosen.only == "repair" or (chosen.only is None and chosen.dirt):
-            measure_repair(chosen.dirt)
     names = ["robustbn", "numpy", "scikit-learn"]
     report = Report(
         "cells", "Wrong cells", NOTE, settings, installed_versions(names), tuple(tables),
         tuple(records), tuple(goals), skipped,
     )  # fmt: skip
     print(render_markdown(report))
-    if chosen.only is None and chosen.tables is None:
+    if chosen.only is None:
         for path in write_report(report, chosen.output):
             say(f"wrote {path}")

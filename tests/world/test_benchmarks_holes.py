@@ -226,13 +226,14 @@ def test_the_yardstick_is_the_floor_over_the_root_of_what_is_kept() -> None:
     assert holes.find_yardstick([error_record(0.05, 0.4, 0.64)]) == pytest.approx(0.05)
 
 
-def test_quick_leaves_pyagrum_out_and_the_usual_run_asks_it_once_a_share() -> None:
+def test_quick_leaves_pyagrum_out_and_other_runs_ask_it_once_a_share_and_size() -> None:
     assert {c.experiment for c in holes.plan(QUICK)} == set(holes.MEASURES) - {holes.PYAGRUM}
-    usual = [c for c in holes.plan(Settings()) if c.experiment == holes.PYAGRUM]
-    assert [c.share for c in usual] == [0.05, 0.2] * 2
-    assert len(set(usual)) == 4
-    cells = [c for c in holes.plan(Settings()) if c.experiment == ERROR]
-    assert len(cells) == 3 * 4 * 3 * 3
+    for settings, n_sizes, n_seeds in ((Settings(), 1, 1), (Settings(full=True), 2, 8)):
+        planned = holes.plan(settings)
+        asked = [c for c in planned if c.experiment == holes.PYAGRUM]
+        assert [c.share for c in asked] == [0.05, 0.2] * n_sizes
+        assert len(set(asked)) == 2 * n_sizes
+        assert len([c for c in planned if c.experiment == ERROR]) == 3 * 4 * 3 * n_seeds
     assert len(set(holes.plan(Settings(full=True)))) == len(holes.plan(Settings(full=True)))
 
 

@@ -151,10 +151,17 @@ def test_a_class_of_the_good_side_is_found_but_not_accepted(case: Case) -> None:
 
 
 def test_both_structures_six_ways_three_shares_and_clean_are_planned() -> None:
-    cells = real.plan(Settings(), SIX)
+    cells = real.plan(Settings(full=True), SIX)
     assert len(cells) == 6 * 2 * (1 + 6 * 3)
     assert {c.rivals for c in cells if c.eps == 0.1} == {("trimmed", *DETECTORS)}
     assert {c.rivals for c in cells if c.eps in (0.03, 0.25)} == {("trimmed",)}
+
+
+def test_the_short_form_plans_every_way_though_two_a_table_and_structure() -> None:
+    cells = real.plan(Settings(), SIX)
+    assert len(set(cells)) == 6 * 2 * (1 + 2)
+    assert {c.way for c in cells} == {"clean", *real.WAYS}
+    assert {c.rivals for c in cells if c.eps} == {("trimmed",)}
 
 
 def record(table: str, columns: int, way: str = "noise", **losses: float) -> dict[str, Any]:

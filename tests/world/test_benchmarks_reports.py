@@ -47,26 +47,45 @@ def test_repair_counts_wrong_changed_and_right_cells_of_the_file(folder, monkeyp
 
 
 def test_repair_is_beside_published_figures_the_largest_gap_first():
-    counts = {"wrong": 100, "changed": 80, "right": 80}
+    counts = {"wrong": 100, "changed": 80, "right": 80, "seconds": 2.0}
     records = [{"table": "hospital", **counts}, {"table": "beers", **counts, "right": 40}]
+    records.append({"table": "hospital", "system": repair.SYSTEM, **counts, "right": 8})
     table = repair.tabulate_repair(records)
-    assert [line[0] for line in table.lines] == ["beers", "hospital"]
-    assert table.lines[1][1:7] == ("100", "80", "1.00", "0.80", "**0.89**", "0.88")
+    assert [line[:2] for line in table.lines] == [
+        ("hospital", repair.SYSTEM), ("beers", "robustbn"), ("hospital", "robustbn")
+    ]  # fmt: skip
+    assert table.lines[2][2:] == ("100", "80", "1.00", "0.80", "0.89", "2.0")
+    beside = repair.tabulate_systems(records)
+    assert beside.lines[0][:3] == ("hospital", "**0.89**", "0.88")
+    assert beside.lines[1][-1] == "–"
     assert [goal.met for goal in repair.find_goals(records)] == [True, False]
 
 
-def test_wrong_cells_of_alarm_are_a_ratio_to_clean_rows(folder):
+def test_a_cleaning_system_that_fails_is_named_with_its_last_words(folder, tmp_path, monkeypatch):
+    peer = tmp_path / "peer.py"
+    monkeypatch.setattr(repair, "PEER", peer)
+    peer.write_text("raise ModuleNotFoundError('no raha')")
+    assert repair.run_peer("hospital", folder) == {"failed": "ModuleNotFoundError: no raha"}
+    peer.write_text("import sys; print(open(sys.argv[1]).readline()); print('{\"right\": 3}')")
+    assert repair.run_peer("hospital", folder) == {"right": 3}
+    peer.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(repair, "PEER_LIMIT_S", 0.2)
+    assert repair.run_peer("hospital", folder) == {"failed": "took more than 0.2 s"}
+
+
+def test_a_quick_run_repairs_what_is_there_and_asks_no_other_system(folder, monkeypatch):
+    monkeypatch.setattr(repair, "run_peer", None)
     report = repair.run(Settings(quick=True, folder=str(folder)))
-    repaired, alarm = report.tables
-    assert repaired.lines[0][0] == "hospital"
-    assert [line[0] for line in alarm.lines] == ["1%", "0%"]
-    assert alarm.lines[1][1:] == ("1.00", "1.00")
-    assert float(alarm.lines[0][1]) > 1.2 * float(alarm.lines[0][2])
+    assert [line[:3] for line in report.tables[0].lines] == [("hospital", "robustbn", "4")]
     assert not report.skipped
+    asked = []
+    monkeypatch.setattr(repair, "run_peer", lambda name, _: asked.append(name) or {"failed": "No."})
+    report = repair.run(Settings(folder=str(folder)))
+    assert asked == ["hospital"]
+    assert report.skipped == (f"{repair.SYSTEM}, hospital: No.",)
 
 
-def test_tables_that_are_not_there_are_said_to_be_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(repair, "measure_alarm", lambda *_: iter(()))
+def test_tables_that_are_not_there_are_said_to_be_missing(tmp_path):
     report = repair.run(Settings(quick=True, folder=str(tmp_path)))
     assert report.skipped[0] == "hospital: not in the folder"
     assert len(report.skipped) == 4

@@ -123,9 +123,9 @@ def learn(
 def explain(study: Study) -> State:
     """Search for what explains the rows.
 
-    Of many rows a few are searched at first, until the rest looks like rows of the network; what is
-    found is fitted to more of them, and the search goes on there. Where nothing is found, all rows
-    are looked at.
+    Of many rows a few are searched at first, until the rest looks like rows of the network. Where
+    nothing is found, all rows are looked at; otherwise, and where they look different, what is
+    found is fitted to more of them, and the search goes on there.
     """
     layout, config = study.survey.rows.layout, study.config
     explanations = EXPLANATIONS if config.polish else ()
@@ -133,10 +133,13 @@ def explain(study: Study) -> State:
     if study.n_rows <= n_enough:  # no row is left out: their order does not matter
         return search(begin(study, study.n_rows), explanations)
     state = search(begin(study, min(n_few, n_enough)), explanations, is_first=True)
-    for n in (n_enough, study.n_rows):
-        if state.n_rows < n_enough or not state.is_explained:
-            state = look_at_more(state, n)
-            state = search(state, explanations, is_first=n < study.n_rows)
+    everything = None if state.is_explained else look_at_more(state, study.n_rows)
+    if everything and everything.look.excess <= 0:
+        return search(everything, explanations)
+    if state.n_rows < n_enough:
+        state = search(look_at_more(state, n_enough), explanations, is_first=True)
+    if not state.is_explained:
+        state = everything or look_at_more(state, study.n_rows)
     return search(state, explanations)
 
 

@@ -18,6 +18,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import Divided, DividedApart, Rows, RowVector, Vector
 from robustbn._core.row_model import (
     LARGEST_SHARE,
+    SMALLEST_SHARE,
     RowModel,
     log_sum_exp,
     logistic,
@@ -144,17 +145,30 @@ def fit_population(
     return Population(model, ties, divided.masses, likelihood, sample.rows)
 
 
-def find_missed(sample: Sample, population: Population, left_out: list[int]) -> float:
+def find_missed(
+    sample: Sample, population: Population, left_out: list[int], enough: float = np.inf
+) -> float:
     """Return the log-likelihood that rows lose without some groups; the others keep their tables.
 
     Their shares are fitted again: a group whose rows another describes as well is not missed.
+
+    Parameters
+    ----------
+    enough : nats; where at least as much is lost for sure, how much does not matter.
     """
-    model = population.model
+    model, most = population.model, population.log_likelihood - enough
     for k in sorted(left_out, reverse=True):
         model = model.without_component(k)
     for _ in range(MISSED_STEPS):
-        masses = model.divide(sample.rows, sample.base).masses
-        model = replace(model, shares=masses[1:] / masses.sum())
+        divided = model.divide(sample.rows, sample.base)
+        shares = np.array([np.exp(model.log_main_share), *model.shares])
+        # Rows a share, over the share: no shares whatever are likelier by more than this each row.
+        ratio = float(np.max(divided.masses / (sample.total * np.maximum(shares, SMALLEST_SHARE))))
+        more = sample.total * float(np.log(max(ratio, 1.0)))
+        left = find_likelihood(sample, model, divided) + more
+        if left <= most:
+            return population.log_likelihood - left
+        model = replace(model, shares=divided.masses[1:] / divided.masses.sum())
     left = find_likelihood(sample, model, model.divide(sample.rows, sample.base))
     return population.log_likelihood - left
 

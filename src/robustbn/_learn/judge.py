@@ -168,7 +168,8 @@ def _find_evidence(state: State, k: int) -> float:
     """Return the log of the nats a row that a group brings, when it entered or now."""
     weights = np.maximum(state.sample.base @ state.population.shares[:, 1:], 1e-9)
     entry = state.entries[k]
-    evidence = min(entry.gain / entry.n_rows, _find_missed_a_row(state, k, weights))
+    at_entry = entry.gain / entry.n_rows
+    evidence = min(at_entry, _find_missed_a_row(state, k, weights, at_entry))
     return _log(max(evidence, LEAST_EVIDENCE))
 
 
@@ -176,7 +177,7 @@ def _log(value: float) -> float:
     return float(np.log(max(value, 1e-3)))
 
 
-def _find_missed_a_row(state: State, k: int, weights: Vector) -> float:
+def _find_missed_a_row(state: State, k: int, weights: Vector, enough: float) -> float:
     """Return what a group brings for each row it holds, nothing refitted without it.
 
     Asked of it, and of it and all that entered after it: these may have split its rows, and then
@@ -186,8 +187,11 @@ def _find_missed_a_row(state: State, k: int, weights: Vector) -> float:
     found = []
     for left_out in ([k], later):
         cost = sum(state.entries[j].cost / state.entries[j].n_rows * weights[j] for j in left_out)
-        missed = find_missed(state.sample, state.population, left_out) - cost
-        found.append(float(missed / weights[left_out].sum()))
+        n_rows = weights[left_out].sum()
+        missed = find_missed(state.sample, state.population, left_out, enough * n_rows + cost)
+        found.append(float((missed - cost) / n_rows))
+        if found[-1] >= enough:
+            break
     return max(found)
 
 

@@ -7,22 +7,38 @@ truth, so the sweeps begin with a high rate.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import NO_CELLS, CellModel, States, WrongCells
-from robustbn._learn.cells import FIRST_RATE, SETTLED, Chain, learn_cells, look_first, pays_at_first
+from robustbn._core.protocols import Vector
+from robustbn._learn.cells import (
+    FIRST_RATE,
+    SETTLED,
+    Chain,
+    Learned,
+    learn_cells,
+    look_first,
+    pays_at_first,
+)
 from robustbn._learn.gain import find_gain
 from robustbn._rows.cells import judge_cells
 
 CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
 FIRST_VOTE, VOTE_STEPS = 0.3, 10  # rate of wrong labels at first, and how often it is found again
 LEAST_GROUP = 20  # rows of a context's value, on average: fewer tell no rate
+NATURAL = 1.0  # labels that occur once for each that occurs twice: 0.6 to 4 in clean columns
+COMPARED = 24  # labels, whose pairs say how alike labels are by chance
+DEGREES = 5  # of likeness: a few labels tell no more
 CLOSED = 0.5  # of what a column without an error would lose by errors: one that loses more has none
 
 
@@ -90,7 +106,75 @@ def mend_labels(
         kernels=kernels,
         n_threads=n_threads,
     )
-    return Mended(labels, judged.named, learned.model, chosen)
+    return Mended(labels, doubt_singles(judged.named, learned, labels), learned.model, chosen)
+
+
+def doubt_singles(
+    wrong: WrongCells, learned: Learned, labels: tuple[tuple[str, ...], ...]
+) -> WrongCells:
+    """Return wrong cells with what else is known of labels that occur once.
+
+    No other row vouches for such a label, be it a misspelling or a rare one: the sweeps take it for
+    an error wherever another label fits its neighbours. But where many true labels occur twice,
+    many occur once, too. A misspelling is like the label that it stands for, or has an odd form.
+    """
+    p = wrong.probability.astype(np.float64)
+    for j, names in enumerate(labels):
+        n_shown, n_true = (
+            np.bincount(states[:, j], minlength=len(names))
+            for states in (learned.seen, learned.truth)
+        )
+        which = np.flatnonzero(wrong.columns == j)
+        which = which[n_shown[wrong.seen[which]] == 1]
+        if not len(which):
+            continue
+        pairs = zip(wrong.seen[which].tolist(), wrong.likely[which].tolist(), strict=True)
+        true = [names[v] for v in np.flatnonzero(n_true > 1)]
+        spelt = _Spelling(Counter(map(_form, true)))
+        looks = [spelt.compare(names[a], names[b], 0) for a, b in pairs]
+        some = true[:: -(-len(true) // COMPARED) or 1]
+        by_chance = [spelt.compare(a, b, 1) for a, b in combinations(some, 2)]
+        once, twice = np.count_nonzero(n_shown == 1), np.count_nonzero(n_true == 2)
+        at_first = (once + 0.5) / (NATURAL * twice + 0.5)
+        odds = at_first * (_shares(looks) / _shares(by_chance))[looks]
+        p[which] *= odds / (1 + odds)
+    doubted = replace(wrong, probability=p.astype(np.float32))
+    return doubted.picked(np.argsort(-p, kind="stable"))
+
+
+@dataclass(frozen=True)
+class _Spelling:
+    """How the true labels of a column are spelt.
+
+    Parameters
+    ----------
+    forms : how many of them have each form.
+    """
+
+    forms: Counter[str]
+
+    def compare(self, label: str, other: str, own: int) -> int:
+        """Return how a label looks beside another: like it to a degree, and of which form.
+
+        Parameters
+        ----------
+        own : 1 if the label is among those whose forms are known, else 0.
+        """
+        degree = int(SequenceMatcher(None, label, other, autojunk=False).ratio() * DEGREES)
+        is_odd = self.forms[_form(label)] <= own
+        return min(degree, DEGREES - 1) + DEGREES * is_odd
+
+
+def _form(label: str) -> str:
+    """Return a label with a letter for each run of letters, and a digit for each of digits."""
+    return re.sub(r"[0-9]+", "0", re.sub(r"[^\W\d_]+", "a", label))
+
+
+def _shares(looks: list[int]) -> Vector:
+    """Return how often labels look in each way; no share is 0."""
+    n = np.bincount(np.array(looks, int), minlength=2 * DEGREES) + 0.5
+    shares: Vector = n / n.sum()
+    return shares
 
 
 def _choose_context(

@@ -281,8 +281,9 @@ def drop_unpaid(state: State) -> State:
     """Return the state without groups that the others have made superfluous."""
     model, n = state.population.model, state.population.masses[1:]
     for k in range(model.n_others - 1):
-        missed = find_missed(state.sample, state.population, [k]) - state.entries[k].cost
-        if missed <= 0 or n[k] < LEAST_ROWS:
+        cost = state.entries[k].cost
+        missed = find_missed(state.sample, state.population, [k], np.nextafter(cost, np.inf))
+        if missed <= cost or n[k] < LEAST_ROWS:
             modes = np.delete(state.population.ties.modes, k, axis=1)
             fewer = model.without_component(k)
             population = fit_population(state.sample, state.families, fewer, modes)

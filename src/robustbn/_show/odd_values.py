@@ -96,7 +96,7 @@ def _say_odd(
     }.get(odd.kind, "is not a state")
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
     such = ""
-    if not result.rows_hidden:
+    if odd.examples and not result.rows_hidden:
         values = [f"{as_text(v)!r} ({n:,})" for v, n in list(odd.examples.items())[:MOST_EXAMPLES]]
         such = f": {', '.join(values)}"
     start = f", first {first}" if first else ""

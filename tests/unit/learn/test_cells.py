@@ -101,6 +101,22 @@ def test_misspelt_labels_are_mended_and_rare_ones_are_not():
     assert not len(clean.wrong)
 
 
+def test_rare_labels_are_not_corrected_where_rare_ones_are_usual():
+    rng = np.random.default_rng(0)
+    n_keys, n_rows = 800, 4_000
+    kind = rng.integers(0, 400, n_keys)  # of each key: two keys of one kind show the same
+    of = rng.choice(n_keys, n_rows, p=rng.dirichlet(np.ones(n_keys)))
+    keys = [f"N{k:04d}" for k in rng.permutation(10_000)[:n_keys]]
+    others = [[f"c{k % 20}" for k in kind], [f"m{k}" for k in kind], [f"s{k % 37}" for k in kind]]
+    columns = [[labels[k] for k in of] for labels in (keys, *others)]
+    for r in range(0, n_rows, 60):
+        columns[2][r] += f"?{r}"
+    found = mend_labels(columns, ((), (0,), (0,), (0,))).wrong.above(0.9)
+    n_changed = np.bincount(found.columns, minlength=4).tolist()
+    assert n_changed[2] >= 60
+    assert n_changed[0] <= 3  # 42 if nothing but the rest of the row is looked at
+
+
 def test_errors_have_rates_of_their_own_by_source():
     rng = np.random.default_rng(0)
     key = rng.integers(0, 20, 1500)

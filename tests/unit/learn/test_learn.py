@@ -161,7 +161,25 @@ def test_every_step_of_expectation_maximisation_gains():
     assert all(b >= a - 1e-6 * abs(a) for a, b in pairwise(likelihoods))
     found = fit_population(state.sample, families, model, modes)
     assert found.shares[is_bad, 1].mean() > 0.9 > 0.05 > found.shares[~is_bad, 1].mean()
-    assert find_missed(state.sample, found, [0]) > 1000
+    missed = find_missed(state.sample, found, [0])
+    assert missed > 1000
+    assert 1000 <= find_missed(state.sample, found, [0], 1000) <= missed + 1e-6
+    assert find_missed(state.sample, found, [0], 2 * missed) == missed
+
+
+def test_a_group_whose_rows_another_describes_is_not_enough_missed():
+    study, _ = draw_rows("mixture", eps=0.2)
+    state = search(begin(study, N_ROWS))
+    model = state.population.model
+    half = replace(model, shares=np.append(model.shares[:-1], 0.5 * model.shares[-1]))
+    twice = half.with_component(half.others[:, -1], float(half.shares[-1]))
+    ties = state.population.ties.modes
+    both = fit_population(
+        state.sample, state.families, twice, np.column_stack([ties, ties[:, -1]]), 0
+    )
+    last = twice.n_others - 1
+    assert find_missed(state.sample, both, [last], 10.0) < 10
+    assert find_missed(state.sample, both, [last - 1, last], 10.0) >= 10
 
 
 # --- the judge ------------------------------------------------------------------------------------
