@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,7 @@ def test_what_can_be_no_node_is_left_out_and_said(drafted):
     for name, why in drafted.left_out.items():
         assert f"Left out: {name} {why}." in str(drafted)
     assert "Without an edge: 'coin'" in str(drafted)
-    assert set(drafted.network.nodes) == {"rank", "skill", "pay"}
+    assert set(drafted.network.nodes) == {"rank", "skill", "pay", "coin"}
 
 
 def test_a_draft_is_called_one_and_says_that_arrows_are_no_causes(drafted):
@@ -98,7 +99,8 @@ def test_a_draft_can_be_fitted_as_it_is_and_as_the_file_that_it_writes(drafted, 
     of_file = robustbn.fit(tmp_path / "edges.csv", frame, random_state=0)
     of_network = robustbn.fit(drafted.network, frame, random_state=0)
     assert set(of_file.network_.edges) == set(of_network.network_.edges)
-    assert read_parents(tmp_path / "edges.csv")
+    assert set(of_file.network_.nodes) == set(of_network.network_.nodes)
+    assert read_parents(tmp_path / "edges.csv")["coin"] == []
 
 
 def test_the_same_rows_give_the_same_draft(drafted):
@@ -290,6 +292,24 @@ def test_a_check_finds_what_a_fit_with_the_drafted_edges_finds(desk):
     told = [[each["sentence"] for each in facts["findings"]] for facts in (checked, fitted)]
     assert told[0] == told[1]
     assert any(each["kind"] == "repeated ids" for each in checked["findings"])
+
+
+def test_a_column_without_an_edge_is_looked_at_and_may_say_where(desk):
+    frame, rng = make_frame(4000), np.random.default_rng(7)
+    frame["site"] = rng.choice([*"abcdef"], len(frame))
+    frame.loc[frame["site"] == "c", "coin"] = "head"
+    frame.to_csv("rows.csv", index=False)
+    facts = as_json("check", "rows.csv")
+    assert facts["draft"]["columns_alone"] == ["coin"]
+    (found,) = [each for each in facts["findings"] if each["kind"] == "column differs"]
+    assert (found["columns"], found["where"]) == (["coin"], {"site": "c"})
+    assert found["advice"]["command"].startswith("robustbn fit edges.csv rows.csv ")
+    Path("edges.csv").write_text("rank,skill\n,coin\n,site\n")
+    of_nodes = as_json("fit", "edges.csv", "rows.csv")["findings"]
+    (again,) = [each for each in of_nodes if each["kind"] == "column differs"]
+    assert (again["columns"], again["where"]) == (["coin"], {"site": "c"})
+    said = call("check", "rows.csv", "--force").stdout
+    assert "robustbn draft rows.csv -o edges.csv" in said
 
 
 def test_a_page_of_a_network_that_was_drawn_says_nothing_of_a_draft(desk):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -162,6 +163,52 @@ def test_days_that_are_alike_hour_by_hour_are_no_repeated_block():
     assert (found.severity, found.n_rows) == ("error", 60)
 
 
+def test_a_run_of_counts_is_no_place(tmp_path):
+    """Nobody of low risk makes more than twelve visits."""
+    frame, rng = clean_table(), np.random.default_rng(2)
+    visits = np.where(frame["risk"] == "low", rng.integers(0, 13, N), rng.integers(0, 20, N))
+    assert not serious(look_at(frame.assign(visits=visits), tmp_path))
+
+
+def test_a_table_with_several_rows_of_a_person_repeats_no_ids_and_no_block(tmp_path):
+    frame = clean_table().drop(columns=["day", "site"])
+    stacked = pd.concat([frame.assign(outcome=name) for name in "ab"], ignore_index=True)
+    found = serious(look_at(stacked, tmp_path))
+    assert [(each.kind, each.severity) for each in found] == [("repeated rows", "warning")]
+    assert "with other values of outcome" in found[0].sentence
+
+
+def test_days_and_months_that_are_exchanged_are_told_by_name_and_place(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-09-30")
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("unreadable values", "day and month exchanged")
+    assert "Day and month appear to be exchanged" in found.sentence
+    assert found.where["site"] == "north"
+
+
+def test_only_a_code_is_to_be_declared_missing(tmp_path):
+    frame = clean_table()
+    frame.loc[:7, "weight"] = 843.171
+    far = next(f for f in look_at(frame, tmp_path).findings_ if f.cause == "far values")
+    assert "--missing" not in far.advice.command
+    shown = eval(far.advice.python, {"table": frame})  # noqa: S307
+    assert (shown == 843.171).all()
+    frame.loc[:7, "weight"] = 999
+    far = next(f for f in look_at(frame, tmp_path).findings_ if f.cause == "far values")
+    assert far.advice.command.endswith("--missing weight=999")
+
+
+def test_values_that_are_missing_less_often_at_a_place_are_a_note(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(3)
+    is_gone = rng.random(N) < np.where(frame["site"] == "east", 0.02, 0.8)
+    frame["risk"] = frame["risk"].mask(is_gone)
+    (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.where == {"site": "east"}]
+    assert found.severity == "note"
+    assert "risk is missing less often than elsewhere" in found.sentence
+
+
 def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
     frame = clean_table()
     frame["weight"] = frame["weight"].astype(object)
@@ -282,6 +329,17 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]
 
 
+def test_of_groups_that_are_more_likely_natural_one_is_worth_a_look(monkeypatch):
+    chances = {1: 0.4, 2: 0.45, 3: 0.8, 4: 0.35, 5: 0.1}
+    groups = [SimpleNamespace(number=n, is_bad=False, probability=p) for n, p in chances.items()]
+    monkeypatch.setattr(
+        registry, "_tell_group", lambda _, group: Finding("rows", "warning", "", group.number)
+    )
+    result = SimpleNamespace(groups=groups, kinds=[], n_distrusted=0)
+    found = {each.probability: each.severity for each in registry.find_rows(result)}
+    assert found == {1: "note", 2: "warning", 3: "warning", 4: "note"}
+
+
 def test_a_new_kind_of_finding_is_one_more_function_in_the_registry(tmp_path, monkeypatch):
     new = Finding("wrong cells", "error", "Said by a new function.", 1.0)
     monkeypatch.setattr(registry, "FINDERS", (*registry.FINDERS, lambda result: [new]))
@@ -310,8 +368,8 @@ def run(folder, *more):
 
 def test_json_holds_the_findings_with_these_entries(folder):
     found = json.loads(run(folder, "--json"))["findings"]
-    entries = ["kind", "severity", "probability", "columns", "where", "n_rows", "n_cells",
-               "sentence", "advice"]  # fmt: skip
+    entries = ["kind", "cause", "severity", "probability", "columns", "where", "n_rows", "n_cells",
+               "group", "sentence", "advice"]  # fmt: skip
     assert [list(each) for each in found] == [entries] * len(found)
     assert found[0]["severity"] == "error"
     assert list(found[0]["advice"]) == ["say", "command", "python"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -134,9 +135,13 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
         facts = run_job(job, steps)
 
     def show(console: Console, facts: Any) -> None:
-        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
-        console.print()
         show_fit(console, facts)
+        console.print()
+        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
+        if not options["draft_edges"] and any(f["advice"]["command"] for f in facts["findings"]):
+            command = shlex.join(["robustbn", "draft", table, "-o", "edges.csv"])
+            console.print()
+            print_facts(console, {"edges.csv": f"written by {command}"})
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))

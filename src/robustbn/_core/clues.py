@@ -51,7 +51,7 @@ class RepeatedIds:
     again: NDArray[np.int64]
     n_ids: int  # different identifiers that occur more than once
     examples: tuple[str, ...] = ()  # some of them
-    # share of the pairs whose rows agree in all of the network's columns; NaN if not known
+    # share of the pairs whose rows agree in the network's columns and in context; NaN if not known
     same: float = math.nan
 
 
@@ -64,6 +64,8 @@ class RepeatedBlock:
     again: int
     n_rows: int  # in the block
     nats: float  # how unlikely so long a block is by chance
+    # columns of context in which most rows of the block differ from their copies
+    differing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
     coded = find_coded(numbers)
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True
-    scaled = _choose_scale(numbers) if numbers[0] > 0 else numbers
+    scaled = _choose_scale(numbers)
     quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
     spread = float(quartiles[1] - quartiles[0]) / 1.349
     below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
@@ -74,25 +74,36 @@ def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
         usual = len(numbers) / (1 + np.count_nonzero(np.diff(numbers)))
         if first < 0 <= numbers[after] and after > usual:
             gap = np.inf
-        low = after if _is_code(first, after, gap, spread, high) else low
+        low = after if _stands_alone(first, after, gap, spread, high) else low
     last, n_last = float(numbers[-1]), len(numbers) - before
-    if before > low and _is_code(last, n_last, last - numbers[before - 1], spread, len(numbers)):
+    if before > low and _stands_alone(
+        last, n_last, last - numbers[before - 1], spread, len(numbers)
+    ):
         high = before
     return low, high
 
 
-def _is_code(value: float, n_rows: int, gap: float, spread: float, n: int) -> bool:
+def is_code(value: float) -> bool:
+    """Whether people write a number for a missing value."""
+    return value in CODES
+
+
+def _stands_alone(value: float, n_rows: int, gap: float, spread: float, n: int) -> bool:
     most = MOST_ZEROS if value == 0 else MOST_FAR
     is_few = CODE_ROWS <= n_rows <= most * n
-    return value in CODES and is_few and gap > max(CODE_GAP * spread, 0)
+    return is_code(value) and is_few and gap > max(CODE_GAP * spread, 0)
 
 
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, or their logarithms where these have quartiles that are more symmetric."""
-    if numbers[0] <= 0:
-        return numbers
-    logarithms = np.log(numbers)
-    return min((numbers, logarithms), key=_skewness)
+    """Return numbers, or their logarithms where these have quartiles that are more symmetric.
+
+    Where some are zero or negative, `arcsinh` stands for the logarithm: incomes have long tails.
+    """
+    if numbers[0] > 0:
+        return min((numbers, np.log(numbers)), key=_skewness)
+    sizes = np.abs(numbers[numbers != 0])
+    scale = float(np.median(sizes)) if len(sizes) else 1.0
+    return min((numbers, np.arcsinh(numbers / scale)), key=_skewness)
 
 
 def _skewness(numbers: NDArray[np.float64]) -> float:

@@ -10,7 +10,8 @@ SEVERITIES = ERROR, WARNING, NOTE = "error", "warning", "note"  # sure; look at 
 
 
 TOLD = (  # of a finding, in `--json`
-    "kind", "severity", "probability", "columns", "where", "n_rows", "n_cells", "sentence",
+    "kind", "cause", "severity", "probability", "columns", "where", "n_rows", "n_cells", "group",
+    "sentence",
 )  # fmt: skip
 
 

@@ -31,6 +31,16 @@ class Groups:
     starts: NDArray[Any] | None = None
     of_values: Mapping[Any, int] = field(default_factory=dict)  # of values, the group of each
     is_measured: bool = False  # whether they are numbers too many to be places, such as sites
+    is_code: bool = False  # whether they are numbers that may be names of places, each by itself
+
+    @property
+    def has_periods(self) -> bool:
+        """Whether neighbours together are a place, as days and rows are; numbers of sites are not.
+
+        A run of ages or counts is no place at which rows were recorded: whatever depends on the
+        number would differ there.
+        """
+        return self.is_ordered and not self.is_code
 
 
 @dataclass(frozen=True, eq=False)

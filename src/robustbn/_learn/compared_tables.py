@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,14 @@ class ComparedTable:
     ----------
     node : number of the node.
     is_missing : whether the table says how often the node's value is missing.
+    states : of the node, or its ranks, whatever its parents are; shape (n,).
     cells : of the rows, -1 where a row does not show the family; shape (n,).
     configs : of the cells; shape (J,).
     """
 
     node: int
     is_missing: bool
+    states: NDArray[np.integer[Any]]
     cells: Places
     configs: Places
 
@@ -85,7 +88,8 @@ def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
         is_hole = codes[:, i] >= layout.cards[i]
         if is_hole.any() and not is_hole.all():
             of_both = np.zeros(2, np.int64)
-            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both))
+            holes = is_hole.astype(np.int64)
+            found.append(ComparedTable(i, True, holes, holes, of_both))
     return found
 
 
@@ -99,7 +103,7 @@ def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> Compared
     cells = np.full(len(codes), -1, np.int64)
     cells[is_shown] = places
     _, configs = np.unique(used // cards[-1], return_inverse=True)
-    return ComparedTable(family[-1], False, cells, configs)
+    return ComparedTable(family[-1], False, codes[:, family[-1]], cells, configs)
 
 
 def make_number_tables(
@@ -117,8 +121,9 @@ def make_number_tables(
     for configs in of_rows:
         ranks = _rank_within(configs, values)
         cells = np.where(np.isnan(ranks), -1, np.floor(np.nan_to_num(ranks) * FINE))
+        cells = cells.astype(np.int64)
         for kind in (ComparedTable, ComparedRanks):
-            yield kind(node, False, cells.astype(np.int64), np.zeros(FINE, np.int64))
+            yield kind(node, False, cells, cells, np.zeros(FINE, np.int64))
 
 
 def _rank_within(configs: Places, values: Vector) -> Vector:

@@ -17,6 +17,10 @@ most over zero is taken, its rows are set aside, and the rest is compared again.
 
 Runs are found in two steps: windows of every length that overlap by half are tried, and the ends of
 the best one are moved to where the rows stop being more likely under its own table.
+
+Along times and row numbers, rows whose node is as in the row before say nothing new: a table that
+is sorted by a node, or has several rows of each person, differs everywhere. Each row is counted
+there as often as the node changes from row to row, over how often it would in any order.
 """
 
 from __future__ import annotations
@@ -63,6 +67,20 @@ class _Context:
     lasts: Places
 
     @cached_property
+    def order(self) -> Places:
+        """The rows in the order of their values."""
+        return np.argsort(self.codes, kind="stable")
+
+    def find_turnover(self, table: ComparedTable) -> float:
+        """Return how often a node changes from row to row, over how often it would in any order."""
+        if not self.groups.has_periods:
+            return 1.0
+        states = table.states[self.order]
+        shares = np.unique(states, return_counts=True)[1] / max(len(states), 1)
+        by_chance = 1 - float(shares @ shares)
+        return min(float((states[1:] != states[:-1]).mean()) / by_chance, 1.0) if by_chance else 1.0
+
+    @cached_property
     def runs(self) -> tuple[Places, Places]:
         """Where places start and end: single values, or windows of every length.
 
@@ -71,7 +89,7 @@ class _Context:
         n = len(self.firsts)
         sizes = np.bincount(self.codes[self.codes >= 0], minlength=n)
         starts = ends = np.flatnonzero(2 * sizes <= sizes.sum())
-        if self.groups.is_ordered:
+        if self.groups.has_periods:
             lengths = [2**k for k in range(max(n // 2, 1).bit_length())]
             each = [np.arange(0, n - length + 1, max(length // 2, 1)) for length in lengths]
             starts = np.concatenate(each)
@@ -82,7 +100,7 @@ class _Context:
     def n_places(self) -> int:
         """How many places there are, once the ends of runs are moved."""
         n = len(self.firsts)
-        return n * (n + 1) // 2 if self.groups.is_ordered else n
+        return n * (n + 1) // 2 if self.groups.has_periods else n
 
 
 def find_differences(
@@ -105,9 +123,10 @@ def find_differences(
     if not tables or not columns:
         return []
     left = np.ones(len(tables[0].cells), bool) if left is None else left
+    turnover = np.array([[each.find_turnover(table) for each in columns] for table in tables])
     found = list[Difference]()
     for _ in range(2 * MOST_PLACES):
-        rest = _Rest(tables, columns, left)
+        rest = _Rest(tables, columns, turnover, left)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
         if best is None or len(found) == MOST_PLACES:
             break
@@ -122,14 +141,14 @@ def _gather(number: int, column: ContextColumn) -> _Context | None:
     """Return a column in groups that are large enough; neighbours together where they have any."""
     codes, n_groups = column.codes.astype(np.int64), len(column.groups.labels)
     sizes = np.bincount(codes[codes >= 0], minlength=n_groups)
-    if column.groups.is_ordered and n_groups > MOST_STRETCHES:
+    if column.groups.has_periods and n_groups > MOST_STRETCHES:
         upto = np.cumsum(sizes) - sizes / 2
         new = (upto / max(sizes.sum(), 1) * MOST_STRETCHES).astype(np.int64)
         _, new = np.unique(np.minimum(new, MOST_STRETCHES - 1), return_inverse=True)
         firsts = np.flatnonzero(np.append(True, new[1:] != new[:-1]))
         lasts = np.append(firsts[1:] - 1, n_groups - 1)
         codes = np.append(new, -1)[codes]
-    elif column.groups.is_ordered:
+    elif column.groups.has_periods:
         firsts = lasts = np.arange(n_groups)
     else:
         kept = np.sort(np.argsort(-sizes, kind="stable")[:MOST_VALUES])
@@ -150,15 +169,17 @@ class _Rest:
         self,
         tables: Sequence[ComparedTable],
         columns: Sequence[_Context],
+        turnover: Vector,
         left: NDArray[np.bool_],
     ) -> None:
         self.tables, self.columns, self.left = tables, columns, left
+        self.turnover = turnover
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
             if not columns[a].groups.is_ordered
             and len(columns[a].firsts) <= MOST_CROSSED
-            and columns[b].groups.is_ordered
+            and columns[b].groups.has_periods
             and columns[b].groups.kind in CROSSED
         ]
         self.n_tried = len(tables) * sum(each.n_places for each in columns)
@@ -176,36 +197,39 @@ class _Rest:
 
     def measure_all(self) -> Iterator[tuple[float, _Place]]:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
-        for table in self.tables:
+        for number, table in enumerate(self.tables):
             for k, column in enumerate(self.columns):
                 if not len(column.runs[0]):
                     continue
                 counts = self._count(table, column.codes, len(column.firsts))
+                counts *= self.turnover[number, k]
                 paid, ends = _find_run(table, counts, counts.sum(axis=0), column, self.n_tried)
                 place = ((k, *ends),)
-                if self._is_clear(table, place, paid, self.n_tried):
+                if self._is_clear(number, place, paid, self.n_tried):
                     yield paid, place
             for pair in self.pairs:
-                yield from self._measure_pair(table, *pair)
+                yield from self._measure_pair(number, *pair)
 
-    def _measure_pair(self, table: ComparedTable, a: int, b: int) -> Iterator[tuple[float, _Place]]:
+    def _measure_pair(self, number: int, a: int, b: int) -> Iterator[tuple[float, _Place]]:
         """Yield what differs most where a value of one column meets a run of another."""
+        table = self.tables[number]
         one, other = self.columns[a], self.columns[b]
         n_values, n_stretches = len(one.firsts), len(other.firsts)
         is_both = (one.codes >= 0) & (other.codes >= 0)
         codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
         counts = self._count(table, codes, n_values * n_stretches)
-        counts = counts.reshape(n_values, n_stretches, -1)
+        share = self.turnover[number, [a, b]].min()
+        counts = share * counts.reshape(n_values, n_stretches, -1)
         total, n_tried = counts.sum(axis=(0, 1)), self.n_tried + self.n_crossed
         for value in one.runs[0].tolist():
             paid, ends = _find_run(table, counts[value], total, other, n_tried)
             place = (a, value, value), (b, *ends)
-            if self._is_clear(table, place, paid, n_tried):
+            if self._is_clear(number, place, paid, n_tried):
                 yield paid, place
 
-    def _is_clear(self, table: ComparedTable, place: _Place, paid: float, n_tried: float) -> bool:
+    def _is_clear(self, number: int, place: _Place, paid: float, n_tried: float) -> bool:
         """Whether a place gains, with the spread among others as the yardstick, too."""
-        return paid >= LEAST_GAIN and self._weigh(table, place, n_tried)[0] >= LEAST_GAIN
+        return paid >= LEAST_GAIN and self._weigh(number, place, n_tried)[0] >= LEAST_GAIN
 
     def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
         """Return how many rows of each group show each cell; shape (groups, J)."""
@@ -215,19 +239,22 @@ class _Rest:
         counted = np.bincount(places, minlength=n_groups * n_cells)
         return counted.reshape(n_groups, n_cells).astype(np.float64)
 
-    def _weigh(self, table: ComparedTable, place: _Place, n_tried: float) -> tuple[float, float]:
+    def _weigh(self, number: int, place: _Place, n_tried: float) -> tuple[float, float]:
         """Return the gain of a place over the spread among others, and its size in spreads."""
+        table, turnover = self.tables[number], self.turnover[number]
+        share = min(turnover[column] for column, _, _ in place)
         inside = self.rows_of(place) & (table.cells >= 0)
         n_cells = len(table.configs)
-        here = np.bincount(table.cells[inside], minlength=n_cells)[None].astype(np.float64)
+        here = share * np.bincount(table.cells[inside], minlength=n_cells)[None]
         some = self.left & (table.cells >= 0)
-        total = np.bincount(table.cells[some], minlength=n_cells).astype(np.float64)
+        total = share * np.bincount(table.cells[some], minlength=n_cells)
         ratio, free, rows = (float(each[0]) for each in _measure(table, here, total))
         if ratio - free / 2 < LEAST_EFFECT * rows:
             return 0.0, 0.0
         spread, n_others = 0.0, 0
         for column, first, last in place:
-            others = self._count_others(table, self.columns[column], first, last)
+            others = turnover[column] * self._count_others(table, self.columns[column], first, last)
+            others = others[others.sum(axis=1) >= LEAST_ROWS]
             if len(others) < LEAST_OTHERS:
                 return 0.0, 0.0
             spread += _find_spread(table, others)
@@ -246,7 +273,7 @@ class _Rest:
         """
         counts = self._count(table, column.codes, len(column.firsts))
         sides = [counts[:first], counts[last + 1 :]]
-        if column.groups.is_ordered:
+        if column.groups.has_periods:
             usual = max(float(counts.sum()) / len(counts), 1e-9)
             short = min(last - first + 1, -(-len(counts) // MOST_OTHERS))
             step = max(short, int(np.ceil(2 * LEAST_ROWS / usual)))
@@ -258,8 +285,8 @@ class _Rest:
     def describe(self, place: _Place) -> Difference | None:
         """Return what differs at a place: every table that gains there by itself."""
         found = []
-        for table in self.tables:
-            gain, size = self._weigh(table, place, len(self.tables))
+        for number, table in enumerate(self.tables):
+            gain, size = self._weigh(number, place, len(self.tables))
             if gain >= LEAST_GAIN and size >= LEAST_RATIO:
                 found.append((gain, size, table))
         if not found:
@@ -300,7 +327,7 @@ def _find_run(
     paid = _pay(table, upto[lasts + 1] - upto[firsts], total, n_tried)
     best = int(np.argmax(paid))
     found, ends = float(paid[best]), (int(firsts[best]), int(lasts[best]))
-    for _ in range(MOST_MOVES if column.groups.is_ordered and found > 0 else 0):
+    for _ in range(MOST_MOVES if column.groups.has_periods and found > 0 else 0):
         moved = _move_ends(table, counts, total, ends)
         if moved == ends:
             break

@@ -20,7 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
-from robustbn._learn.blocks import RowPrints, find_blocks
+from robustbn._learn.blocks import MOST_OTHER, RowPrints, find_blocks
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -208,11 +208,18 @@ def look_for_copies(
         first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
         is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
         is_same = by_rows.are_same(first[is_left], again[is_left])
+        for column in aside.context:
+            is_same &= column.codes[each.first[is_left]] == column.codes[each.again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
-    blocks = [
-        replace(block, first=int(kept[block.first]), again=int(kept[block.again]))
-        for block in find_blocks(by_rows, kernels)
-    ]
+    blocks = []
+    for block in find_blocks(by_rows, kernels):
+        first, again = (kept[each : each + block.n_rows] for each in (block.first, block.again))
+        differing = tuple(
+            column.name
+            for column in aside.places
+            if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
+        )
+        blocks.append(replace(block, first=int(first[0]), again=int(again[0]), differing=differing))
     return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
 
 

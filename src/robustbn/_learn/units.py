@@ -26,6 +26,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # shares of rows: that two columns are 
 CLOSE = 0.3  # interquartile ranges, on average, between what a unit predicts and what is there
 BETTER = 0.35  # times the distance without the unit: the unit explains most of it
 FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from the unit
+LEAST_MEDIANS = 2  # of other values of the context column: fewer show no spread
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
 FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
 NOWHERE = 0.05  # share of a new state elsewhere, relative to here: the ends of places are rough
@@ -80,8 +81,10 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
     """Whether a ratio of medians is a unit, and far beyond the spread among other medians."""
     if here * usual <= 0 or abs(here / usual / factor - 1) > FACTOR_OFF:
         return False
-    logs = np.log([m / usual for m in medians if m * usual > 0] or [1.0])
-    return bool(abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max())
+    logs = np.log([m / usual for m in medians if m * usual > 0])
+    return len(logs) >= LEAST_MEDIANS and bool(
+        abs(np.log(factor)) > BEYOND_SPREAD * np.abs(logs).max()
+    )
 
 
 def count_forms(codes: Codes, rows: NDArray[np.int64]) -> int:

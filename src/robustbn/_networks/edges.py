@@ -1,5 +1,6 @@
 """Edge lists: a structure as lines `parent,child`, with the states in a file of their own.
 
+A line `,node` names a node without an edge.
 Between the names there may also be `->`, a tab, a semicolon or blanks; the first line tells which.
 The states are a JSON object `{node: [labels]}` or lines `node,state`; their order is the order of
 the columns and of the codes. A first line of column titles is passed over in both.
@@ -82,8 +83,9 @@ def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[
     text = decode(read_bytes(file), source)
     parents: dict[str, list[str]] = {}
     for _, parent, child in _read_edges(text, source, file.name, set(named)):
-        parents.setdefault(parent, [])
-        parents.setdefault(child, []).append(parent)
+        parents.setdefault(parent or child, [])
+        if parent:
+            parents.setdefault(child, []).append(parent)
     if not parents:
         raise refuse(source, 0, "there is no edge in it.")
     return parents
@@ -94,7 +96,7 @@ def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
     lines: dict[str, int] = {}
     parents: dict[str, list[str]] = {node: [] for node in states}
     for line, parent, child in _read_edges(decode(data, source), source, source, states.keys()):
-        unknown = next((end for end in (parent, child) if end not in parents), None)
+        unknown = next((end for end in (parent or child, child) if end not in parents), None)
         if unknown is not None:
             hint = ""
             if unknown.strip() in parents:
@@ -105,7 +107,7 @@ def read_parts(data: bytes, source: str, states: dict[str, Labels]) -> Parts:
                 f"the edge {parent!r} -> {child!r} names {unknown!r}, which has no states.{hint} "
                 f"Nodes with states: {show(list(parents), 200)}.",
             )
-        parents[child].append(parent)
+        parents[child] += [parent] if parent else []
         lines[child] = line
     nodes = [
         NodePart(node, labels, tuple(parents[node]), lines.get(node, 0), lines.get(node, 0), None)

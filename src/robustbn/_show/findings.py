@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustbn._core.clues import RepeatedIds
 from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
@@ -18,18 +17,18 @@ from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
 from robustbn._show.frames import rate_columns
 from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
+from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 
 WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
+LIKELY = 0.5  # probability of a group to be bad, below which it is more likely to be natural
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
-COPIES = 0.9  # share of rows with the same id that are the same throughout: they are copies
-MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer are not told
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
@@ -97,11 +96,18 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
 
 
 def find_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted."""
+    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted.
+
+    Of the groups that are more likely to be natural, the likeliest to be bad is worth a look.
+    """
     told = {group.number: group for group in (*result.groups, *result.kinds)}
+    natural = [g for g in told.values() if not g.is_bad and g.probability < LIKELY]
+    first = max(natural, default=None, key=lambda group: group.probability)
     for group in told.values():
         if group.is_bad or group.probability >= WORTH_A_LOOK:
-            yield _tell_group(result, group)
+            found = _tell_group(result, group)
+            is_note = group is not first and any(group is each for each in natural)
+            yield replace(found, severity=NOTE) if is_note else found
     if result.n_distrusted and not result.kinds:
         place = result.origins[0] if result.origins else None
         where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
@@ -272,130 +278,6 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
             )
 
 
-# --- repeated rows and identifiers ----------------------------------------------------------------
-
-
-def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield blocks of rows that come again, or else single rows that come too often."""
-    fit = saying.base_command(result.command)
-    blocks = result.aside.clues.blocks
-    for block in blocks:
-        first = saying.say_span(result, block.first, block.first + block.n_rows - 1)
-        again = saying.say_span(result, block.again, block.again + block.n_rows - 1)
-        rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
-        yield Finding(
-            Kind.REPEATED_ROWS,
-            ERROR,
-            f"A block of {count(block.n_rows, 'row')} appears twice in the same order: {again} "
-            f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
-            1.0,
-            where={"line" if saying.has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
-            n_rows=block.n_rows,
-            nats=block.nats,
-            cause="block appended twice",
-            advice=Remedy(
-                "Delete the copy.", f"{fit} --copies distrust", f"table.drop({rows}.index)"
-            ),
-        )
-    yield from _tell_design(result)
-    n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
-    if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
-        worst = result.repeats[0]
-        expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
-        yield Finding(
-            Kind.REPEATED_ROWS,
-            WARNING,
-            f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
-            "by chance, with about "
-            f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} appears "
-            f"{worst.seen:,} times ({expected} expected).",
-            0.9,
-            n_rows=round(n_copies),
-            cause="copies",
-            advice=Remedy(
-                "Check for a double import, a form submitted with default values, or a stuck "
-                "sensor.",
-                f"{fit} --ask 20",
-                "fit.repeats_",
-            ),
-            rows=tuple(each.row for each in result.repeats),
-        )
-
-
-def _tell_design(result: FitResult) -> Iterator[Finding]:
-    """Yield that rows are repeated on purpose, or those of one state more than others."""
-    repetition = result.learned.repetition
-    if repetition is None:
-        return
-    said, uneven = "", repetition.uneven
-    if repetition.is_design:
-        how = f"{repetition.share:.0%} of the rows expected once appear again"
-        if repetition.divisor > 1:
-            how = f"each appears {repetition.divisor} times or a multiple of it"
-        said = f"Rows are repeated by design ({how}), so all copies are counted."
-    if uneven is not None:
-        said += (
-            f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
-            f"{uneven.times:.1f} times on average, while other rows appear {uneven.elsewhere:.1f} "
-            "times."
-        )
-        if not repetition.is_counted:
-            said += " If the copies are intentional, set copies to 'count'."
-    if said:
-        is_odd = uneven is not None and not repetition.is_counted
-        yield Finding(
-            Kind.REPEATED_ROWS,
-            WARNING if is_odd else NOTE,
-            said.strip(),
-            0.5 if is_odd else 0.1,
-            n_rows=round(repetition.share * result.n_rows),
-            cause="repeated by design",
-            advice=Remedy(
-                "If the copies are intentional, count them.",
-                f"{saying.base_command(result.command)} --copies count",
-                'robustbn.fit(network, table, copies="count")',
-            ),
-        )
-
-
-def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
-    """Yield the columns of identifiers in which some occur more than once."""
-    for ids in result.aside.clues.ids:
-        n = len(ids.again)
-        is_copy = ids.same >= COPIES
-        share = n / max(result.reading.n_read, 1)
-        if not is_copy and share > 1 - COPIES and ids.column != result.reading.config.id:
-            continue  # several rows for one id, by design
-        where = _place_again(result, ids)
-        such = ""
-        if ids.examples and not result.rows_hidden:
-            such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
-        rest = "these rows are identical" if is_copy else "these rows differ in other columns"
-        yield Finding(
-            Kind.REPEATED_IDS,
-            ERROR if is_copy else WARNING,
-            f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
-            f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
-            f"{count(n, 'duplicate row')}; {rest}.{saying.having(where, ' The later ones')}",
-            0.99 if is_copy else 0.7,
-            (ids.column,),
-            saying.where_of(where),
-            n,
-            cause="repeated ids",
-            advice=Remedy(
-                "Keep one row for each identifier.",
-                f"{saying.base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
-                f"table.drop_duplicates({ids.column!r})",
-            ),
-            rows=tuple(ids.again[: saying.MOST_NUMBERED].tolist()),
-        )
-
-
-def _place_again(result: FitResult, ids: RepeatedIds) -> tuple[tuple[str, str, str], ...]:
-    origins = result.deeper.find_places(ids.again)
-    return saying.say_parts(result, origins[0].parts) if origins else ()
-
-
 # --- columns across context -----------------------------------------------------------------------
 
 
@@ -469,26 +351,24 @@ def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
 
 
 def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
-    parts = saying.say_parts(result, place.parts)
-    columns = tuple(result.network.nodes[node] for node in place.missing)
-    judged, layout = result.judged, result.network.layout
-    shares = ""
-    if judged is not None:
-        node = place.missing[0]
-        is_hole = judged.drawn_codes[:, node] >= layout.cards[node]
-        elsewhere = (is_hole.sum() - is_hole[place.rows].sum()) / max(
-            len(is_hole) - len(place.rows), 1
-        )
-        shares = (
-            f": {percent(float(is_hole[place.rows].mean()))} of the values of "
-            f"{as_text(columns[0])} are missing there, {percent(float(elsewhere))} elsewhere"
-        )
+    """Return that columns are missing more often at a place; or else, as a note, less often."""
+    parts, judged = saying.say_parts(result, place.parts), result.judged
+    nodes, layout = np.array(place.missing), result.network.layout
+    assert judged is not None  # noqa: S101 - `find_all` has looked
+    is_hole = judged.drawn_codes[:, nodes] >= np.array(layout.cards)[nodes]
+    there = is_hole[place.rows].mean(axis=0)
+    elsewhere = np.delete(is_hole, place.rows, axis=0).mean(axis=0)
+    is_more = there > elsewhere
+    some = np.flatnonzero(is_more if is_more.any() else ~is_more)
+    columns = tuple(result.network.nodes[node] for node in nodes[some])
     return Finding(
         Kind.MISSING,
-        WARNING,
+        WARNING if is_more.any() else NOTE,
         f"{saying.having(parts, 'Where ').strip()}, {saying.quote_names(columns)} "
-        f"{'is' if len(columns) == 1 else 'are'} missing more often than elsewhere{shares}.",
-        0.8,
+        f"{'is' if len(columns) == 1 else 'are'} missing {'more' if is_more.any() else 'less'} "
+        f"often than elsewhere: {percent(float(there[some[0]]))} of the values of "
+        f"{as_text(columns[0])} are missing there, {percent(float(elsewhere[some[0]]))} elsewhere.",
+        0.8 if is_more.any() else 0.1,
         columns,
         saying.where_of(parts),
         place.n_rows,

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
-from robustbn._core.far import find_rest, is_apart
+from robustbn._core.far import find_rest, is_apart, is_code
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
+from robustbn._tables.written import exchange_day
 
 MOST_EXAMPLES = 3  # values that are quoted
+LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
+EXCHANGED = "day and month exchanged"
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
@@ -29,38 +32,58 @@ _BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with values that could not be read, and lines that repeat the header."""
-    fit = saying.base_command(result.command)
     for odd in result.aside.clues.odd:
-        origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
-        origins = [each for each in origins if any(n != odd.column for n, _, _ in each.parts)]
+        origins = result.deeper.find_places(odd.rows, odd.column) if len(odd.rows) else []
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
-        parts = tuple(part for part in parts if part[0] != odd.column)
-        common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "VALUE")
-        declare = shlex.quote(f"{odd.column}={common}")
+        common, n_common = next(iter(odd.examples.items()), ("", 0))
+        is_common = bool(odd.column) and n_common >= LIKE_A_CODE * odd.n
+        cause = EXCHANGED if _is_exchanged(odd) else odd.kind
         yield Finding(
             Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
-            _say_odd(result, odd, parts, n_there),
+            _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
             saying.where_of(parts),
             odd.n,
             0 if odd.kind == TITLE else odd.n,
             origins[0].gain if origins else 0.0,
-            odd.kind,
-            advice=Remedy(
-                "Correct these values, or declare them as missing.",
-                f"{fit} --missing {declare}" if odd.column else fit,
-                f"robustbn.fit(network, table, missing={{{odd.column!r}: {common!r}}})"
-                if odd.column
-                else f"table.iloc[{odd.rows[:3].tolist()}]",
-            ),
+            cause,
+            advice=_mend(result, odd.column, odd.rows, [common] if is_common else []),
             rows=tuple(odd.rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
-def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int) -> str:
+def _mend(
+    result: FitResult, column: str, rows: NDArray[np.int64], codes: Sequence[object]
+) -> Remedy:
+    """Return what to do about values: to declare the codes among them missing, or to look."""
+    fit = saying.base_command(result.command)
+    if not codes:
+        cells = f"[{column!r}]" if column else ""
+        look = f"table{cells}.iloc[{rows[:MOST_EXAMPLES].tolist()}]"
+        return Remedy("Correct these values in the source.", f"{fit} --report report.html", look)
+    hidden = ["VALUE" if result.rows_hidden else code for code in codes]
+    declare = shlex.quote(f"{column}={hidden[0]}")
+    return Remedy(
+        "Correct these values, or declare them as missing.",
+        f"{fit} --missing {declare}",
+        f"robustbn.fit(network, table, missing={{{column!r}: {hidden!r}}})",
+    )
+
+
+def _is_exchanged(odd: OddValues) -> bool:
+    """Whether most of the values that are no dates are dates once day and month are exchanged."""
+    if odd.kind != NO_DATE:
+        return False
+    n_days = sum(n for text, n in odd.examples.items() if exchange_day(text) is not None)
+    return n_days > sum(odd.examples.values()) / 2
+
+
+def _say_odd(
+    result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int, *, is_exchanged: bool
+) -> str:
     first = "" if not len(odd.rows) else saying.say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
@@ -78,6 +101,11 @@ def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: in
         such = f": {', '.join(values)}"
     start = f", first {first}" if first else ""
     said = f"{count(odd.n, 'value')} of {as_text(odd.column)} {verb}{such}{start}."
+    if is_exchanged:
+        said += (
+            " Day and month appear to be exchanged; where the day is at most 12, that cannot be "
+            "seen."
+        )
     if not parts:
         return said
     every = "All" if n_there >= odd.n else f"{n_there:,}"
@@ -103,7 +131,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         values_shown = ", ".join(f"{value:g}" for value in shown)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
-        declare = shlex.quote(f"{node}={shown[0]:g}")
+        codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
@@ -116,11 +144,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             n,
             n,
             cause="far values",
-            advice=Remedy(
-                "Correct these values, or declare them as missing.",
-                f"{saying.base_command(result.command)} --missing {declare}",
-                f"robustbn.fit(network, table, missing={{{node!r}: [{values_shown}]}})",
-            ),
+            advice=_mend(result, node, rows, codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 

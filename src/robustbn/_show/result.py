@@ -87,8 +87,8 @@ class Deeper:
     # returns the rows to look at, given rows drawn evenly from all and rows to choose from, each
     # with the trust in them, and how many
     find_questions: Callable[..., list[Any]]
-    # returns where some rows come from, given their numbers
-    find_places: Callable[[NDArray[np.int64]], list[Origin]] = _find_nothing
+    # returns where some rows come from, given their numbers and a column that is not to be named
+    find_places: Callable[..., list[Origin]] = _find_nothing
     # returns the places at which tables are others than elsewhere
     find_differences: Callable[[], list[Difference]] = _find_nothing
     # returns how surprising good rows are, if that is known

@@ -31,6 +31,8 @@ def base_command(command: str | None) -> str:
         words = shlex.split(command or "")
     except ValueError:
         words = []
+    if words[:2] == ["robustbn", "check"] and len(words) > 2 and words[2][:1] != "-":
+        return f"robustbn fit edges.csv {shlex.quote(words[2])}"
     if words[:2] != ["robustbn", "fit"]:
         return ANY_FIT
     kept: list[str] = []

@@ -22,7 +22,7 @@ from robustbn._core.clues import NO_DATE, OddValues
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
-from robustbn._tables.written import day_of, find_orders
+from robustbn._tables.written import CALENDAR, day_of, find_orders
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None
@@ -270,8 +270,9 @@ class ContextCounts:
         of_values = {values[k]: place for place, k in enumerate(order)}
         labels = tuple(names[k] for k in order)
         is_measured = kind == "numbers" and len(values) > MOST_NUMBERED
+        is_code = kind == "numbers" and not all(int(v) in CALENDAR for v in numbers)
         groups = Groups(
-            self.name, labels, is_ordered=is_ordered, of_values=of_values, is_measured=is_measured
+            self.name, labels, (), is_ordered, "values", None, of_values, is_measured, is_code
         )
         return groups, counts[order]
 

@@ -205,11 +205,12 @@ def _decide_words(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     found = _decide_labels(replace(survey, counts=Counter(words)), rules)
     if found.reading is not None or not found.states:
         return found
-    note = f"; {count_are(n_numbers, 'row')} {OTHER!r}: numbers among words"
+    other = _other_of(found.states)
+    note = f"; {count_are(n_numbers, 'row')} {other!r}: numbers among words"
     return replace(
         found,
-        states=tuple(dict.fromkeys((*found.states, OTHER))),
-        reading=NodeReading(others=OTHER),
+        states=tuple(dict.fromkeys([*found.states, other])),
+        reading=NodeReading(others=other),
         n_merged=n_numbers,
         note=(found.note + note).removeprefix("; "),
     )
@@ -355,9 +356,14 @@ def _join_equal(
     return joined
 
 
+def _other_of(labels: Iterable[Any]) -> Any:
+    """Return the label that stands for all others: the column's own one if it has it."""
+    return next((label for label in labels if str(label).casefold() == OTHER), OTHER)
+
+
 def _keep_most(counts: Counter[Any], most: int) -> tuple[list[Any], Any, int]:
     """Return the labels of the most rows, the one that all others become, and the rows of those."""
-    other = next((v for v in counts if str(v).casefold() == OTHER), OTHER)
+    other = _other_of(counts)
     ranked = [label for label, _ in counts.most_common() if label != other]
     return ranked[: most - 1], other, sum(counts[label] for label in ranked[most - 1 :])
 

@@ -31,6 +31,7 @@ _MONTH_DAY = re.compile(rf"([A-Za-z]{{3,9}})\.? (\d{{1,2}}),? (\d{{4}}){_TIME}",
 _BETWEEN = r"[ /,._-]{0,2}"
 _PART_YEAR = re.compile(rf"([A-Za-z]{{3,9}}|Q[1-4]|\d{{1,2}}(?=[/-])){_BETWEEN}(\d{{4}})", re.ASCII)
 _YEAR_PART = re.compile(rf"(\d{{4}}){_BETWEEN}([A-Za-z]{{3,9}}|Q[1-4])", re.ASCII)
+_LIKE_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?!\d)", re.ASCII)
 _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)", re.ASCII)
 _CLEAR = (  # forms that show what is what, and where year, month and day are in them
     (_YEAR_FIRST, 1, 3, 4), (_DOTTED, 3, 2, 1), (_DAY_MONTH, 3, 2, 1), (_MONTH_DAY, 3, 1, 2)
@@ -66,6 +67,16 @@ def _day_of_text(text: str, order: str | None) -> str | None:
         day, month = (found[1], found[3]) if order == "dmy" else (found[3], found[1])
         return _day(found[4], month, day)
     return None
+
+
+def exchange_day(text: Any) -> str | None:
+    """Return the day of a text like a date whose month is none, once the two are exchanged.
+
+    >>> exchange_day("2024-31-05"), exchange_day("2024-05-31"), exchange_day("2024-31-02")
+    ('2024-05-31', None, None)
+    """
+    found = _LIKE_ISO.match(text) if isinstance(text, str) else None
+    return _day(found[1], found[3], found[2]) if found and int(found[2]) > 12 else None
 
 
 def _day(year: str, month: str, day: str) -> str | None:

@@ -70,13 +70,13 @@ class Draft:
     Parameters
     ----------
     network : BayesianNetwork
-        The columns that have an edge, with their states and how they are read.
+        The columns, with their states and how they are read.
     edges : tuple of DraftEdge
         The edges of the network, the largest gain first.
     left_out : mapping of str to str
         The columns that were not considered, and why.
     alone : tuple of str
-        The columns without an edge; a fit treats them as context.
+        The nodes without an edge.
     n_rows : int
         The number of rows of the table.
     n_rows_left_out : int
@@ -111,7 +111,7 @@ class Draft:
 
     @property
     def found_of_nodes(self) -> FoundStates:
-        """How the states of the nodes that have an edge were decided."""
+        """How the states of the nodes were decided."""
         nodes = self.network.parents
         columns = tuple(each for each in self.found.columns if each.name in nodes)
         return replace(self.found, network=self.network, columns=columns)
@@ -126,7 +126,7 @@ class Draft:
         return sorted(doubtful, key=lambda edge: (edge.returns, edge.gain))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges as lines `parent,child`, which `robustbn.fit` reads.
+        """Write the edges as lines `parent,child`, and nodes without one as `,node`, for a fit.
 
         Parameters
         ----------
@@ -138,6 +138,7 @@ class Draft:
                 f"{self.where}: no two columns depend on each other, so there is no edge to write."
             )
         lines = ["parent,child", *(write_edge(edge.parent, edge.child) for edge in self.edges)]
+        lines += [write_edge("", name) for name in self.alone]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
@@ -344,17 +345,14 @@ def _describe(
         ),
         key=lambda edge: -edge.gain,
     )
-    linked = {end for edge in edges for end in (edge.parent, edge.child)} or set(names)
-    parents = {
-        name: [names[p] for p in own]
-        for name, own in zip(names, drafted.structure, strict=True)
-        if name in linked
-    }
+    linked = {end for edge in edges for end in (edge.parent, edge.child)}
+    structure = zip(names, drafted.structure, strict=True)
+    parents = {name: [names[p] for p in own] for name, own in structure}
     return Draft(
         _network(found.network, parents),
         tuple(edges),
         dict(left_out),
-        tuple(name for name in names if name not in linked) if edges else tuple(names),
+        tuple(name for name in names if name not in linked),
         len(drafted.is_left_out),
         int(drafted.is_left_out.sum()),
         drafted.n_wrong,

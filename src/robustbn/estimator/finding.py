@@ -23,6 +23,7 @@ from robustbn._core.origins import (
     ContextColumn,
     Difference,
     GroupRun,
+    Groups,
     Origin,
     RowNumbers,
 )
@@ -77,7 +78,7 @@ def build_result(
         partial(_find_where, aside, judged.weights),
         partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
-        partial(_find_places, aside, found.reading.n_read),
+        partial(_find_places, network, judged, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
         partial(_calibrate, network, learned, judged, load),
         partial(_find_swaps, network, judged, aside.clues.numbers),
@@ -220,13 +221,37 @@ def _find_doubt(
     return share * shown
 
 
-def _find_places(aside: Aside, n_read: int, numbers: NDArray[np.int64]) -> list[Origin]:
-    """Return where some rows come from; an empty list if that is not known."""
+def _find_places(
+    network: BayesianNetwork,
+    judged: JudgedRows,
+    aside: Aside,
+    n_read: int,
+    numbers: NDArray[np.int64],
+    but: str = "",
+) -> list[Origin]:
+    """Return where some rows come from, by any column but one; empty if that is not known."""
     if aside.counted is not None or aside.is_forgotten:
         return []
     trust = np.ones(n_read, np.float32)
     trust[numbers] = 0
-    return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+    context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
+    return find_origins([c for c in context if c.name != but], trust, ORIGIN_P_VALUE)
+
+
+def _nodes_as_places(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
+) -> Iterator[ContextColumn]:
+    """Yield the nodes without any edge: nothing depends on them, so they may say where rows are."""
+    linked = {name for child, own in network.parents.items() if own for name in (child, *own)}
+    for i, node in enumerate(network.nodes):
+        how = network.reading.get(node)
+        is_cut = how is not None and (how.edges is not None or how.period is not None)
+        if node in linked or is_cut or aside.is_chosen:
+            continue
+        codes = np.full(n_read, -1, np.int16)
+        codes[judged.drawn] = judged.drawn_codes[:, i]
+        codes[codes >= network.layout.cards[i]] = -1
+        yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
 
 
 def _find_differences(
@@ -236,7 +261,8 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    context = [*aside.places, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
+    context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
+    context.append(RowNumbers.of(n_read, MOST_STRETCHES).as_column())
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)
@@ -349,7 +375,9 @@ def _name_causes(
     """Yield the mistakes that explain the numbers of a node at a place."""
     of_runs = [(run, context[run.column].codes[numbers.rows]) for run in place.runs]
     is_inside = np.logical_and.reduce([run.holds(codes) for run, codes in of_runs])
-    codes = of_runs[0][1]
+    codes, groups = of_runs[0][1], context[place.runs[0].column].groups
+    if groups.has_periods:  # neighbours together, so that each has enough rows for a median
+        codes = codes // max(-(-2 * LEAST_NUMBERS * len(groups.labels) // max(len(codes), 1)), 1)
     for node in place.nodes:
         values = numbers.values.get(network.nodes[node])
         if values is None:

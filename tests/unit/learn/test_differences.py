@@ -138,6 +138,27 @@ def test_sites_that_all_differ_naturally_are_their_own_yardstick():
     assert not find_differences(make_tables(NETWORK.layout, codes), columns)
 
 
+@pytest.mark.parametrize("node", range(8))
+def test_a_node_by_which_the_table_is_sorted_differs_nowhere(node):
+    codes = drawn(4)
+    codes = codes[np.argsort(codes[:, node], kind="stable")]
+    _, columns = looked_at(codes, np.random.default_rng(4))
+    found = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert not any(node in each.nodes for each in found)
+
+
+@pytest.mark.parametrize("is_code", [False, True])
+def test_a_run_of_numbers_is_no_place_but_a_run_of_years_is(is_code):
+    codes, rng = drawn(6), np.random.default_rng(6)
+    numbers = rng.integers(0, 12, N).astype(np.int16)
+    labels = tuple(map(str, range(2010, 2022)))
+    groups = Groups("number", labels, is_ordered=True, is_code=is_code)
+    is_late = numbers >= 8
+    codes[is_late, 5] ^= (rng.random(is_late.sum()) < 0.15).astype(np.uint8)
+    found = find_differences(make_tables(NETWORK.layout, codes), [ContextColumn(groups, numbers)])
+    assert [each.parts for each in found] == ([] if is_code else [(("number", "2018", "2021"),)])
+
+
 def test_values_that_are_missing_at_one_site_are_found():
     codes, rng = drawn(3), np.random.default_rng(3)
     sites, columns = looked_at(codes, rng)

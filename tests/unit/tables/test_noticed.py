@@ -62,6 +62,22 @@ def test_numbers_among_words_have_one_state_and_are_told(tmp_path):
     assert (odd.n, odd.rows[0]) == (40, 300)
 
 
+def test_numbers_among_words_join_the_label_other_where_the_column_has_it(tmp_path):
+    words = ["good", "Other", "poor"] * 100 + [f"{k}.5" for k in range(40)]
+    frame = pd.DataFrame({"health": words, "sex": ["f", "m"] * 170})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    fit = robustbn.fit([("sex", "health")], tmp_path / "rows.csv", random_state=0)
+    assert set(fit.network_.states["health"]) == {"good", "Other", "poor"}
+    assert odd_of(fit.result_.aside.clues, "health", NO_STATE).n == 40
+
+
+def test_a_long_tail_beside_zeros_is_not_far_from_the_rest():
+    rng = np.random.default_rng(0)
+    incomes = np.append(np.zeros(300), np.exp(rng.normal(0, 1.5, 2000)))
+    incomes = np.sort(np.append(incomes, -np.exp(rng.normal(0, 1.5, 200))))
+    assert find_rest(incomes) == (0, len(incomes))
+
+
 def test_values_that_are_declared_missing_are_missing_and_are_still_told(tmp_path):
     frame = {"age": [20, 999, 30, 999], "sex": ["f", "m", "m", "999"]}
     table = robustbn.read_table(frame, NETWORK, bins={"age": [40]}, missing=999)

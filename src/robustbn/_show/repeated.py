@@ -1,0 +1,167 @@
+"""Findings about what comes again: blocks of rows, single rows, identifiers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from robustbn._core.clues import RepeatedBlock, RepeatedIds
+from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy
+from robustbn._core.numbers import count
+from robustbn._core.origins import ROW_NUMBER
+from robustbn._show import saying
+from robustbn._show.result import FitResult
+from robustbn._show.words import as_text
+
+COPIES = 0.9  # share of rows with the same id that are the same throughout: they are copies
+MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer are not told
+
+
+def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
+    """Yield blocks of rows that come again, or else single rows that come too often."""
+    fit = saying.base_command(result.command)
+    blocks = result.aside.clues.blocks
+    yield from _tell_stack(result, [block for block in blocks if block.differing])
+    for block in (block for block in blocks if not block.differing):
+        first = saying.say_span(result, block.first, block.first + block.n_rows - 1)
+        again = saying.say_span(result, block.again, block.again + block.n_rows - 1)
+        rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
+        yield Finding(
+            Kind.REPEATED_ROWS,
+            ERROR,
+            f"A block of {count(block.n_rows, 'row')} appears twice in the same order: {again} "
+            f"{'repeat' if block.n_rows > 1 else 'repeats'} {first}.",
+            1.0,
+            where={"line" if saying.has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
+            n_rows=block.n_rows,
+            nats=block.nats,
+            cause="block appended twice",
+            advice=Remedy(
+                "Delete the copy.", f"{fit} --copies distrust", f"table.drop({rows}.index)"
+            ),
+        )
+    yield from _tell_design(result)
+    n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
+    if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
+        worst = result.repeats[0]
+        expected = f"{worst.expected:.2g}" if worst.expected >= 0.01 else "fewer than 0.01"
+        yield Finding(
+            Kind.REPEATED_ROWS,
+            WARNING,
+            f"{count(len(result.repeats), 'row appears', 'rows appear')} more often than expected "
+            "by chance, with about "
+            f"{count(n_copies, 'copy', 'copies')} in all; row {worst.row:,} appears "
+            f"{worst.seen:,} times ({expected} expected).",
+            0.9,
+            n_rows=round(n_copies),
+            cause="copies",
+            advice=Remedy(
+                "Check for a double import, a form submitted with default values, or a stuck "
+                "sensor.",
+                f"{fit} --ask 20",
+                "fit.repeats_",
+            ),
+            rows=tuple(each.row for each in result.repeats),
+        )
+
+
+def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[Finding]:
+    """Yield that blocks are repeated with another value of some column beside the network's."""
+    if not blocks:
+        return
+    names, n_rows = saying.quote_names(blocks[0].differing), sum(each.n_rows for each in blocks)
+    first, again = (
+        saying.say_span(result, start, start + blocks[0].n_rows - 1)
+        for start in (blocks[0].first, blocks[0].again)
+    )
+    yield Finding(
+        Kind.REPEATED_ROWS,
+        WARNING,
+        f"{count(n_rows, 'row')} in {count(len(blocks), 'block')} appear again in the same order "
+        f"with other values of {names}: for example, {again} repeat {first}.",
+        0.5,
+        where={"line" if saying.has_lines(result) else ROW_NUMBER: again.partition(" ")[2]},
+        n_rows=n_rows,
+        nats=sum(each.nats for each in blocks),
+        cause="block appended with other values",
+        advice=Remedy(
+            f"If the table has several rows for each case, one for each value of {names}, keep "
+            "one of them.",
+            f"{saying.base_command(result.command)} --copies distrust",
+            f"table.groupby({list(blocks[0].differing)!r}).size()",
+        ),
+    )
+
+
+def _tell_design(result: FitResult) -> Iterator[Finding]:
+    """Yield that rows are repeated on purpose, or those of one state more than others."""
+    repetition = result.learned.repetition
+    if repetition is None:
+        return
+    said, uneven = "", repetition.uneven
+    if repetition.is_design:
+        how = f"{repetition.share:.0%} of the rows expected once appear again"
+        if repetition.divisor > 1:
+            how = f"each appears {repetition.divisor} times or a multiple of it"
+        said = f"Rows are repeated by design ({how}), so all copies are counted."
+    if uneven is not None:
+        said += (
+            f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
+            f"{uneven.times:.1f} times on average, while other rows appear {uneven.elsewhere:.1f} "
+            "times."
+        )
+        if not repetition.is_counted:
+            said += " If the copies are intentional, set copies to 'count'."
+    if said:
+        is_odd = uneven is not None and not repetition.is_counted
+        yield Finding(
+            Kind.REPEATED_ROWS,
+            WARNING if is_odd else NOTE,
+            said.strip(),
+            0.5 if is_odd else 0.1,
+            n_rows=round(repetition.share * result.n_rows),
+            cause="repeated by design",
+            advice=Remedy(
+                "If the copies are intentional, count them.",
+                f"{saying.base_command(result.command)} --copies count",
+                'robustbn.fit(network, table, copies="count")',
+            ),
+        )
+
+
+def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns of identifiers in which some occur more than once."""
+    for ids in result.aside.clues.ids:
+        n = len(ids.again)
+        is_copy = ids.same >= COPIES
+        share = n / max(result.reading.n_read, 1)
+        if not is_copy and share > 1 - COPIES and ids.column != result.reading.config.id:
+            continue  # several rows for one id, by design
+        where = _place_again(result, ids)
+        such = ""
+        if ids.examples and not result.rows_hidden:
+            such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
+        rest = "these rows are identical" if is_copy else "these rows differ in other columns"
+        yield Finding(
+            Kind.REPEATED_IDS,
+            ERROR if is_copy else WARNING,
+            f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
+            f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
+            f"{count(n, 'duplicate row')}; {rest}.{saying.having(where, ' The later ones')}",
+            0.99 if is_copy else 0.7,
+            (ids.column,),
+            saying.where_of(where),
+            n,
+            cause="repeated ids",
+            advice=Remedy(
+                "Keep one row for each identifier.",
+                f"{saying.base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
+                f"table.drop_duplicates({ids.column!r})",
+            ),
+            rows=tuple(ids.again[: saying.MOST_NUMBERED].tolist()),
+        )
+
+
+def _place_again(result: FitResult, ids: RepeatedIds) -> tuple[tuple[str, str, str], ...]:
+    origins = result.deeper.find_places(ids.again)
+    return saying.say_parts(result, origins[0].parts) if origins else ()
