@@ -33,7 +33,8 @@ template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr double VOTED = 0.02;        // probability: a cell that is less likely wrong has no other state
-constexpr double TOO_SMALL = 1e-150;  // products of probabilities below it are scaled up
+constexpr double TOO_SMALL = 1e-150, TOO_LARGE = 1e150;  // products beyond them are scaled
+constexpr size_t MOST_RATIOS = size_t(1) << 21;          // of all factors: 16 MB
 constexpr size_t MOST_LANES = 16, LANE_ENTRIES = size_t(1) << 24;  // doubles in all lanes
 
 // Numbers by 64-bit keys, none of which is added after the beginning.
@@ -309,15 +310,70 @@ struct Named {
     float probability;
 };
 
+// What a family says of one of its nodes: by cell of the family, how much likelier the cell would be if
+// the node had the next state but one, two, ...; with the row's own count out of the cell it is in.
+struct Factor {
+    size_t family;
+    std::vector<double> ratios;  // one line for each other state of the node
+};
+
 // What all rows need of a node's table.
 struct Prepared {
-    std::vector<double> base, own_base;        // by state: what smooths; and with the row's own count out
-    std::vector<double> inverse, own_inverse;  // by configuration: what counts are divided by
-    std::vector<double> given;                 // by cell: the probability of a row's state, were it elsewhere
+    std::vector<double> base, own_base;  // by state: what smooths; and with the row's own count out
+    std::vector<double> inverse;         // by configuration: what counts are divided by
+    std::vector<Factor> factors;         // by which the node's states are told: its family and its children's
 };
+
+// Whether all that families say fits into memory: every table is held whole and not too large.
+bool is_dense(const CellTables& tables) {
+    size_t n = 0;
+    for (size_t i = 0; i < tables.n_nodes(); ++i) {
+        const Node& node = tables.node(i);
+        if (node.is_hashed || node.all.empty() || node.shaped > 0) return false;
+        size_t n_others = size_t(node.card);
+        for (const int32_t p : node.parents) n_others += size_t(tables.node(size_t(p)).card);
+        n += node.n_configurations * size_t(node.card) * n_others;
+        if (n > MOST_RATIOS) return false;
+    }
+    return true;
+}
+
+void add_factors(const CellTables& tables, size_t i, double own, std::vector<Prepared>& nodes) {
+    const Node& n = tables.node(i);
+    const Prepared& at = nodes[i];
+    const size_t card = size_t(n.card), n_cells = n.n_configurations * card;
+    std::vector<double> here(n_cells), there(n_cells);  // a state's probability in a row's own cell, and in others
+    Factor family{i, std::vector<double>((card - 1) * n_cells)};
+    for (size_t k = 0; k < n.n_configurations; ++k) {
+        const double *line = n.cells + k * card;
+        const double own_inverse = 1 / (std::max(n.configurations[k] - own, 0.0) + n.concentration);
+        for (size_t v = 0; v < card; ++v) {
+            const double count = std::max(line[v] - own, 0.0) + at.own_base[v];
+            here[k * card + v] = count * own_inverse;
+            there[k * card + v] = (line[v] + at.own_base[v]) * at.inverse[k];
+            for (size_t by = 1; by < card; ++by) {
+                const size_t other = (v + by) % card;
+                family.ratios[(by - 1) * n_cells + k * card + v] = (line[other] + at.base[other]) / count;
+            }
+        }
+    }
+    nodes[i].factors.push_back(std::move(family));
+    for (size_t x = 0; x < n.parents.size(); ++x) {
+        const size_t p = size_t(n.parents[x]), n_states = size_t(tables.node(p).card), step = size_t(n.steps[x]);
+        Factor factor{i, std::vector<double>((n_states - 1) * n_cells)};
+        for (size_t by = 1; by < n_states; ++by)
+            for (size_t k = 0; k < n.n_configurations; ++k) {
+                const size_t state = k / step % n_states, other = k + step * ((state + by) % n_states) - step * state;
+                for (size_t v = 0; v < card; ++v)
+                    factor.ratios[(by - 1) * n_cells + k * card + v] = there[other * card + v] / here[k * card + v];
+            }
+        nodes[p].factors.push_back(std::move(factor));
+    }
+}
 
 std::vector<Prepared> prepare(const CellTables& tables, double own) {
     std::vector<Prepared> nodes(tables.n_nodes());
+    const bool has_factors = is_dense(tables);
     for (size_t i = 0; i < nodes.size(); ++i) {
         const Node& n = tables.node(i);
         Prepared& at = nodes[i];
@@ -326,16 +382,9 @@ std::vector<Prepared> prepare(const CellTables& tables, double own) {
             at.base.push_back(per_row * (n.states[v] + n.novelty / n.card));
             at.own_base.push_back(per_row * (std::max(n.states[v] - own, 0.0) + n.novelty / n.card));
         }
-        if (n.is_hashed) continue;
-        const size_t card = size_t(n.card);
-        at.given.resize(n.n_configurations * card);
-        for (size_t k = 0; k < n.n_configurations; ++k) {
-            const double out = std::max(n.configurations[k] - own, 0.0);
+        for (size_t k = 0; !n.is_hashed && k < n.n_configurations; ++k)
             at.inverse.push_back(1 / (n.configurations[k] + n.concentration));
-            at.own_inverse.push_back(1 / (out + n.concentration));
-            for (size_t v = 0; v < card; ++v)
-                at.given[k * card + v] = (n.cells[k * card + v] + at.own_base[v]) * at.inverse[k];
-        }
+        if (has_factors) add_factors(tables, i, own, nodes);
     }
     return nodes;
 }
@@ -351,19 +400,16 @@ class Sweeper {
           gains_(gains), row_seen_(d_), row_truth_(d_), configuration_(d_), own_configuration_(d_),
           own_state_(d_), wrong_(d_), block_(d_), cells_(d_), tried_(d_), held_(d_), votes_(d_),
           awake_(d_) {
+        is_dense_ = !prepared_[0].factors.empty();
         size_t n_states = 0;
-        for (size_t i = 0; i < d_; ++i) {
-            const Node& n = tables_.node(i);
-            is_dense_ &= !n.is_hashed && !n.all.empty() && n.shaped <= 0;
-            n_states += size_t(n.card);
-        }
-        if (!is_dense_) return;
-        stride_ = WIDTH;
-        p_.resize(n_states * WIDTH);
+        for (size_t i = 0; i < d_; ++i) n_states += size_t(tables_.node(i).card);
+        p_.resize(is_dense_ ? n_states * WIDTH : 0);
+        places_.resize(p_.size());
         double* p = p_.data();
-        for (size_t i = 0; i < d_; ++i) {
+        for (size_t i = 0; is_dense_ && i < d_; ++i) {
             block_[i].p = p;
             p += size_t(tables_.node(i).card) * WIDTH;
+            held_[i].resize(size_t(tables_.node(i).card));
         }
     }
 
@@ -373,14 +419,17 @@ class Sweeper {
             if (t_.code_bytes == 1) load<uint8_t>(first, n);
             if (t_.code_bytes == 2) load<uint16_t>(first, n);
             if (t_.code_bytes == 4) load<int32_t>(first, n);
-            bool is_loud[WIDTH];
-            std::fill(is_loud, is_loud + WIDTH, !is_dense_);
+            double excess[WIDTH];
+            std::fill(excess, excess + WIDTH, is_dense_ ? -1.0 : 0.0);
             if (is_dense_) {
                 for (size_t i = 0; i < d_; ++i) configure(i);
-                for (size_t j = 0; j < d_; ++j) weigh_block(first, n, j, is_loud);
+                for (size_t j = 0; j < d_; ++j) {
+                    weigh_block(j);
+                    conclude_block(first, n, j, excess);
+                }
             }
             for (size_t r = 0; r < n; ++r)
-                if (is_loud[r]) sweep(first + r, r);
+                if (excess[r] >= 0) sweep(first + r, r);
             if (is_dense_) keep_untouched(first, n);
         }
     }
@@ -400,15 +449,16 @@ class Sweeper {
         uint64_t configuration;
         double at_seen, gain, from, to;  // the last two: what draws its present state
         const Ints* states;
-        double* p;  // every `stride_`th
+        double* p;
     };
     struct Column {  // a node in the rows of a block
-        uint32_t seen[WIDTH], state[WIDTH], configuration[WIDTH];
-        double own_line[WIDTH], own[WIDTH];  // count and probability of the present state, own count out
-        double at_seen[WIDTH], gain[WIDTH];
-        bool is_awake[WIDTH], is_touched[WIDTH];  // not known to stay as it is; had a neighbour that did not
-        double* p;  // of each state in all rows
+        uint32_t seen[WIDTH], state[WIDTH], cell[WIDTH];
+        double wrong[WIDTH];  // probability; AWAKE if the cell is drawn in any case, TOUCHED once the row has it
+        double scale[WIDTH];  // what makes probabilities of the other states
+        double* p;  // of the present state in all rows, of the next one, ...; and round to the first
+        bool is_other;  // whether a row has another true state than the recorded one
     };
+    static constexpr double AWAKE = 2.0, TOUCHED = -1.0;
 
     // --- a block of rows ---
 
@@ -420,127 +470,126 @@ class Sweeper {
         for (size_t i = 0; i < d_; ++i) {
             Column& at = block_[i];
             const uint32_t card = uint32_t(tables_.node(i).card), commonest = tables_.node(i).commonest;
+            uint32_t other = 0;
             for (size_t r = 0; r < WIDTH; ++r) {
                 const size_t k = (r < n_rows ? r : 0) * d_ + i;
                 const uint32_t shown = uint32_t(seen[k]), begun = uint32_t(truth[k]);
                 n_unknown |= uint32_t(shown > card) | uint32_t(begun > card);
                 at.seen[r] = shown;
                 at.state[r] = begun < card ? begun : commonest;
+                other |= shown ^ at.state[r];
             }
+            at.is_other = other;
         }
         require(!n_unknown, "no such state");
     }
 
     void configure(size_t i) {
         const Node& n = tables_.node(i);
-        const Prepared& table = prepared_[i];
         Column& at = block_[i];
-        for (size_t r = 0; r < WIDTH; ++r) at.configuration[r] = 0;
-        for (size_t k = 0; k < n.parents.size(); ++k) {
-            const uint32_t *state = block_[size_t(n.parents[k])].state, step = uint32_t(n.steps[k]);
-            for (size_t r = 0; r < WIDTH; ++r) at.configuration[r] += step * state[r];
-        }
-        for (size_t r = 0; t_.own > 0 && r < WIDTH; ++r) {
-            const double count = n.cells[at.configuration[r] * uint32_t(n.card) + at.state[r]];
-            at.own_line[r] = std::max(count - t_.own, 0.0) + table.own_base[at.state[r]];
-            at.own[r] = at.own_line[r] * table.own_inverse[at.configuration[r]];
-        }
-    }
-
-    // Compute the probabilities of one cell's states in all rows of a block.
-    void weigh_block(size_t first, size_t n_rows, size_t j, bool* is_loud) {
-        const Node& n = tables_.node(j);
-        Column& at = block_[j];
         const uint32_t card = uint32_t(n.card);
-        double kept[WIDTH];
-        for (uint32_t v = 0; v < card; ++v) {
-            const double more = prepared_[j].base[v], *line = n.cells + v;
-            for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] = line[at.configuration[r] * card] + more;
+        for (size_t r = 0; r < WIDTH; ++r) at.cell[r] = at.state[r];
+        for (size_t k = 0; k < n.parents.size(); ++k) {
+            const uint32_t *state = block_[size_t(n.parents[k])].state, step = uint32_t(n.steps[k]) * card;
+            for (size_t r = 0; r < WIDTH; ++r) at.cell[r] += step * state[r];
         }
-        for (size_t r = 0; r < WIDTH; ++r) kept[r] = at.own_line[r];
-        size_t n_done = 0;
-        for (const auto& [i, wide_step] : n.children) {
-            const Column& child = block_[size_t(i)];
-            const uint32_t width = uint32_t(tables_.node(size_t(i)).card), step = uint32_t(wide_step);
-            const double* given = prepared_[size_t(i)].given.data();
-            uint32_t from[WIDTH];
-            for (size_t r = 0; r < WIDTH; ++r)
-                from[r] = (child.configuration[r] - step * at.state[r]) * width + child.state[r];
-            for (uint32_t v = 0; v < card; ++v, given += step * width)
-                for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] *= given[from[r]];
-            for (size_t r = 0; r < WIDTH; ++r) kept[r] *= child.own[r];
-            if (++n_done % 8) continue;
-            for (size_t r = 0; r < WIDTH; ++r) {
-                if (t_.own > 0) at.p[at.state[r] * WIDTH + r] = kept[r];
-                rescale(at.p + r, card, WIDTH);
-                kept[r] = at.p[at.state[r] * WIDTH + r];
-            }
-        }
-        for (size_t r = 0; t_.own > 0 && r < WIDTH; ++r) at.p[at.state[r] * WIDTH + r] = kept[r];
-        conclude_block(first, n_rows, j, is_loud);
     }
 
-    // Turn what the tables say of the states into probabilities, by what is recorded.
-    void conclude_block(size_t first, size_t n_rows, size_t j, bool* is_loud) {
+    // Compute what the tables say of one cell's states in all rows of a block.
+    void weigh_block(size_t j) {
         Column& at = block_[j];
-        const uint32_t card = uint32_t(tables_.node(j).card);
-        const double share = 1.0 / card;
-        double alone[WIDTH], sum[WIDTH], of_error[WIDTH], of_truth[WIDTH];
-        for (size_t r = 0; r < WIDTH; ++r) {
-            const double rate = t_.rates[(t_.groups && r < n_rows ? size_t(t_.groups[first + r]) * d_ : 0) + j];
-            const bool is_hole = at.seen[r] >= card;
-            of_error[r] = is_hole ? 1.0 : rate * share;
-            of_truth[r] = is_hole ? 0.0 : 1 - rate;
-            alone[r] = is_hole ? 0.0 : at.p[at.seen[r] * WIDTH + r];
-            sum[r] = at.p[r];
+        const size_t card = size_t(tables_.node(j).card);
+        std::fill(at.p, at.p + card * WIDTH, 1.0);
+        size_t n_done = 0;
+        for (const Factor& factor : prepared_[j].factors) {
+            const uint32_t* cell = block_[factor.family].cell;
+            const double* ratios = factor.ratios.data();
+            const size_t n_cells = factor.ratios.size() / std::max(card - 1, size_t(1));
+            for (size_t by = 1; by < card; ++by, ratios += n_cells)
+                for (size_t r = 0; r < WIDTH; ++r) at.p[by * WIDTH + r] *= ratios[cell[r]];
+            if (++n_done % 8) continue;
+            for (size_t r = 0; r < WIDTH; ++r) rescale(at.p + r, card, WIDTH);
         }
-        for (uint32_t v = 1; v < card; ++v)
-            for (size_t r = 0; r < WIDTH; ++r) sum[r] += at.p[v * WIDTH + r];
+    }
+
+    // Find how likely one cell of each row is to be wrong; `excess`: by how much, beyond what is calm, any is.
+    void conclude_block(size_t first, size_t n_rows, size_t j, double* excess) {
+        Column& at = block_[j];
+        const size_t card = size_t(tables_.node(j).card);
+        double others[WIDTH], rate[WIDTH];
+        for (size_t r = 0; r < WIDTH; ++r) rate[r] = t_.rates[j];
+        for (size_t r = 0; t_.groups && r < n_rows; ++r) rate[r] = rates_of(first + r)[j];
+        std::fill(others, others + WIDTH, 0.0);
+        for (size_t by = 1; by < card; ++by)
+            for (size_t r = 0; r < WIDTH; ++r) others[r] += at.p[by * WIDTH + r];
+        const double share = 1.0 / double(card), calm = t_.calm[j];
         for (size_t r = 0; r < WIDTH; ++r) {
-            const double total = of_error[r] * sum[r] + of_truth[r] * alone[r];
-            at.at_seen[r] = (of_error[r] + of_truth[r]) * alone[r] / total;  // exactly 1 if nothing else can be
-            at.gain[r] = total;
-            of_error[r] /= total;
+            const double error = rate[r] * share;
+            at.scale[r] = error / (error * others[r] + (1 - rate[r] + error) * at.p[r]);
+            at.wrong[r] = at.scale[r] * others[r];
         }
-        for (uint32_t v = 0; v < card; ++v)
-            for (size_t r = 0; r < WIDTH; ++r) at.p[v * WIDTH + r] *= of_error[r];
-        const double calm = t_.calm[j];
-        for (size_t r = 0; r < WIDTH; ++r) {
-            if (at.seen[r] < card) at.p[at.seen[r] * WIDTH + r] = at.at_seen[r];
-            at.is_touched[r] = at.is_awake[r] = !(1 - at.at_seen[r] < calm) | (at.state[r] != at.seen[r]);
-            is_loud[r] |= at.is_awake[r];
-        }
-        for (size_t r = 0; t_.asks_gains && r < WIDTH; ++r)
-            at.gain[r] = at.seen[r] < card ? std::log(at.gain[r] / alone[r]) : 0.0;
+        for (size_t r = 0; at.is_other && r < WIDTH; ++r)
+            if (at.state[r] != at.seen[r]) at.wrong[r] = AWAKE;
+        for (size_t r = 0; r < WIDTH; ++r) excess[r] = std::max(excess[r], at.wrong[r] - calm);
     }
 
     // Count the cells that no draw has touched.
     void keep_untouched(size_t first, size_t n_rows) {
-        double given[WIDTH], weight[WIDTH];
+        double given[WIDTH];
         for (size_t r = 0; r < WIDTH; ++r) given[r] = r >= n_rows ? 0.0 : t_.weights ? t_.weights[first + r] : 1.0;
+        if (counts_) count_untouched(given);
         for (size_t j = 0; j < d_; ++j) {
-            const Node& n = tables_.node(j);
             const Column& at = block_[j];
-            const size_t card = size_t(n.card);
+            const double share = 1.0 / tables_.node(j).card;
             double wrong = 0, gain = 0;
-            for (size_t r = 0; r < WIDTH; ++r) weight[r] = at.is_touched[r] ? 0.0 : given[r];
-            for (size_t r = 0; counts_ && r < WIDTH; ++r) {
-                double* line = counts_ + n.first_cell + at.configuration[r] * card;
-                for (size_t v = 0; v < card; ++v) line[v] += weight[r] * at.p[v * WIDTH + r];
+            for (size_t r = 0; r < WIDTH; ++r) wrong += given[r] * std::max(at.wrong[r], 0.0);
+            for (size_t r = 0; t_.asks_gains && r < n_rows; ++r) {
+                const double rate = rates_of(first + r)[j];
+                if (at.wrong[r] >= 0) gain += given[r] * std::log((1 - rate + rate * share) / (1 - at.wrong[r]));
             }
-            for (size_t r = 0; r < WIDTH; ++r) wrong += weight[r] * (1 - at.at_seen[r]);
-            for (size_t r = 0; t_.asks_gains && r < WIDTH; ++r) gain += weight[r] * at.gain[r];
             if (gains_) gains_[j] += gain;
             if (gains_) gains_[d_ + j] += wrong;
             for (size_t r = 0; t_.wrong && r < n_rows; ++r)
-                if (!at.is_touched[r]) t_.wrong[(first + r) * d_ + j] = float(1 - at.at_seen[r]);
+                if (at.wrong[r] >= 0) t_.wrong[(first + r) * d_ + j] = float(at.wrong[r]);
         }
     }
 
+    void count_untouched(const double* given) {
+        for (size_t j = 0; j < d_; ++j) {
+            const Column& at = block_[j];
+            const int32_t card = tables_.node(j).card, first = int32_t(tables_.node(j).first_cell);
+            int32_t* places = places_.data() + (at.p - p_.data());
+            double weight[WIDTH], scale[WIDTH];
+            for (size_t r = 0; r < WIDTH; ++r) {
+                weight[r] = at.wrong[r] < 0 ? 0.0 : given[r];
+                scale[r] = weight[r] * at.scale[r];
+                at.p[r] = weight[r] * (1 - at.wrong[r]);
+                places[r] = first + int32_t(at.cell[r]);
+            }
+            for (int32_t by = 1; by < card; ++by)
+                for (size_t r = 0; r < WIDTH; ++r) {
+                    const size_t k = size_t(by) * WIDTH + r;
+                    at.p[k] *= scale[r];
+                    places[k] = places[r] + by - (int32_t(at.state[r]) + by < card ? 0 : card);
+                }
+        }
+        // In turns: a sum waits for the one before if both are of the same cell.
+        const size_t n = p_.size(), n_turns = n / (4 * WIDTH);
+        for (size_t line = 0; line < n_turns; ++line) {
+            const int32_t* places = places_.data() + line * 4 * WIDTH;
+            const double* p = p_.data() + line * 4 * WIDTH;
+            for (size_t r = 0; r < WIDTH; ++r)
+                for (size_t k = r; k < 4 * WIDTH; k += WIDTH) counts_[places[k]] += p[k];
+        }
+        for (size_t k = n_turns * 4 * WIDTH; k < n; ++k) counts_[places_[k]] += p_[k];
+    }
+
+    // Keep products of n factors within what numbers can hold.
     static void rescale(double* p, size_t n, size_t stride) {
         double largest = p[0];
         for (size_t k = 1; k < n; ++k) largest = std::max(largest, p[k * stride]);
-        for (size_t k = 0; largest < TOO_SMALL && k < n; ++k) p[k * stride] /= std::max(largest, 1e-300);
+        if (largest > TOO_SMALL && largest < TOO_LARGE) return;
+        for (size_t k = 0; k < n; ++k) p[k * stride] /= std::max(largest, 1e-300);
     }
 
     const double* rates_of(size_t row) const {
@@ -558,8 +607,8 @@ class Sweeper {
             const Column& at = block_[i];
             row_seen_[i] = int32_t(at.seen[r]);
             own_state_[i] = row_truth_[i] = int32_t(at.state[r]);
-            own_configuration_[i] = configuration_[i] = at.configuration[r];
-            awake_[i] = !is_dense_ || at.is_awake[r];
+            own_configuration_[i] = configuration_[i] = at.cell[r] / uint32_t(tables_.node(i).card);
+            awake_[i] = !is_dense_ || at.wrong[r] >= t_.calm[i];
         }
         touched_.clear();
         for (size_t i = 0; i < d_; ++i) {
@@ -593,14 +642,13 @@ class Sweeper {
         touched_.push_back(i);
         if (!is_dense_) return;
         Column& at = block_[i];
-        at.is_touched[r_] = true;
-        cell.is_sure = 1 - at.at_seen[r_] < t_.calm[i];
-        cell.configuration = at.configuration[r_];
-        cell.at_seen = at.at_seen[r_];
-        cell.gain = at.gain[r_];
-        cell.from = cell.to = 0;
+        const size_t card = held_[i].size();
+        at.wrong[r_] = TOUCHED;
+        for (size_t by = 0; by < card; ++by) held_[i][(at.state[r_] + by) % card] = at.p[by * WIDTH + r_];
+        cell.configuration = own_configuration_[i];
         cell.states = &tables_.node(i).all;
-        cell.p = at.p + r_;
+        cell.p = held_[i].data();
+        conclude_cell(i, cell, row_seen_[i], rates_[i]);
     }
 
     template <class Code>
@@ -623,7 +671,7 @@ class Sweeper {
         double reached = 0;
         for (size_t k = 0; k < cell.states->size(); ++k) {
             const double from = reached;
-            reached += cell.p[k * stride_];
+            reached += cell.p[k];
             if (u < reached) {
                 change(j, (*cell.states)[k]);
                 cell.from = from;
@@ -640,7 +688,7 @@ class Sweeper {
         row_truth_[j] = state;
         for (const auto& [i, step] : tables_.node(j).children) configuration_[size_t(i)] += step * uint64_t(by);
         for (const int32_t i : tables_.node(j).blanket) {
-            if (is_dense_ && !block_[size_t(i)].is_touched[r_]) touch(size_t(i));
+            if (is_dense_ && block_[size_t(i)].wrong[r_] >= 0) touch(size_t(i));
             cells_[size_t(i)].is_stale = true;
             awake_[size_t(i)] = 1;
         }
@@ -651,23 +699,21 @@ class Sweeper {
     void compute(size_t j) {
         Cell& cell = cells_[j];
         cell.states = &tables_.list_states(j, row_seen_[j], row_truth_.data(), tried_[j]);
-        if (!is_dense_) {
-            held_[j].resize(cell.states->size());
-            cell.p = held_[j].data();
-        }
+        held_[j].resize(cell.states->size());
+        cell.p = held_[j].data();
         weigh(j, *cell.states, cell.p);
         cell.configuration = configuration_[j];
         cell.since = n_kept_;
         conclude_cell(j, cell, row_seen_[j], rates_[j]);
     }
 
-    // The same as `conclude_block`, of one cell, whose errors may have a shape.
+    // Turn what the tables say of a cell's states into probabilities, by what is recorded.
     void conclude_cell(size_t j, Cell& cell, int32_t seen, double rate) const {
         const Node& n = tables_.node(j);
         const Ints& states = *cell.states;
         double sum = 0, at_seen = 0, alone = 1;
         for (size_t k = 0; seen < n.card && k < states.size(); ++k) {
-            double& p = cell.p[k * stride_];
+            double& p = cell.p[k];
             const double error = n.shaped <= 0 ? rate / n.card : rate * tables_.error(j, seen, states[k]);
             if (states[k] == seen) {
                 alone = p;
@@ -676,9 +722,9 @@ class Sweeper {
                 p *= error;
             }
         }
-        for (size_t k = 0; k < states.size(); ++k) sum += cell.p[k * stride_];
+        for (size_t k = 0; k < states.size(); ++k) sum += cell.p[k];
         const double scale = 1 / sum;
-        for (size_t k = 0; k < states.size(); ++k) cell.p[k * stride_] *= scale;
+        for (size_t k = 0; k < states.size(); ++k) cell.p[k] *= scale;
         cell.gain = t_.asks_gains && seen < n.card ? std::log(sum / alone) : 0.0;
         cell.at_seen = at_seen / sum;  // exactly 1 where nothing else can be
         cell.is_stale = false;
@@ -696,7 +742,7 @@ class Sweeper {
             const int32_t v = states[k];
             const double count = tables_.cell(n, configuration, v);
             const bool is_out = is_own && v == own_state_[j];
-            p[k * stride_] = (is_out ? std::max(count - t_.own, 0.0) : count) + base(j, v);
+            p[k] = (is_out ? std::max(count - t_.own, 0.0) : count) + base(j, v);
         }
         size_t n_done = 0;
         for (const auto& [i, step] : n.children) {
@@ -706,11 +752,11 @@ class Sweeper {
             for (size_t k = 0; k < n_tried; ++k) {
                 const uint64_t at = rest + step * uint64_t(states[k]);
                 if (child.is_hashed || at == own_configuration_[size_t(i)])
-                    p[k * stride_] *= in_child(size_t(i), at);
+                    p[k] *= in_child(size_t(i), at);
                 else
-                    p[k * stride_] *= (tables_.cell(child, at, row_truth_[size_t(i)]) + more) * inverse[at];
+                    p[k] *= (tables_.cell(child, at, row_truth_[size_t(i)]) + more) * inverse[at];
             }
-            if (++n_done % 8 == 0) rescale(p, n_tried, stride_);
+            if (++n_done % 8 == 0) rescale(p, n_tried, 1);
         }
     }
 
@@ -739,10 +785,10 @@ class Sweeper {
         if (counts_ && !n.is_hashed) {
             double* line = counts_ + n.first_cell + cell.configuration * uint64_t(n.card);
             for (size_t k = 0; k < n_tried; ++k)
-                line[(*cell.states)[k]] += times * weight_ * cell.p[k * stride_];
+                line[(*cell.states)[k]] += times * weight_ * cell.p[k];
         }
         if (t_.least <= 1 && row_seen_[j] < n.card && 1 - cell.at_seen >= VOTED)
-            for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k * stride_]);
+            for (size_t k = 0; k < n_tried; ++k) vote(j, (*cell.states)[k], times * cell.p[k]);
         if (!gains_) return;
         gains_[j] += times * weight_ * cell.gain;
         if (row_seen_[j] < n.card) gains_[d_ + j] += times * weight_ * (1 - cell.at_seen);
@@ -773,7 +819,7 @@ class Sweeper {
     const Task& t_;
     const CellTables& tables_;
     const std::vector<Prepared>& prepared_;
-    size_t d_, stride_ = 1;
+    size_t d_;
     double *counts_, *gains_;
     bool is_dense_ = true;
     int n_kept_ = 0;
@@ -788,8 +834,9 @@ class Sweeper {
     std::vector<Column> block_;
     std::vector<Cell> cells_;  // of the row
     std::vector<double> p_;
-    std::vector<Ints> tried_;                // where not all states are tried: those of a row's cells,
-    std::vector<std::vector<double>> held_;  // and their probabilities
+    Ints places_;  // of the cells that they count for
+    std::vector<Ints> tried_;                // states of a row's cells, where not all are tried,
+    std::vector<std::vector<double>> held_;  // and the probabilities of states
     std::vector<std::vector<Vote>> votes_;
     std::vector<char> awake_;  // cells that are not known to stay as they are
 };

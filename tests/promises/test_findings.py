@@ -85,6 +85,28 @@ def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp
     assert abs(first.n_rows - is_bad.sum()) < 0.2 * is_bad.sum()
 
 
+def test_pounds_in_a_hundredth_of_the_rows_are_told_with_site_and_lines(tmp_path):
+    frame = clean_table()
+    rows = np.flatnonzero(frame["site"] == "north")[300:340]
+    frame.loc[rows, "weight"] = (frame.loc[rows, "weight"] * 2.2046).round(1)
+    (found,) = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert found.columns[0] == "weight"
+    assert found.where["site"] == "north"
+    first, last = (int(n.replace(",", "")) - 2 for n in found.where["line"].split(" to "))
+    inside = set(np.flatnonzero(frame["site"] == "north").tolist()) & {*range(first, last + 1)}
+    assert len(inside & set(rows.tolist())) >= 0.9 * max(len(inside), len(rows))
+
+
+def test_a_column_that_was_sorted_by_itself_in_a_few_rows_is_told_with_its_lines(tmp_path):
+    frame = clean_table()
+    frame.loc[700:729, "weight"] = np.sort(frame.loc[700:729, "weight"])
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.columns) == ("column differs", "sorted", ("weight",))
+    first, last = (int(n) for n in found.where["line"].split(" to "))
+    assert (first, last) == pytest.approx((702, 731), abs=2)
+    assert "all values ascend, as if this column was sorted by itself" in found.sentence
+
+
 def test_the_python_of_a_finding_shows_its_rows_where_sites_are_numbers():
     table = clean_table()
     table["site"] = pd.factorize(table["site"])[0] + 1

@@ -63,9 +63,9 @@ class RowNumbers:
     starts: NDArray[np.int64]  # where each stretch begins, and the last of them ends
 
     @classmethod
-    def of(cls, n_rows: int) -> RowNumbers:
-        """Return the stretches of a table."""
-        n_stretches = min(STRETCHES, n_rows)
+    def of(cls, n_rows: int, most: int = STRETCHES) -> RowNumbers:
+        """Return the stretches of a table, at most so many."""
+        n_stretches = min(most, n_rows)
         return cls(np.linspace(0, n_rows, n_stretches + 1).astype(np.int64))
 
     @property

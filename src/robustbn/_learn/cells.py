@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +143,7 @@ def learn_cells(
         if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
         if s == tested_at and groups is None and chain.n_sweeps >= LONG:
-            is_own, model = _find_own(once, model, is_open, len(seen))
+            is_own, model = _find_own(once, model, is_open, seen)
         swept = once(model, asks_gains=s >= chain.n_burn)
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
@@ -235,18 +236,33 @@ def look_first(
     model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
-    wrong = np.ascontiguousarray(np.asarray(swept.wrong).T, np.float64)
     contrast, by_rate = 0.0, np.zeros(len(RATES))
+    odds = _find_odds(model, seen, np.asarray(swept.wrong))
     for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
-        is_shown = (column < card) & (card > 1)
-        p, any_state = wrong[j, is_shown], FIRST_RATE / card
-        # All states together over the one that is shown, by the tables alone.
-        odds = (p * (1 - FIRST_RATE) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
-        shown = column[is_shown]
+        shown = column[(column < card) & (card > 1)]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
-        contrast += _bring(FIRST_RATE, odds / card) - _bring(FIRST_RATE, odds * usual)
-        by_rate += [_bring(rate, odds / card) for rate in RATES]
+        contrast += _bring(FIRST_RATE, odds[j]) - _bring(FIRST_RATE, odds[j] * card * usual)
+        by_rate += [_bring(rate, odds[j]) for rate in RATES]
     return FirstLook(swept.gains, float(by_rate.max()), contrast)
+
+
+def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any]) -> list[Vector]:
+    """Return, for each column, odds of what rows show as an error, of any state, over as the truth.
+
+    Columns of one state, and values that are missing, have none.
+
+    Parameters
+    ----------
+    wrong : probability of each cell to be wrong at the model's rates, which are of all rows.
+    """
+    odds = []
+    for j, card in enumerate(model.cards):
+        is_shown, rate = (seen[:, j] < card) & (card > 1), float(model.rates[0, j])
+        p, any_state = wrong[is_shown, j].astype(np.float64), rate / card
+        # All states together over the one that is shown, by the tables alone.
+        times = (p * (1 - rate) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
+        odds.append(times / card)
+    return odds
 
 
 def _bring(rate: float, odds: Vector) -> float:
@@ -315,7 +331,7 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
 
 
 def _find_own(
-    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], n_rows: int
+    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], seen: States
 ) -> tuple[NDArray[np.bool_], CellModel]:
     """Return the columns for which another rate than that of all pays, and the model with it.
 
@@ -323,12 +339,14 @@ def _find_own(
     many true values were drawn says nothing, since they were drawn by the rate.
     """
     rates = [model.rates, *(np.where(is_open, rate, model.rates) for rate in TRIED)]
-    gains = np.array([sweep(model.with_rates(each), n_sweeps=1, n_burn=0).gains for each in rates])
+    swept = sweep(model, calm=1.0, n_sweeps=1, n_burn=0, asks_gains=False, asks_wrong=True)
+    odds = _find_odds(model, seen, np.asarray(swept.wrong))
+    gains = np.array([[_bring(r, o) for r, o in zip(each[0], odds, strict=True)] for each in rates])
     common = gains.sum(axis=1).argmax()
     times = np.exp(np.abs(np.log(np.stack(rates)[:, 0] / rates[common][0])))
     gains = np.where(times < DIFFERENT, gains[common], gains)
     best = gains.argmax(axis=0)
-    gained = find_gain(gains.max(axis=0) - gains[common], 1, n_rows, model.n_nodes)
+    gained = find_gain(gains.max(axis=0) - gains[common], 1, len(seen), model.n_nodes)
     is_own: NDArray[np.bool_] = is_open & (gained > 0)
     chosen = np.where(is_own, best, common)
     return is_own, model.with_rates(np.stack(rates)[chosen, :, np.arange(model.n_nodes)].T)

@@ -1,16 +1,22 @@
-"""Tables that are another at one place: one site, one period, one stretch of rows.
+"""Slices: tables that are another at one place, such as one site, one period, or both together.
 
-Each value of a context column is compared with all the others, table by table. Values differ
-naturally, so the yardstick is not zero but the spread among the other values. With the
-log-likelihood ratio L of a value's own table, its f free numbers and its n rows,
+Each value of a context column is compared with all the others, table by table, and so is each run
+of neighbouring values of times, numbers and row numbers, by itself and at each value of another
+column. Who belongs to a slice is given, so only its tables and its choice are paid for. Values
+differ naturally, so the yardstick is not zero but the spread among the other values, and among
+other runs of the same length. With the log-likelihood ratio L of a slice's own table, its f free
+numbers and its n rows,
 
     t = spread among the others: (2 L / f - 1) / n, its upper tenth
     x = 2 L / (1 + n t)
     evidence = (v + f) / 2 log(1 + x / v),    v = 2 + f / 2 for each of the others
 
 is the log-likelihood ratio of a shift whose natural size is known from v numbers only. It is paid
-for like any explanation (`find_gain`). Of the places that gain so, the one whose own tables gain
+for like any explanation (`find_gain`). Of the slices that gain so, the one whose own tables gain
 most over zero is taken, its rows are set aside, and the rest is compared again.
+
+Runs are found in two steps: windows of every length that overlap by half are tried, and the ends of
+the best one are moved to where the rows stop being more likely under its own table.
 """
 
 from __future__ import annotations
@@ -23,47 +29,27 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import ContextColumn, Difference, GroupRun, Groups
 from robustbn._core.protocols import Vector
+from robustbn._learn.compared_tables import ComparedTable, Places
 from robustbn._learn.gain import find_gain
 
 LEAST_ROWS = 20  # of a place, and of a value that is part of the yardstick
 LEAST_OTHERS = 3  # values that make a yardstick: two say little of the spread among values
+MOST_OTHERS = 40  # values that count as its measure: more say no more of how far one may lie out
 YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
-MOST_STRETCHES = 40  # of times, numbers and row numbers: 1 is 2.5 % of the rows
+MOST_STRETCHES = 256  # of times, numbers and row numbers: 1 is 0.4 % of the rows
 CHANCE = 1.28  # standard deviations: the same quantile of what chance alone gives
 MOST_CROSSED = 12  # values of a column that are looked at together with periods
 CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 MOST_VALUES = 200  # of a context column that are compared; those with fewer rows are not
-MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
-FINE = 10  # intervals of a number that is compared by itself: a drift moves few rows by a quarter
-MANY_FREE = 60  # free numbers of a table: a change of its node alone costs far fewer
+MOST_MOVES = 4  # of the ends of a run: most need two
 MOST_PLACES = 4  # that are returned
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 LEAST_EFFECT = 0.02  # nats a row: less is of no interest, however certain
 LEAST_RATIO = 4.0  # times the spread among other values
 
-Places = NDArray[np.int64]
 _Place = tuple[tuple[int, int, int], ...]  # a column, its first and its last group; one or two
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedTable:
-    """A table that is compared: the cell of each row, and the configuration of each cell.
-
-    Parameters
-    ----------
-    node : number of the node.
-    is_missing : whether the table says how often the node's value is missing.
-    cells : of the rows, -1 where a row does not show the family; shape (n,).
-    configs : of the cells; shape (J,).
-    """
-
-    node: int
-    is_missing: bool
-    cells: Places
-    configs: Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,65 +64,27 @@ class _Context:
 
     @cached_property
     def runs(self) -> tuple[Places, Places]:
-        """Where places start and end: single values, or runs of up to half of the stretches.
-
-        None holds most of the rows: what they show is no exception.
-        """
+        """Where places start and end: single values, or windows of every length."""
         n = len(self.firsts)
-        starts, ends = np.triu_indices(n) if self.groups.is_ordered else (np.arange(n),) * 2
-        sizes = np.bincount(self.codes[self.codes >= 0], minlength=n)
-        upto = np.append(0, np.cumsum(sizes))
-        is_place = (ends - starts < max(n // 2, 1)) & (
-            2 * (upto[ends + 1] - upto[starts]) <= upto[-1]
-        )
-        return starts[is_place], ends[is_place]
+        starts, ends = np.arange(n), np.arange(n)
+        if self.groups.is_ordered:
+            lengths = [2**k for k in range(max(n // 2, 1).bit_length())]
+            each = [np.arange(0, n - length + 1, max(length // 2, 1)) for length in lengths]
+            starts = np.concatenate(each)
+            ends = starts + np.repeat(lengths, [len(some) for some in each]) - 1
+        return starts, ends
 
-
-def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
-    """Return the tables of some rows; where values are missing, those of their being missing.
-
-    A node whose table has very many free numbers is compared without its parents, too.
-    """
-    found = []
-    for i, family in enumerate(layout.families):
-        table = _make_table(layout, codes, family)
-        found += [table] if 1 < len(table.configs) <= MOST_CELLS else []
-        if len(table.configs) - len(np.unique(table.configs)) > MANY_FREE and len(family) > 1:
-            found.append(_make_table(layout, codes, (i,)))
-        is_hole = codes[:, i] >= layout.cards[i]
-        if is_hole.any() and not is_hole.all():
-            of_both = np.zeros(2, np.int64)
-            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both))
-    return found
-
-
-def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> ComparedTable:
-    """Return the table of the last member of a family given the others."""
-    cards = np.array([layout.cards[k] for k in family])
-    values = codes[:, list(family)].astype(np.int64)
-    is_shown = (values < cards).all(axis=1)
-    strides = np.append(np.cumprod(cards[::-1])[::-1][1:], 1)
-    used, places = np.unique(values[is_shown] @ strides, return_inverse=True)
-    cells = np.full(len(codes), -1, np.int64)
-    cells[is_shown] = places
-    _, configs = np.unique(used // cards[-1], return_inverse=True)
-    return ComparedTable(family[-1], False, cells, configs)
-
-
-def make_fine_table(node: int, values: Vector) -> ComparedTable:
-    """Return the table of a node's numbers alone, in more intervals than it is cut into."""
-    is_there = np.isfinite(values)
-    ends = (
-        np.unique(np.quantile(values[is_there], np.arange(1, FINE) / FINE))
-        if is_there.any()
-        else values[:0]
-    )
-    cells = np.where(is_there, np.searchsorted(ends, values, side="right"), -1)
-    return ComparedTable(node, False, cells.astype(np.int64), np.zeros(len(ends) + 1, np.int64))
+    @property
+    def n_places(self) -> int:
+        """How many places there are, once the ends of runs are moved."""
+        n = len(self.firsts)
+        return n * (n + 1) // 2 if self.groups.is_ordered else n
 
 
 def find_differences(
-    tables: Sequence[ComparedTable], context: Sequence[ContextColumn]
+    tables: Sequence[ComparedTable],
+    context: Sequence[ContextColumn],
+    left: NDArray[np.bool_] | None = None,
 ) -> list[Difference]:
     """Return the places at which tables are others than elsewhere, the largest gain first.
 
@@ -146,12 +94,14 @@ def find_differences(
     ----------
     tables : of some rows, as `make_tables` gives them.
     context : groups of the same rows; shape (n,) each.
+    left : rows that nothing explains yet; None: all.
     """
     gathered = [_gather(k, column) for k, column in enumerate(context)]
     columns = [each for each in gathered if each is not None]
     if not tables or not columns:
         return []
-    left, found = np.ones(len(tables[0].cells), bool), list[Difference]()
+    left = np.ones(len(tables[0].cells), bool) if left is None else left
+    found = list[Difference]()
     for _ in range(2 * MOST_PLACES):
         rest = _Rest(tables, columns, left)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
@@ -199,7 +149,6 @@ class _Rest:
         left: NDArray[np.bool_],
     ) -> None:
         self.tables, self.columns, self.left = tables, columns, left
-        self.n_tried = len(tables) * sum(len(each.runs[0]) for each in columns)
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
@@ -207,10 +156,10 @@ class _Rest:
             and len(columns[a].firsts) <= MOST_CROSSED
             and columns[b].groups.is_ordered
             and columns[b].groups.kind in CROSSED
-            and len(columns[b].runs[0])
         ]
+        self.n_tried = len(tables) * sum(each.n_places for each in columns)
         self.n_crossed = len(tables) * sum(
-            len(columns[a].runs[0]) * len(columns[b].runs[0]) for a, b in self.pairs
+            columns[a].n_places * columns[b].n_places for a, b in self.pairs
         )
 
     def rows_of(self, place: _Place) -> NDArray[np.bool_]:
@@ -225,15 +174,9 @@ class _Rest:
         """Yield what differs most and clearly, for every table and column: its gain, its place."""
         for table in self.tables:
             for k, column in enumerate(self.columns):
-                if not len(column.runs[0]):
-                    continue
                 counts = self._count(table, column.codes, len(column.firsts))
-                firsts, lasts = column.runs
-                upto = np.vstack([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
-                paid, best = _find_best(
-                    table, upto[lasts + 1] - upto[firsts], upto[-1], self.n_tried
-                )
-                place = ((k, int(firsts[best]), int(lasts[best])),)
+                paid, ends = _find_run(table, counts, counts.sum(axis=0), column, self.n_tried)
+                place = ((k, *ends),)
                 if self._is_clear(table, place, paid, self.n_tried):
                     yield paid, place
             for pair in self.pairs:
@@ -247,12 +190,10 @@ class _Rest:
         codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
         counts = self._count(table, codes, n_values * n_stretches)
         counts = counts.reshape(n_values, n_stretches, -1)
-        total, (firsts, lasts) = counts.sum(axis=(0, 1)), other.runs
-        n_tried = self.n_tried + self.n_crossed
+        total, n_tried = counts.sum(axis=(0, 1)), self.n_tried + self.n_crossed
         for value in one.runs[0].tolist():
-            upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts[value], axis=0)])
-            paid, best = _find_best(table, upto[lasts + 1] - upto[firsts], total, n_tried)
-            place = (a, value, value), (b, int(firsts[best]), int(lasts[best]))
+            paid, ends = _find_run(table, counts[value], total, other, n_tried)
+            place = (a, value, value), (b, *ends)
             if self._is_clear(table, place, paid, n_tried):
                 yield paid, place
 
@@ -280,18 +221,33 @@ class _Rest:
             return 0.0, 0.0
         spread, n_others = 0.0, 0
         for column, first, last in place:
-            counts = self._count(
-                table, self.columns[column].codes, len(self.columns[column].firsts)
-            )
-            others = np.delete(counts, slice(first, last + 1), axis=0)
-            others = others[others.sum(axis=1) >= LEAST_ROWS]
+            others = self._count_others(table, self.columns[column], first, last)
             if len(others) < LEAST_OTHERS:
                 return 0.0, 0.0
             spread += _find_spread(table, others)
-            n_others += len(others)
+            n_others += min(len(others), MOST_OTHERS)
         x, v = 2 * ratio / (1 + rows * spread), n_others * (2 + free / 2)
         evidence = (v + free) / 2 * np.log1p(x / v)
         return float(find_gain(evidence, free, rows, n_tried)), x / free
+
+    def _count_others(
+        self, table: ComparedTable, column: _Context, first: int, last: int
+    ) -> Vector:
+        """Return the cells of other values; of a run, those of others as short; shape (others, J).
+
+        A run of few rows is compared with longer ones, which have rows enough; a long one with
+        shorter ones, which are many.
+        """
+        counts = self._count(table, column.codes, len(column.firsts))
+        sides = [counts[:first], counts[last + 1 :]]
+        if column.groups.is_ordered:
+            usual = max(float(counts.sum()) / len(counts), 1e-9)
+            short = min(last - first + 1, -(-len(counts) // MOST_OTHERS))
+            step = max(short, int(np.ceil(2 * LEAST_ROWS / usual)))
+            sides = [np.add.reduceat(s, np.arange(0, len(s), step)) for s in sides if len(s)]
+        others: Vector = np.concatenate([counts[:0], *sides])
+        is_large: NDArray[np.bool_] = others.sum(axis=1) >= LEAST_ROWS
+        return others[is_large]
 
     def describe(self, place: _Place) -> Difference | None:
         """Return what differs at a place: every table that gains there by itself."""
@@ -323,23 +279,65 @@ class _Rest:
         )
 
 
-def _find_best(
-    table: ComparedTable, inside: Vector, total: Vector, n_tried: float
-) -> tuple[float, int]:
-    """Return the largest gain of a place before the yardstick, and which place it is."""
-    ratios, free, rows = _measure(table, inside, total)
-    paid = find_gain(ratios, free, rows, n_tried)
+def _find_run(
+    table: ComparedTable, counts: Vector, total: Vector, column: _Context, n_tried: float
+) -> tuple[float, tuple[int, int]]:
+    """Return the largest gain of a place before the yardstick, and its first and last group.
+
+    Parameters
+    ----------
+    counts : of the groups that a place may have; shape (groups, J).
+    total : of all rows; shape (J,).
+    """
+    firsts, lasts = column.runs
+    upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts, axis=0)])
+    paid = _pay(table, upto[lasts + 1] - upto[firsts], total, n_tried)
     best = int(np.argmax(paid))
-    return float(paid[best]), best
+    found, ends = float(paid[best]), (int(firsts[best]), int(lasts[best]))
+    for _ in range(MOST_MOVES if column.groups.is_ordered and found > 0 else 0):
+        moved = _move_ends(table, counts, total, ends)
+        if moved == ends:
+            break
+        more = float(_pay(table, (upto[moved[1] + 1] - upto[moved[0]])[None], total, n_tried)[0])
+        if more <= found:
+            break
+        found, ends = more, moved
+    return found, ends
+
+
+def _pay(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> Vector:
+    """Return the gain of each place before the yardstick; shape (places,).
+
+    None holds most of the rows: what they show is no exception.
+    """
+    gains = find_gain(*_measure(table, inside, total), n_tried)
+    return np.where(2 * inside.sum(axis=1) <= total.sum(), gains, -np.inf)
+
+
+def _move_ends(
+    table: ComparedTable, counts: Vector, total: Vector, ends: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the run whose rows gain most by the tables of another run, over those of the rest."""
+    here = counts[ends[0] : ends[1] + 1].sum(axis=0)
+    usual = _normalise(total - here + 1 / len(total), table.configs)
+    own = _normalise(here + usual, table.configs)
+    upto = np.append(0.0, np.cumsum(counts @ np.log(own / usual)))
+    gained = upto[1:] - np.minimum.accumulate(upto[:-1])
+    last = int(np.argmax(gained))
+    return int(np.argmin(upto[: last + 1])), last
+
+
+def _normalise(counts: Vector, configs: Places) -> Vector:
+    """Return the share of each cell among those of its configuration."""
+    return np.divide(counts, np.bincount(configs, counts)[configs])
 
 
 def _measure(table: ComparedTable, inside: Vector, total: Vector) -> tuple[Vector, Vector, Vector]:
     """Return the log-likelihood ratio, the free numbers and the rows of each place."""
     rest, rows = total - inside, inside.sum(axis=1)
     is_enough = (rows >= LEAST_ROWS) & (rest.sum(axis=1) >= LEAST_OTHERS * LEAST_ROWS)
-    ratios = _fit(inside, table.configs) + _fit(rest, table.configs)
-    ratios -= _fit(total[None], table.configs)
-    return np.where(is_enough, ratios, 0.0), _free(inside, rest, table.configs), rows
+    ratios, free = table.compare(inside, total)
+    return np.where(is_enough, ratios, 0.0), free, rows
 
 
 def _find_spread(table: ComparedTable, others: Vector) -> float:
@@ -348,24 +346,3 @@ def _find_spread(table: ComparedTable, others: Vector) -> float:
     ratios, free, rows = _measure(table, others, total)
     excess = 2 * ratios / free - 1 - CHANCE * np.sqrt(2 / free)
     return max(float(np.quantile(excess / rows, YARDSTICK)), 0.0)
-
-
-def _fit(counts: Vector, configs: Places) -> Vector:
-    """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
-    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
-    totals = np.add.reduceat(counts, starts, axis=1)
-    fitted: Vector = _xlogx(counts).sum(axis=1) - _xlogx(totals).sum(axis=1)
-    return fitted
-
-
-def _xlogx(values: Vector) -> Vector:
-    return values * np.log(np.maximum(values, 1.0))
-
-
-def _free(counts: Vector, rest: Vector, configs: Places) -> Vector:
-    """Return the free numbers of own tables: states less one, of configurations on both sides."""
-    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
-    is_shown = np.add.reduceat((counts + rest > 0).astype(np.int64), starts, axis=1)
-    sides = [np.add.reduceat(side, starts, axis=1) > 0 for side in (counts, rest)]
-    free: Vector = np.where(sides[0] & sides[1], is_shown - 1, 0).sum(axis=1).astype(np.float64)
-    return np.maximum(free, 1.0)

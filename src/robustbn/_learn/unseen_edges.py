@@ -29,35 +29,45 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
     some = np.ascontiguousarray(truth.T, np.int64)
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):
-        own = _describe(cards, more[i], i, some)
         while len(more[i]) < MOST_PARENTS:
+            cells, shape = _find_cells(cards, more[i], i, some)
             tried = [
-                (_describe(cards, [*more[i], p], i, some), p)
+                (_describe(cells * cards[p] + some[p], (*shape, cards[p])), p)
                 for p in order[:place]
-                if p not in more[i] and prod(cards[c] for c in (*more[i], p, i)) <= LARGEST_TABLE
+                if p not in more[i] and prod(shape) * cards[p] <= LARGEST_TABLE
             ]
             best, p = max(tried, default=(-np.inf, -1))
-            if best <= own:
+            if best <= _describe(cells, (*shape, 1)):
                 break
             more[i].append(p)
-            own = best
     return tuple(map(tuple, more))
 
 
-def _describe(cards: tuple[int, ...], parents: list[int], i: int, rows: Rows) -> float:
-    """Return the log-likelihood of a node's states, less the price of its table; in nats.
+def _find_cells(
+    cards: tuple[int, ...], parents: list[int], i: int, rows: Rows
+) -> tuple[Rows, tuple[int, int]]:
+    """Return the cell of a node's table that each row is in, and its configurations and states.
 
     Parameters
     ----------
     rows : column by column; shape (d, n).
     """
-    at, n_configs = np.zeros(rows.shape[1], np.int64), prod(cards[p] for p in parents)
-    for p in parents:
+    at = np.zeros(rows.shape[1], np.int64)
+    for p in (*parents, i):
         at = at * cards[p] + rows[p]
-    counts = np.bincount(at * cards[i] + rows[i], minlength=n_configs * cards[i])
-    by_config = counts.reshape(n_configs, -1).sum(axis=1)
-    told = _sum_logs(counts) - _sum_logs(by_config)
-    return float(find_gain(told, n_configs * (cards[i] - 1), rows.shape[1]))
+    return at, (prod(cards[p] for p in parents), cards[i])
+
+
+def _describe(cells: Rows, shape: tuple[int, int, int]) -> float:
+    """Return the log-likelihood of a node's states, less the price of its table; in nats.
+
+    Parameters
+    ----------
+    cells, shape : of each row; configurations, states of the node, and those of one more parent.
+    """
+    counts = np.bincount(cells, minlength=prod(shape)).reshape(shape)
+    told = _sum_logs(counts) - _sum_logs(counts.sum(axis=1))
+    return float(find_gain(told, shape[0] * shape[2] * (shape[1] - 1), len(cells)))
 
 
 def _sum_logs(counts: Rows) -> float:

@@ -32,10 +32,11 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
     fit = saying.base_command(result.command)
     for odd in result.aside.clues.odd:
         origins = result.deeper.find_places(odd.rows) if len(odd.rows) else []
+        origins = [each for each in origins if any(n != odd.column for n, _, _ in each.parts)]
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         parts = tuple(part for part in parts if part[0] != odd.column)
-        common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "")
+        common = "VALUE" if result.rows_hidden else next(iter(odd.examples), "VALUE")
         declare = shlex.quote(f"{odd.column}={common}")
         yield Finding(
             Kind.UNREADABLE,
@@ -72,7 +73,7 @@ def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: in
     }.get(odd.kind, "is not a state")
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
     such = ""
-    if not result.rows_hidden:
+    if odd.examples and not result.rows_hidden:
         values = [f"{as_text(v)!r} ({n:,})" for v, n in list(odd.examples.items())[:MOST_EXAMPLES]]
         such = f": {', '.join(values)}"
     start = f", first {first}" if first else ""

@@ -27,6 +27,7 @@ from robustbn._tables.written import day_of, find_orders
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None
 NEITHER = np.iinfo(np.int32).min  # the hour of what is no time
+GONE = NEITHER + 1  # the hour of what is missing
 MOST_HOURS = 2**27  # 15,000 years: what is further from 1970 is no time
 ISO_START = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d)?", re.ASCII)
 PERIODS = ("h", "D", "M", "Y")  # NumPy's letters
@@ -56,7 +57,7 @@ class RawContext:
 
     def as_units(self, kind: str) -> NDArray[Any]:
         """Return positions of values as hours or numbers."""
-        gone = np.int32(NEITHER) if kind == "hours" else np.float32(np.nan)
+        gone = np.int32(GONE) if kind == "hours" else np.float32(np.nan)
         found: NDArray[Any] = np.append(_units_of(kind, self.values), gone)[self.codes]
         return found
 
@@ -81,7 +82,7 @@ class ContextCoder:
             except (TypeError, ValueError):  # a list among the values, say
                 self.kind = "none"
         if self.kind == "hours":
-            codes = _column_of_hours(column)
+            codes = _column_of_hours(column, self._is_text)
         elif self.kind == "numbers":
             codes = _column_of_floats(column)
         values = tuple(self._numbers) if self.kind == "values" else ()
@@ -329,6 +330,9 @@ def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]
 
 def find_odd_times(raw: RawContext) -> OddValues | None:
     """Return the values of a column of times that are none; None if all are, or none is known."""
+    if raw.kind == "hours":  # too many to keep examples
+        rows = np.flatnonzero(raw.codes == NEITHER)
+        return OddValues(raw.name, NO_DATE, len(rows), rows=rows) if len(rows) else None
     if raw.kind != "values" or _kind_of(raw.values) != "hours":
         return None
     is_odd = np.append(_hours_of(raw.values) == NEITHER, False)
@@ -458,17 +462,18 @@ def _floats_of(values: Sequence[Any]) -> NDArray[np.float64]:
     return as_numbers(Column(as_objects(plain)))
 
 
-def _column_of_hours(column: Column) -> NDArray[np.int32]:
-    """Return a column as hours since 1970; NEITHER for what is no time."""
+def _column_of_hours(column: Column, is_text: bool) -> NDArray[np.int32]:
+    """Return a column as hours since 1970; NEITHER for what is no time, GONE if missing."""
     if column.labels is not None or column.values.dtype.kind != "M":
         values, places = find_distinct(column)
-        found: NDArray[np.int32] = np.append(_hours_of(values), np.int32(NEITHER))[places]
+        hours = [GONE if is_missing(value, is_text) else _hour_of(value) for value in values]
+        found: NDArray[np.int32] = np.array([*hours, GONE], np.int32)[places]
         return found
-    hours = column.values.astype("M8[h]").astype(np.int64)
-    is_gone = _is_gone("hours", hours)
+    hours_since = column.values.astype("M8[h]").astype(np.int64)
+    is_gone = _is_gone("hours", hours_since)
     if column.is_missing is not None:
         is_gone |= column.is_missing
-    return np.where(is_gone, NEITHER, hours).astype(np.int32)
+    return np.where(is_gone, GONE, hours_since).astype(np.int32)
 
 
 def _column_of_floats(column: Column) -> NDArray[np.float32]:

@@ -203,12 +203,12 @@ def _decide_words(survey: ColumnSurvey, rules: StateRules) -> ColumnStates:
     words = {v: n for v, n in survey.counts.items() if kind_of(v, survey.notation) != NUMBER}
     n_numbers = survey.counts.total() - sum(words.values())
     found = _decide_labels(replace(survey, counts=Counter(words)), rules)
-    if found.reading is not None or OTHER in found.states or not found.states:
+    if found.reading is not None or not found.states:
         return found
     note = f"; {count_are(n_numbers, 'row')} {OTHER!r}: numbers among words"
     return replace(
         found,
-        states=(*found.states, OTHER),
+        states=tuple(dict.fromkeys((*found.states, OTHER))),
         reading=NodeReading(others=OTHER),
         n_merged=n_numbers,
         note=(found.note + note).removeprefix("; "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,20 +19,24 @@ from robustbn._core.groups import FoundGroups
 from robustbn._core.layout import Codes
 from robustbn._core.origins import (
     ORIGIN_P_VALUE,
+    ROW_NUMBER,
     ContextColumn,
     Difference,
+    GroupRun,
     Origin,
     RowNumbers,
 )
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
-from robustbn._learn.differences import find_differences, make_fine_table, make_tables
+from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.differences import MOST_STRETCHES, find_differences
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swaps import Labels, Numbers, find_swaps
 from robustbn._learn.units import (
     LEAST_NUMBERS,
@@ -232,24 +236,59 @@ def _find_differences(
     if aside.counted is not None or aside.is_forgotten:
         return []
     drawn = judged.drawn
-    context = [*aside.places, RowNumbers.of(n_read).as_column()]
+    context = [*aside.places, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
     columns = _find_numbers(network, judged, aside.clues.numbers)
     tables = make_tables(network.layout, judged.drawn_codes)
-    tables += [make_fine_table(node, each.values) for node, each in columns.items()]
-    found = find_differences(tables, looked_at)
+    for node, each in columns.items():
+        tables += make_number_tables(network.layout, judged.drawn_codes, node, each.values)
+    in_order = list(_find_sorted(drawn, columns, looked_at))
+    left = np.ones(len(drawn), bool)
+    for place in in_order:
+        left[place.rows] = False
+    found = [*in_order, *find_differences(tables, looked_at, left)]
     scale = n_read / max(len(drawn), 1)
     return [
         replace(
             each,
             n_rows=round(each.n_rows * scale),
             causes=(
+                *each.causes,
                 *_name_causes(network, each, context, aside.clues.numbers),
                 *_name_states(network, each, judged.drawn_codes),
             ),
         )
         for each in found
     ]
+
+
+def _find_sorted(
+    drawn: NDArray[np.int64], numbers: Mapping[int, Numbers], context: Sequence[ContextColumn]
+) -> Iterator[Difference]:
+    """Yield the stretches of rows over which a column seems to have been sorted by itself.
+
+    Parameters
+    ----------
+    drawn : numbers of the rows that are looked at.
+    context : groups of these rows; those of their numbers are the last.
+    """
+    column = len(context) - 1
+    for node, each in numbers.items():
+        for run in find_sorted_runs(each.values, len(numbers)):
+            rows = np.arange(run.rows[0], run.rows[-1] + 1)
+            first, last = (context[column].codes[k] for k in (rows[0], rows[-1]))
+            way = "ascend" if run.is_ascending else "descend"
+            yield Difference(
+                ((ROW_NUMBER, f"{drawn[rows[0]]:,}", f"{drawn[rows[-1]]:,}"),),
+                (node,),
+                (),
+                rows,
+                len(rows),
+                run.nats,
+                run.size,
+                (GroupRun(column, int(first), int(last)),),
+                ((node, "sorted", f"all values {way}, as if this column was sorted by itself"),),
+            )
 
 
 def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:

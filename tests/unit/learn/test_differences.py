@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from robustbn import random_network, sample
+from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.clues import NumberRows
 from robustbn._core.origins import ContextColumn, Groups, RowNumbers
 from robustbn._learn.blocks import RowPrints, find_blocks
-from robustbn._learn.differences import find_differences, make_tables
+from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.differences import MOST_STRETCHES, find_differences
 from robustbn._learn.units import find_one_value, name_states, name_unit
 
 
@@ -51,7 +52,7 @@ N = 6000
 
 
 def looked_at(codes, rng, n_sites=5):
-    numbers = RowNumbers.of(len(codes))
+    numbers = RowNumbers.of(len(codes), MOST_STRETCHES)
     sites = rng.integers(0, n_sites, len(codes)).astype(np.int16)
     columns = [
         ContextColumn(SITES, sites),
@@ -90,6 +91,31 @@ def test_a_column_that_differs_at_one_site_for_some_time_is_found_with_both():
     assert [part[0] for part in found.parts] == ["site", "row number"]
     assert np.isin(np.flatnonzero(is_bad), found.rows).mean() > 0.9
     assert is_bad[found.rows].mean() > 0.9
+
+
+@pytest.mark.parametrize("first", [1000, 2222, 5900])
+def test_a_column_that_is_filled_in_for_a_hundredth_of_the_rows_is_found_with_its_ends(first):
+    codes, rng = drawn(4), np.random.default_rng(4)
+    _, columns = looked_at(codes, rng)
+    codes[first : first + 60] = [0, 1, 0, 1, 0, 1, 0, 1]
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert [part[0] for part in found.parts] == ["row number"]
+    ends = [int(part.replace(",", "")) for part in found.parts[0][1:]]
+    np.testing.assert_allclose(ends, [first, first + 59], atol=N / MOST_STRETCHES)
+
+
+def test_numbers_that_drift_a_little_are_found_given_the_parents_if_not_by_themselves():
+    rng, n_rows = np.random.default_rng(5), N // 50
+    layout = BayesianNetwork({"a": [], "b": ["a"]}, {"a": range(8), "b": range(4)}).layout
+    codes = np.stack([rng.integers(0, 8, N), rng.integers(0, 4, N)], axis=1).astype(np.uint8)
+    numbers = rng.normal(size=N) + 5 * codes[:, 0]
+    numbers[-n_rows:] += np.linspace(0, 3, n_rows)
+    _, columns = looked_at(codes, rng)
+    tables = list(make_number_tables(layout, codes, 1, numbers))
+    assert not find_differences(tables[:2], columns)
+    (found,) = find_differences(tables, columns)
+    assert found.nodes == (1,)
+    assert (found.rows >= N - n_rows).all()
 
 
 def test_sites_that_all_differ_naturally_are_their_own_yardstick():

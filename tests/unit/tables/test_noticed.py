@@ -91,14 +91,17 @@ def test_dates_that_cannot_be_are_told_and_the_others_stay_dates():
     assert (odd.n, odd.rows.tolist()) == (2, [7, 90])
 
 
+@pytest.mark.parametrize("n_years", [1, 3])  # with more than 1,000 days, values are not kept
 @pytest.mark.parametrize("share", [0.05, 0.5])
-def test_exchanged_days_and_months_are_told_however_many_they_are(share):
+def test_exchanged_days_and_months_are_told_however_many_they_are(share, n_years):
     rng = np.random.default_rng(0)
-    days = (np.datetime64("2024-01-01") + np.sort(rng.integers(0, 366, 20_000))).astype(str)
+    n_days = 366 * n_years
+    days = (np.datetime64("2024-01-01") + np.sort(rng.integers(0, n_days, 20_000))).astype(str)
     days = days.astype(object)
     for row in rng.choice(len(days), int(share * len(days)), replace=False):
         days[row] = f"{days[row][:5]}{days[row][8:]}-{days[row][5:7]}"
     n_odd = sum(day[5:7] > "12" for day in days)
+    days[:3] = [None, float("nan"), None]  # what is missing is not odd
     frame = {"day": days, "age": [20, 50] * 10_000, "sex": ["f", "m"] * 10_000}
     assert odd_of(read(pd.DataFrame(frame)), "day", NO_DATE).n == n_odd > 0
 

@@ -138,6 +138,16 @@ def test_a_label_that_is_other_already_takes_in_the_rare_ones_and_is_none_of_the
     assert column.note == "the 2 rarest labels (8 rows) are 'other'"
 
 
+def test_many_numbers_among_words_are_read_as_other_which_may_be_a_word_already():
+    values = [w for word in ("rent", "owner", "other") for w in [word] * 40] + [
+        *map(str, range(30))
+    ]
+    column = found_in(values)
+    assert column.states == ("other", "owner", "rent")
+    assert column.reading.others == "other"
+    assert column.n_merged == 30
+
+
 def test_words_among_many_numbers_are_a_state_of_their_own():
     values = [str(k) for k in range(100)] + ["refused", "unknown"]
     column = found_in(values)

@@ -1,0 +1,164 @@
+"""The tables that are compared across places: which cell of each does every row show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.layout import Codes, Layout
+from robustbn._core.protocols import Vector
+
+MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
+FINE = 10  # intervals of a number that is compared by itself: a drift moves few rows by a quarter
+LEAST_RANKED = 4 * FINE  # rows of a configuration, that ranks are told of
+MANY_FREE = 60  # free numbers of a table: a change of its node alone costs far fewer
+TILTS = np.linspace(-40.0, 40.0, 401)  # logs of density a rank: the strongest has all at one end
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedTable:
+    """A table that is compared: the cell of each row, and the configuration of each cell.
+
+    Parameters
+    ----------
+    node : number of the node.
+    is_missing : whether the table says how often the node's value is missing.
+    cells : of the rows, -1 where a row does not show the family; shape (n,).
+    configs : of the cells; shape (J,).
+    """
+
+    node: int
+    is_missing: bool
+    cells: Places
+    configs: Places
+
+    def compare(self, inside: Vector, total: Vector) -> tuple[Vector, Vector]:
+        """Return the log-likelihood ratio of each place's own table, and its free numbers.
+
+        Parameters
+        ----------
+        inside : rows of the places that show each cell; shape (places, J).
+        total : of all rows; shape (J,).
+        """
+        rest = total - inside
+        ratios = _fit(inside, self.configs) + _fit(rest, self.configs)
+        return ratios - _fit(total[None], self.configs), _free(inside, rest, self.configs)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRanks(ComparedTable):
+    """The ranks of a node's numbers, which a place shifts: one free number, however many cells."""
+
+    def compare(self, inside: Vector, total: Vector) -> tuple[Vector, Vector]:
+        """Return the log-likelihood ratio of a shift, and its free numbers; see `ComparedTable`.
+
+        A place's ranks r have the density of all ranks times `exp(a r)`, made to sum to one.
+        """
+        usual, ranks = total / max(total.sum(), 1.0), np.arange(len(total)) / len(total)
+        tilted = usual * np.exp(np.outer(TILTS, ranks))
+        sums = tilted.sum(axis=1)
+        means = tilted @ ranks / sums
+        worth = TILTS * means - np.log(sums)
+        ratios = np.zeros(len(inside))
+        for side in (inside, total - inside):
+            rows = side.sum(axis=1)
+            ratios += rows * np.interp(side @ ranks / np.maximum(rows, 1.0), means, worth)
+        return ratios, np.ones(len(inside))
+
+
+def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
+    """Return the tables of some rows; where values are missing, those of their being missing.
+
+    A node whose table has very many free numbers is compared without its parents, too.
+    """
+    found = []
+    for i, family in enumerate(layout.families):
+        table = _make_table(layout, codes, family)
+        found += [table] if 1 < len(table.configs) <= MOST_CELLS else []
+        if len(table.configs) - len(np.unique(table.configs)) > MANY_FREE and len(family) > 1:
+            found.append(_make_table(layout, codes, (i,)))
+        is_hole = codes[:, i] >= layout.cards[i]
+        if is_hole.any() and not is_hole.all():
+            of_both = np.zeros(2, np.int64)
+            found.append(ComparedTable(i, True, is_hole.astype(np.int64), of_both))
+    return found
+
+
+def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> ComparedTable:
+    """Return the table of the last member of a family given the others."""
+    cards = np.array([layout.cards[k] for k in family])
+    values = codes[:, list(family)].astype(np.int64)
+    is_shown = (values < cards).all(axis=1)
+    strides = np.append(np.cumprod(cards[::-1])[::-1][1:], 1)
+    used, places = np.unique(values[is_shown] @ strides, return_inverse=True)
+    cells = np.full(len(codes), -1, np.int64)
+    cells[is_shown] = places
+    _, configs = np.unique(used // cards[-1], return_inverse=True)
+    return ComparedTable(family[-1], False, cells, configs)
+
+
+def make_number_tables(
+    layout: Layout, codes: Codes, node: int, values: Vector
+) -> Iterator[ComparedTable]:
+    """Yield the tables of the ranks of a node's numbers, among all rows and given its parents.
+
+    In more intervals than the node is cut into: by their own table, and by a shift of all of them.
+    """
+    everyone = np.zeros(len(values), np.int64)
+    of_rows = [everyone]
+    if len(layout.families[node]) > 1:
+        configs, is_shown = layout.joint_states(codes, layout.families[node][:-1])
+        of_rows.append(np.where(is_shown, configs, -1))
+    for configs in of_rows:
+        ranks = _rank_within(configs, values)
+        cells = np.where(np.isnan(ranks), -1, np.floor(np.nan_to_num(ranks) * FINE))
+        for kind in (ComparedTable, ComparedRanks):
+            yield kind(node, False, cells.astype(np.int64), np.zeros(FINE, np.int64))
+
+
+def _rank_within(configs: Places, values: Vector) -> Vector:
+    """Return the share of the rows of its configuration that have a smaller number than a row.
+
+    Of equal numbers half are smaller. NaN where there is no number, or too few to compare.
+    """
+    ranks = np.full(len(values), np.nan)
+    some = np.flatnonzero(np.isfinite(values) & (configs >= 0))
+    some = some[np.lexsort((values[some], configs[some]))]
+    if not len(some):
+        return ranks
+    groups, numbers = configs[some], values[some]
+    is_new = np.append(True, groups[1:] != groups[:-1])
+    is_other = is_new | np.append(True, numbers[1:] != numbers[:-1])
+    starts, at = np.flatnonzero(is_new), np.cumsum(is_new) - 1
+    sizes = np.diff(np.append(starts, len(some)))
+    ties = np.flatnonzero(is_other)
+    middle = (ties + np.append(ties[1:], len(some))) / 2
+    found = (middle[np.cumsum(is_other) - 1] - starts[at]) / sizes[at]
+    ranks[some] = np.where(sizes[at] >= LEAST_RANKED, found, np.nan)
+    return ranks
+
+
+def _fit(counts: Vector, configs: Places) -> Vector:
+    """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
+    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
+    totals = np.add.reduceat(counts, starts, axis=1)
+    fitted: Vector = _xlogx(counts).sum(axis=1) - _xlogx(totals).sum(axis=1)
+    return fitted
+
+
+def _xlogx(values: Vector) -> Vector:
+    return values * np.log(np.maximum(values, 1.0))
+
+
+def _free(counts: Vector, rest: Vector, configs: Places) -> Vector:
+    """Return the free numbers of own tables: states less one, of configurations on both sides."""
+    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
+    is_shown = np.add.reduceat((counts + rest > 0).astype(np.int64), starts, axis=1)
+    sides = [np.add.reduceat(side, starts, axis=1) > 0 for side in (counts, rest)]
+    free: Vector = np.where(sides[0] & sides[1], is_shown - 1, 0).sum(axis=1).astype(np.float64)
+    return np.maximum(free, 1.0)
