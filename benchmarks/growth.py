@@ -24,8 +24,8 @@ from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
 NOTE = (
     "10 % of the rows are of another network. The exponent of time is the slope of log time over "
     "log size by least squares, over the three largest sizes: where a fit takes a few hundredths "
-    "of a second, what it does whatever the size is most of it. Memory is the growth of the process's "
-    "peak during the fit, rows given not counted."
+    "of a second, what it does whatever the size is most of it. Memory is the growth of the "
+    "process's peak during the fit, rows given not counted."
 )
 BAD = 0.1
 MOST_EXPONENT = 1.05
