@@ -71,7 +71,7 @@ SECTIONS = (
     Section("posteriors", "Intervals and experts", "posteriors", "posteriors --full", 0.2),
     Section("calibration", "What a fit says of itself", "calibration", "calibration --full", 0.3),
     Section("gate", "The gate's false alarms", "gate", "gate", 0.3),
-    Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft", "draft --full", 2),
+    Section("draft", "Drafts, beside pgmpy and pyAgrum", "draft", "draft --full", 1.5),
     Section("proof-peers", "Speed: all methods on the same rows", "peers", "peers --full", 0.5),
     Section("counting", "Speed: counting, beside its peers", "counting --rounds 5 --budget 3",
             "counting", 1),
