@@ -251,7 +251,7 @@ def run(settings: Settings) -> Report:
         lines = [
             *measure_held_out(tables, N_HALVES if settings.full else 1),
             *measure_time(100_000 if settings.full else 10_000 if is_quick else 30_000),
-            *measure_bad(20 if is_quick else 1 if settings.full else 5),
+            *measure_bad(20 if is_quick else 1 if settings.full else 10),
         ]
     return Report(
         "draft",

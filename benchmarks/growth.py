@@ -23,12 +23,13 @@ from robustbn import BayesianNetwork, RobustEstimator, random_network, sample
 
 NOTE = (
     "10 % of the rows are of another network. The exponent of time is the slope of log time over "
-    "log size by least squares, from the third size on: where a fit takes a few hundredths of a "
-    "second, what it does whatever the size is most of it. Memory is the growth of the process's "
-    "peak during the fit, rows given not counted."
+    "log size by least squares, over the three largest sizes: where a fit takes a few hundredths "
+    "of a second, what it does whatever the size is most of it. Memory is the growth of the "
+    "process's peak during the fit, rows given not counted."
 )
 BAD = 0.1
 MOST_EXPONENT = 1.05
+N_LARGEST = 3  # sizes that the exponent is taken from
 CHUNK = 1_000_000  # rows that a stream hands over at once
 
 
@@ -44,11 +45,11 @@ class Growing:
 def run(settings: Settings) -> Report:
     """Let each size grow alone."""
     warnings.simplefilter("ignore")
-    shrink = 20 if settings.quick else 1 if settings.full else 10
+    shrink, most = (20, 3) if settings.quick else (1, None if settings.full else -1)
     tables, records, goals = [], [], []
     for growing in list_growing(settings.seed, shrink):
         lines, sizes, walls, peaks = [], [], [], []
-        for size, build in growing.fits[: 3 if settings.quick else None]:
+        for size, build in growing.fits[:most]:
             fit = build()
             say(f"growth of {growing.name}: {size:,}")
             give_memory_back()
@@ -58,8 +59,7 @@ def run(settings: Settings) -> Report:
             sizes.append(size)
             walls.append(time_turns({"fit": fit}, settings)["fit"].wall_s)
             lines.append((f"{size:,}", f"{walls[-1]:.3f}", f"{peaks[-1] / 2**20:,.0f}"))
-        first = 0 if settings.quick else 2
-        exponent = fit_exponent(sizes[first:], walls[first:])
+        exponent = fit_exponent(sizes[-N_LARGEST:], walls[-N_LARGEST:])
         lines.append(("exponent", f"**{exponent:.2f}**", ""))
         header = (growing.name, "seconds", "memory, MiB")
         tables.append(Table(growing.what, header, tuple(lines), n_words=1))

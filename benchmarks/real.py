@@ -42,9 +42,9 @@ NOTE = (
     "(a full run; the short form has every third table, two of the ways for each, 10 % and no "
     "detectors). Ours is told nothing; trimming and the detectors are **told the true share** of "
     "bad rows, which nobody knows, and the rows they leave are counted like all others. The "
-    "detectors are asked at 10 % only. Brackets hold 95 % intervals by drawing tables again, all cells of a "
-    "table together; there are none for fewer than three tables, or where no table differs from "
-    "another. Seconds are those of one fit by one thread while others run: no claim."
+    "detectors are asked at 10 % only. Brackets hold 95 % intervals by drawing tables again, all "
+    "cells of a table together; there are none for fewer than three tables, or where no table "
+    "differs from another. Seconds are those of one fit by one thread while others run: no claim."
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from robustbn import BayesianNetwork, RobustEstimator, sample
 from robustbn._learn.causes import naming
 from robustbn._learn.causes.joins import split_columns
 from robustbn._learn.causes.labels import assign
+from robustbn._learn.causes.moves import _Likely
 from robustbn._learn.causes.naming import Inquiry, name_causes
 from robustbn._learn.causes.sides import Sides
 from robustbn._learn.causes.templates import share_copied
@@ -321,3 +323,26 @@ def test_a_cell_of_the_benchmark_says_what_was_named():
     assert record["names"]
     assert set(record["names"]) <= {"stuck columns", None}
     assert record["precision"] >= 0.9
+
+
+def test_a_step_of_a_search_for_moved_columns_looks_at_the_columns_that_it_changes():
+    rng, d = np.random.default_rng(0), 60
+    asked = set()
+
+    def count(columns):
+        asked.add(columns)
+        return rng.random(2)
+
+    rows = SimpleNamespace(count=count, together=lambda *_: rng.random((2, 2)))
+    edges = [(c, c + 1) for c in range(d - 1)]
+    likely = _Likely(SimpleNamespace(cards=[2] * d, edges=edges, kind=rows, good=rows))
+    before = tuple(range(d))
+    sources = (1, 0, *before[2:])
+    gain = likely.gain(sources, before)
+    assert asked == {(0,), (1,)}
+    totals = [
+        sum(likely.alone(c, s) for c, s in enumerate(each))
+        + sum(likely.along(*edge, each) for edge in edges)
+        for each in (sources, before)
+    ]
+    assert gain == pytest.approx(totals[0] - totals[1])

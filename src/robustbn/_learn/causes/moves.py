@@ -26,7 +26,7 @@ def find_moved(sides: Sides) -> list[Suspect]:
         sources = _find_shift(likely, d, step)
         suspects.append(_try_sources(sides, "shifted columns", sources, nats, {"step": step}))
     swapped = _find_swaps(sides, likely, nats + CLEAR)
-    swapped = _climb(swapped, _exchange_partners, likely.total)
+    swapped = _climb(swapped, _exchange_partners, likely.gain)
     n_pairs = sum(c < source for c, source in enumerate(swapped))
     if n_pairs:
         suspects.append(_try_sources(sides, "swapped columns", swapped, nats * n_pairs, {}))
@@ -45,15 +45,17 @@ def _try_sources(
 
 
 def _climb(
-    start: Sources, near: Callable[[Sources], Iterator[Sources]], rate: Callable[[Sources], float]
+    start: Sources,
+    near: Callable[[Sources], Iterator[Sources]],
+    gain: Callable[[Sources, Sources], float],
 ) -> Sources:
-    """Return where steps to the best of what is near lead, while that is better."""
-    best, rated = start, rate(start)
+    """Return where steps to the best of what is near lead, while that gains."""
+    best = start
     while True:
-        found = max(((rate(each), each) for each in near(best)), default=(rated, best))
-        if found[0] <= rated + 1e-9:
+        found = max(((gain(each, best), each) for each in near(best)), default=(0.0, best))
+        if found[0] <= 1e-9:
             return best
-        rated, best = found
+        best = found[1]
 
 
 class _Likely:
@@ -91,23 +93,26 @@ class _Likely:
             self._along[key] = float((seen * lift).sum())
         return self._along[key]
 
-    def total(self, sources: Sources) -> float:
-        """Return the log-likelihood of all columns by their sources."""
-        single = sum(self.alone(c, source) for c, source in enumerate(sources))
-        return single + sum(self.along(*edge, sources) for edge in self._sides.edges)
+    def gain(self, sources: Sources, before: Sources) -> float:
+        """Return what the log-likelihood of all columns gains by other sources than before.
+
+        A step of a search changes a few columns of many: only those are looked at.
+        """
+        pairs = enumerate(zip(sources, before, strict=True))
+        return self.gain_at([c for c, (new, old) in pairs if new != old], sources, before)
+
+    def gain_at(self, columns: Sequence[int], sources: Sources, before: Sources) -> float:
+        """Return the same if no other columns have another source."""
+        single = sum(self.alone(c, sources[c]) - self.alone(c, before[c]) for c in columns)
+        edges = {edge for c in columns for edge in self._edges_at[c]}
+        return single + sum(
+            self.along(*edge, sources) - self.along(*edge, before) for edge in edges
+        )
 
     def swap_alone(self, one: int, other: int) -> float:
         """Return what swapping two columns gains for their states by themselves."""
         gain = self.alone(one, other) + self.alone(other, one)
         return gain - (self.alone(one, one) + self.alone(other, other))
-
-    def swap(self, one: int, other: int, sources: Sources) -> float:
-        """Return what swapping two columns gains."""
-        swapped = _swap(sources, (one, other))
-        edges = {*self._edges_at[one], *self._edges_at[other]}
-        return self.swap_alone(one, other) + sum(
-            self.along(*edge, swapped) - self.along(*edge, sources) for edge in edges
-        )
 
 
 def _fold(table: Vector, shape: tuple[int, ...]) -> Vector:
@@ -137,8 +142,11 @@ def _find_shift(likely: _Likely, n_columns: int, step: int) -> Sources:
                 yield first, last
 
     starts = (0, n_columns), _find_stretch(alone)
-    found = [_climb(ends, list_near, lambda ends: likely.total(shift(ends))) for ends in starts]
-    return max(map(shift, found), key=likely.total)
+    found = [
+        _climb(ends, list_near, lambda new, old: likely.gain(shift(new), shift(old)))
+        for ends in starts
+    ]
+    return max(map(shift, found), key=lambda sources: likely.gain(sources, tuple(every)))
 
 
 def _find_stretch(gain: Sequence[float]) -> tuple[int, int]:
@@ -165,7 +173,7 @@ def _find_swaps(sides: Sides, likely: _Likely, least: float) -> Sources:
         if likely.swap_alone(a, b) + float(broken[[a, b]].sum()) > 0
     ]
     while offered:
-        gains = [likely.swap(a, b, found) for a, b in offered]
+        gains = [likely.gain_at(pair, _swap(found, pair), found) for pair in offered]
         if max(gains) < least:
             break
         best = offered[int(np.argmax(gains))]
