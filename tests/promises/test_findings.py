@@ -248,7 +248,16 @@ def test_labels_that_look_wrong_are_told_with_what_they_may_stand_for(tmp_path, 
     assert "--labels" in told[0].advice.command
 
 
-def test_mistyped_labels_of_a_column_are_one_finding_however_many_they_are(tmp_path):
+def test_of_labels_as_frequent_as_each_other_one_stands_for_the_other(tmp_path):
+    frame = clean_table()
+    frame.loc[:99, "risk"] = "Unclear"
+    frame.loc[100:199, "risk"] = "unclear"
+    told = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert [f.n_cells for f in told] == [100]
+    assert "'unclear' for 'Unclear'" in told[0].sentence
+
+
+def test_mistyped_labels_of_a_column_are_one_finding_however_many_they_are(folder, tmp_path):
     frame, rng = clean_table(), np.random.default_rng(3)
     frame["risk"] = frame["risk"].map({"high": "2. high risk of falls", "low": "1. no known risk"})
     column = frame["risk"].to_list()
@@ -260,6 +269,11 @@ def test_mistyped_labels_of_a_column_are_one_finding_however_many_they_are(tmp_p
     assert told.columns == ("risk",)
     assert 150 <= told.n_cells <= 200  # the rarest labels are 'other'
     assert "for '1. no known risk'" in told.sentence
+    words = ["fit", str(folder / "edges.csv"), str(tmp_path / "rows.csv"), "--json"]
+    facts = json.loads(CliRunner().invoke(main, words).stdout)
+    (told,) = [f for f in facts["findings"] if f["cause"] == "mistyped"]
+    wanted = f"robustbn repair {words[1]} {words[2]} -o repaired.csv --changes changes.csv"
+    assert told["advice"]["command"] == wanted
 
 
 def test_numbered_labels_are_not_mistyped(tmp_path):

@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
 from robustbn._core.far import find_rest, is_apart, is_code
+from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
+from robustbn._tables.files import TEXT
 from robustbn._tables.written import exchange_day
 
 MOST_EXAMPLES = 3  # values that are quoted
+MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 EXCHANGED = "day and month exchanged"
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
@@ -195,7 +199,6 @@ def _tell_labels(
     which = count(len(shown), "label")
     may = how.replace("contains", "contain") if how == BROKEN else f"be {how}"
     said = f"{which} of {as_text(node)} may {may} {many}: {', '.join(told)}."
-    pairs = ",".join(f"{label}={taken_for[label]}" for label in shown)
     return Finding(
         Kind.UNREADABLE,
         WARNING,
@@ -206,21 +209,31 @@ def _tell_labels(
         round(n),
         round(n),
         cause=how,
-        advice=Remedy(
-            "If so, map each to the correct label.",
-            f"{saying.base_command(result.command)} --labels {shlex.quote(f'{node}:{pairs}')}",
-            f"robustbn.fit(network, table, labels={{{node!r}: "
-            f"{ {label: taken_for[label] for label in shown}!r}}})",
-        ),
+        advice=_relabel(result, node, {label: taken_for[label] for label in shown}),
         rows=tuple(np.sort(rows)[: saying.MOST_NUMBERED].tolist()),
     )
+
+
+def _relabel(result: FitResult, node: str, taken_for: dict[str, str]) -> Remedy:
+    """Return how to map labels to others; of many labels in a text file, how to repair it."""
+    fit = saying.base_command(result.command)
+    words = shlex.split(fit)
+    python = f"robustbn.fit(network, table, labels={{{node!r}: {taken_for!r}}})"
+    if len(taken_for) > MOST_MAPPED and len(words) > 3 and inner_suffix(Path(words[3])) in TEXT:
+        repair = shlex.join(["robustbn", "repair", *words[2:4], "-o", "repaired.csv"])
+        why = "If so, correct them by the rest of their rows, and look through the changes."
+        return Remedy(why, f"{repair} --changes changes.csv", python)
+    pairs = ",".join(f"{label}={other}" for label, other in taken_for.items())
+    command = f"{fit} --labels {shlex.quote(f'{node}:{pairs}')}"
+    return Remedy("If so, map each to the correct label.", command, python)
 
 
 def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     """Return which label another may stand for, and what happened to it; empty if nothing."""
     if _BROKEN.search(label):
         return "", BROKEN
-    others = {other: times for other, times in labels.items() if other != label and times >= n}
+    # Of labels that are as frequent, the first one is taken for the right one.
+    others = {other: k for other, k in labels.items() if (k, label) > (n, other)}
     for other in others:
         if other.casefold() == label.casefold():
             return other, "written in another case"
