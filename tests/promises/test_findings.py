@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import robustbn
 from robustbn import RobustEstimator
 from robustbn._core.findings import SEVERITIES, Finding, Kind, rank_findings
+from robustbn._core.groups import Group
 from robustbn._show import findings as registry
 from robustbn.cli import main
 
@@ -345,7 +346,7 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
 
 def test_of_groups_that_are_more_likely_natural_one_is_worth_a_look(monkeypatch):
     chances = {1: 0.4, 2: 0.45, 3: 0.8, 4: 0.35, 5: 0.1}
-    groups = [SimpleNamespace(number=n, is_bad=False, probability=p) for n, p in chances.items()]
+    groups = [Group(0.1, 10, (), n, p, is_bad=False) for n, p in chances.items()]
     monkeypatch.setattr(
         registry, "_tell_group", lambda _, group: Finding("rows", "warning", "", group.number)
     )

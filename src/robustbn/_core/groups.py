@@ -9,6 +9,8 @@ from robustbn._core.numbers import count
 from robustbn._core.origins import Origin
 from robustbn._core.protocols import Vector
 
+WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
+
 
 @dataclass(frozen=True)
 class UnusualCell:
@@ -107,7 +109,8 @@ class Group:
     is_bad : whether its rows are distrusted: from a probability of 80 % on, unless you decided.
     stake : share of the rows, on average over the nodes, whose state the tables would tell
         otherwise if the group changed sides.
-    cause : what may have made them; None if no single cause explains them.
+    cause : what may have made them; None if no single cause explains them, or if they are most
+        likely not bad: then none is sought.
     nats : evidence a row: the mean over its rows of the log of how much likelier each is in this
         group than among good rows; 0 if it was not measured.
     moved : what the tables would be with these rows left in, the largest difference first.
@@ -127,6 +130,11 @@ class Group:
     moved: tuple[MovedCell, ...] = ()
     examples: tuple[Example, ...] = field(default=(), compare=False)  # a file holds no rows
     origins: tuple[Origin, ...] = field(default=(), compare=False)
+
+    @property
+    def may_be_bad(self) -> bool:
+        """Whether its rows are distrusted, or should be looked at: it is told, with its cause."""
+        return self.is_bad or self.probability >= WORTH_A_LOOK
 
     def without_values(self) -> Group:
         """Return the group without what single rows of a private table hold."""

@@ -6,11 +6,10 @@ import numpy as np
 
 from robustbn._core.cells import FoundCells
 from robustbn._core.config import CEILING, RobustConfig
+from robustbn._core.groups import WORTH_A_LOOK
 from robustbn._core.protocols import Survey, Vector
 from robustbn._core.result import Misfit, Repetition, Verdict
 from robustbn._core.row_model import RowModel
-
-WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is named
 
 
 def describe_status(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[bool, str]:

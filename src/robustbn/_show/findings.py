@@ -21,7 +21,6 @@ from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 
-WORTH_A_LOOK = 0.3  # probability of a group to be bad, from which it is told
 LIKELY = 0.5  # probability of a group to be bad, below which it is more likely to be natural
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
@@ -104,7 +103,7 @@ def find_rows(result: FitResult) -> Iterator[Finding]:
     natural = [g for g in told.values() if not g.is_bad and g.probability < LIKELY]
     first = max(natural, default=None, key=lambda group: group.probability)
     for group in told.values():
-        if group.is_bad or group.probability >= WORTH_A_LOOK:
+        if group.may_be_bad:
             found = _tell_group(result, group)
             is_note = group is not first and any(group is each for each in natural)
             yield replace(found, severity=NOTE) if is_note else found

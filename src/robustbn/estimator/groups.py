@@ -91,22 +91,23 @@ def find_groups(
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundGroups:
-    """Return the groups, those of bad rows with their causes."""
+    """Return the groups, those that may be bad with their causes."""
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
         belongs[:, -1] = 0
     found = describe_found(network, fit, load(at_hand.codes).count(belongs), n_rows)
-    columns = [found.column(group) for group in found.groups]
+    columns = [found.column(group) for group in found.groups if group.may_be_bad]
     causes = _find_causes(network, fit, at_hand, columns, load)
     groups = [
         replace(
             group,
-            cause=cause,
+            cause=causes.get(column),
             examples=_find_examples(network, at_hand, column),
             origins=_find_origins(at_hand, column, find_origins),
         )
-        for group, cause, column in zip(found.groups, causes, columns, strict=True)
+        for group in found.groups
+        for column in [found.column(group)]
     ]
     return replace(found, groups=groups)
 
@@ -175,8 +176,8 @@ def _find_moved(
 
 def _find_causes(
     network: BayesianNetwork, fit: RobustFit, at_hand: AtHand, columns: Sequence[int], load: Load
-) -> list[Cause | None]:
-    """Return the cause of each kind, and of the distrusted rows without a kind."""
+) -> dict[int, Cause]:
+    """Return the cause of each kind, and of the distrusted rows without a kind, by column."""
     least, cells, most = COMPARED
     some = spread(
         np.flatnonzero(at_hand.trust >= DOUBT), min(most, max(least, cells // network.n_nodes))
@@ -192,12 +193,11 @@ def _find_causes(
     named, of_last = name_causes(list(sides.values()), last)
     found: dict[int, Named | None] = dict(zip(sides, named, strict=True))
     found[fit.model.n_others] = of_last
-    return [
-        None
-        if each is None
-        else tell_cause(network, each.name, each.columns, each.explained, each.details)
-        for each in (found[column] for column in columns)
-    ]
+    return {
+        column: tell_cause(network, each.name, each.columns, each.explained, each.details)
+        for column, each in found.items()
+        if each is not None
+    }
 
 
 def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
