@@ -46,6 +46,20 @@ def test_a_clean_batch_passes_in_99_of_100_draws(fit, new_rows):
     assert n_failed <= 1
 
 
+def test_a_batch_with_as_many_wrong_cells_as_the_rows_of_the_fit_passes(new_rows, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = new_rows[:30_000]
+    any_state = (rng.random(rows.shape) * np.array(ALARM.layout.cards)).astype(rows.dtype)
+    dirty = np.where(rng.random(rows.shape) < 0.03, any_state, rows)
+    fit = robustbn.fit(ALARM, dirty[:20_000], random_state=0)
+    assert len(fit.cells_) > 1_000
+    fit.save(tmp_path / "model.json")
+    for model in (fit, RobustEstimator.load(tmp_path / "model.json")):
+        for start in range(20_000, 30_000, 2_500):
+            found = model.check(dirty[start : start + 2_500])
+            assert not [each for each in found if each.severity != "note"]
+
+
 @pytest.mark.parametrize("n", [300, 5_000])
 @pytest.mark.parametrize("share", [0.1, 1.0])
 def test_shuffled_columns_fail_and_so_does_a_tenth_of_them(fit, new_rows, n, share):

@@ -15,6 +15,8 @@ from robustbn._core.numbers import count
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.row_model import RowModel
 
+ALL_TRUSTED = 1e-3  # share of the rows' weight: if less is distrusted, all rows are taken for good
+
 
 class Status(StrEnum):
     """Why an oracle stopped, in the sentence that the user reads."""
@@ -270,6 +272,16 @@ class RobustFit:
         """Trusted rows that show the whole family of each cell, none of it inferred; shape (M,)."""
         shown = self.counts if self.inferred is None else self.inferred.observed_counts
         return shown / self.unit
+
+    @property
+    def written_counts(self) -> Vector:
+        """The same of rows as they were written, wrong values among them; shape (M,).
+
+        New rows have wrong values, too. Known where every row is trusted; elsewhere wrong values
+        count as what they should be.
+        """
+        is_corrected = self.cells is not None and self.removed < ALL_TRUSTED
+        return self.plain_counts / self.unit if is_corrected else self.shown_counts
 
     @property
     def effect(self) -> float:

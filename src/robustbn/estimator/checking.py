@@ -38,7 +38,7 @@ def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
         return []
     network, learned = fit.network_, fit.result_.learned
     rows = fit._load(table)
-    counts = learned.shown_counts / learned.effect
+    counts = learned.written_counts / learned.effect
     batch = compare_batch(network.layout, counts, fit.result_.calibration, rows)
     found = [
         *_tell_unlikely(batch),

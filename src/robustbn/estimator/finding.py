@@ -201,7 +201,7 @@ def _calibrate(
     if not judged.drawn_trust.any():
         return None
     codes, trust = judged.drawn_codes, judged.drawn_trust
-    found = calibrate(network.layout, learned.shown_counts, load, codes, trust)
+    found = calibrate(network.layout, learned.written_counts, load, codes, trust)
     return found if (found.spread > 0).all() else None
 
 
