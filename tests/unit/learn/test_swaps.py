@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 
 import robustbn
+from robustbn import BayesianNetwork
+from robustbn._learn import swaps
+from robustbn._learn.swaps import Labels
 
 N_ROWS = 4_000
 
@@ -88,3 +91,14 @@ def test_an_edge_that_the_network_lacks_is_no_swap():
     edges = [("height", "weight"), ("smokes", "coughs"), ("smokes", "age"), ("smokes", "income")]
     fit = robustbn.fit(edges, frame, random_state=0)
     assert not [found for found in fit.findings_ if found.cause == "swapped columns"]
+
+
+def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
+    d, tried = 100, []
+    network = BayesianNetwork({f"x{i}": [] for i in range(d)}, {f"x{i}": [0, 1] for i in range(d)})
+    codes = np.zeros((50, d), np.uint8)
+    columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
+    monkeypatch.setattr(swaps, "_may_gain", lambda *given: tried.append(given[-1]))
+    assert swaps.find_swaps(network.layout, codes, columns) == []
+    assert len(tried) == swaps.MOST_PAIRS
+    assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
