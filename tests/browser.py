@@ -149,7 +149,7 @@ class Browser:
     def click(self, selector: str) -> None:
         """Click as a person would: bring it into view, press the mouse on it."""
         element = self.find(selector)
-        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
         self._wait_until_still(element)
         element.click()
 

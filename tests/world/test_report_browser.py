@@ -64,6 +64,16 @@ def test_the_page_says_what_the_report_says(clean, alarm_report, page, tmp_path)
     clean.screenshot(tmp_path / "alarm.png", is_full=True)
 
 
+def test_clicks_on_nodes_leave_the_drawing_where_it_is(clean, alarm_report, page, tmp_path):
+    clean.open(page, tmp_path)
+    drawn = "return document.querySelector('.node').ownerSVGElement.getAttribute('viewBox')"
+    before = clean.run(drawn)
+    for i, node in enumerate(alarm_report.network.nodes):
+        clean.click(f".node[data-node='{i}']")
+        clean.wait(f"document.querySelector('#table-name').textContent === '{node}'")
+    assert clean.run(drawn) == before
+
+
 @pytest.mark.parametrize("node", ["HRBP", "VENTLUNG", "MINVOLSET"])
 def test_a_click_on_a_node_shows_its_table(clean, alarm_report, page, tmp_path, node):
     clean.open(page, tmp_path)

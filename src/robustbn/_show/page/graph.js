@@ -132,7 +132,9 @@
   });
   canvas.addEventListener("focusin", (event) => {
     const group = event.target.closest(".node");
-    if (group) { walkTo(Number(group.dataset.node)); bring(walker, false); }
+    if (!group) return;
+    walkTo(Number(group.dataset.node));
+    if (group.matches(":focus-visible")) bring(walker, false); // by keyboard: a click leaves the drawing where it is
   });
 
   page.onChoose((i, { center, focus, quiet }) => {
