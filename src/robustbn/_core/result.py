@@ -140,6 +140,24 @@ class Repetition:
     # the state that is repeated most, if one is more than others
     uneven: UnevenCopies | None = None
 
+    def say(self) -> str:
+        """Say how rows are repeated; empty if there is nothing to say."""
+        said = []
+        if self.is_design:
+            how = f"{self.share:.0%} of the rows expected once appear again"
+            if self.divisor > 1:
+                how = f"each appears {self.divisor} times or a multiple of it"
+            said.append(f"Rows are repeated by design ({how}), so all copies are counted.")
+        if self.uneven is not None:
+            said.append(
+                f"Rows with {self.uneven.node} = {self.uneven.state} appear "
+                f"{self.uneven.times:.1f} times on average, while other rows appear "
+                f"{self.uneven.elsewhere:.1f} times."
+            )
+            if not self.is_counted:
+                said.append("If the copies are intentional, set copies to 'count'.")
+        return " ".join(said)
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
