@@ -154,9 +154,13 @@ class Repetition:
                 f"{self.uneven.times:.1f} times on average, while other rows appear "
                 f"{self.uneven.elsewhere:.1f} times."
             )
-            if not self.is_counted:
-                said.append("If the copies are intentional, set copies to 'count'.")
         return " ".join(said)
+
+    @property
+    def advice(self) -> str:
+        """What to do where the rows of one state have more copies than others; empty elsewhere."""
+        is_odd = self.uneven is not None and not self.is_counted
+        return "If the copies are intentional, set copies to 'count'." if is_odd else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,8 +87,9 @@ def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: i
     text = f" {repetition.say()}".rstrip()
     if repetition.uneven is not None and repetition.is_counted:
         text += " The tables describe the rows with their copies, not those without them."
-    elif repetition.uneven is not None and n_distrusted:
-        text += " Copies are distrusted."
+    elif repetition.uneven is not None:
+        text += " Copies are distrusted." if n_distrusted else ""
+        text += f" {repetition.advice}"
     if repetition.effect > 1:
         text += (
             f" {n_rows:,.0f} rows carry as much information as {n_rows / repetition.effect:,.0f} "

@@ -98,8 +98,8 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
     repetition = result.learned.repetition
     if repetition is None:
         return
-    if said := as_text(repetition.say()):
-        is_odd = repetition.uneven is not None and not repetition.is_counted
+    if said := as_text(f"{repetition.say()} {repetition.advice}".strip()):
+        is_odd = bool(repetition.advice)
         yield Finding(
             Kind.REPEATED_ROWS,
             WARNING if is_odd else NOTE,
