@@ -70,12 +70,16 @@ def fit_robustly(
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
+    count, is_placed = counting_true(cells, config), cells is not None and cells.by is not None
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=infers,
-        count=counting_true(cells, config),
+        count=None if is_placed else count,
     )
+    if count is not None and is_placed:  # only the survey knows from where each row is
+        weights = trust if sample_weight is None else trust * sample_weight
+        judged = replace(judged, counts=count(survey.rows, weights))
     if cells is not None:
         cells = cells.of_trusted(survey.numbers, trust)
     n = survey.n_rows * mean_weight(sample_weight)

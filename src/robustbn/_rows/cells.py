@@ -203,9 +203,11 @@ def count_true(
     if found.counts is not None and rows.n_rows == found.n_surveyed and is_even(weights):
         return found.counts
     given = np.asarray(weights, np.float64)
+    model, parts = found.place(rows.n_rows)
     swept = judge_cells(
-        found.model,
+        model,
         rows.unpack(),
+        groups=parts,
         weights=given,
         holed=bool(rows.layout.holed),
         key=found.seed,
