@@ -26,7 +26,7 @@ from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._learn.gain import find_gain
 from robustbn._learn.origins import MISSING_LABEL
 from robustbn._learn.unseen_edges import Parents, add_edges
-from robustbn._rows.cells import count_true, judge_cells
+from robustbn._rows.cells import count_true, judge_cells, name_wrong
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn.network import BayesianNetwork
 
@@ -86,14 +86,16 @@ def explain_cells(
         judge_cells, learned.model, holed=bool(layout.holed),
         key=config.seed, kernels=config.kernels, n_threads=config.n_threads,
     )  # fmt: skip
-    judged = judge(survey.codes, groups=None if by is None else by.parts)
+    parts = None if by is None else by.parts
+    judged = judge(survey.codes, groups=parts)
+    wrong = name_wrong(learned.model, judged, parts, config.kernels, config.n_threads)
     is_same = len(learned.seen) == len(survey.codes)
     some = judged if is_same else judge(learned.seen, groups=learned.groups)
     n_parents = tuple(len(family) - 1 for family in layout.families)
     model = learned.model if by is None else learned.model.with_rates(by.of_all)
     found = FoundCells(
         model, n_parents, gain, len(learned.seen), config.seed,
-        judged.named.numbered(survey.numbers), np.zeros(layout.n_cells), by=by,
+        wrong.numbered(survey.numbers), np.zeros(layout.n_cells), by=by,
     )  # fmt: skip
     change = found.marginalise(learned.model.counts.cells - some.counts) / len(learned.seen)
     found = replace(found, change=change)
