@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.origins import ROW_NUMBER
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
 
@@ -233,6 +234,24 @@ class PlacedRates:
     parts: NDArray[np.int32]
 
     @property
+    def worst(self) -> int:
+        """The part in which cells are wrong most often."""
+        return int(self.rates.sum(axis=1).argmax())
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The column, and the first and the last value of that part."""
+        return (self.column, *self.values[self.worst])
+
+    def numbered(self, numbers: NDArray[np.int64]) -> PlacedRates:
+        """Return the same with the numbers that rows have in the whole table."""
+        if self.column != ROW_NUMBER:
+            return self
+        ends = [[int(text.replace(",", "")) for text in each] for each in self.values]
+        values = tuple((f"{numbers[a]:,}", f"{numbers[b]:,}") for a, b in ends)
+        return replace(self, values=values)
+
+    @property
     def of_all(self) -> Vector:
         """The rates of all rows together; shape (1, d)."""
         n_rows = np.bincount(self.parts, minlength=len(self.rates))
@@ -273,7 +292,8 @@ class FoundCells:
 
     def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
         """Return the same with the numbers that rows have in the whole table."""
-        return replace(self, wrong=self.wrong.numbered(numbers))
+        by = self.by and self.by.numbered(numbers)
+        return replace(self, wrong=self.wrong.numbered(numbers), by=by)
 
     def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
         """Return the same without the cells of rows that are distrusted as a whole.
@@ -325,8 +345,16 @@ class FoundCells:
     @property
     def rates(self) -> Vector:
         """Probability of a cell of each column to show another value than the true; (d,)."""
-        rates: Vector = self.model.rates.mean(axis=0) * (1 - 1 / np.array(self.model.cards))
-        return rates
+        return self._share(self.model.rates[0])
+
+    @property
+    def worst_rates(self) -> Vector:
+        """The same where cells are wrong most often; (d,)."""
+        return self.rates if self.by is None else self._share(self.by.rates[self.by.worst])
+
+    def _share(self, rates: Vector) -> Vector:
+        """Return how often cells are wrong: an error may show the true value by chance; (d,)."""
+        return rates * (1 - 1 / np.array(self.model.cards))
 
     def correct(self, counts: Vector, total: float) -> Vector:
         """Return the weight of rows on the cells of the network, from a quick look at them.

@@ -24,7 +24,7 @@ from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, sea
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
-from robustbn._learn.wrong_cells import counting_true, explain_cells
+from robustbn._learn.wrong_cells import count_by_place, counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -70,18 +70,14 @@ def fit_robustly(
 
     # The verdict on all rows, and the tables of those that are trusted.
     weigh = verdict.model.trust
-    count, is_placed = counting_true(cells, config), cells is not None and cells.by is not None
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=infers,
-        count=None if is_placed else count,
+        count=counting_true(cells, config),
     )
-    if count is not None and is_placed:  # only the survey knows from where each row is
-        weights = trust if sample_weight is None else trust * sample_weight
-        judged = replace(judged, counts=count(survey.rows, weights))
-    if cells is not None:
-        cells = cells.of_trusted(survey.numbers, trust)
+    judged = count_by_place(judged, cells, survey, trust, sample_weight, config)
+    cells = cells and cells.of_trusted(survey.numbers, trust)
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
     converged, status = describe_status(removed, config, verdict)

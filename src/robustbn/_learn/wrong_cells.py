@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from robustbn._core.cells import FoundCells, PlacedRates
 from robustbn._core.config import RobustConfig
 from robustbn._core.origins import RowNumbers
-from robustbn._core.protocols import CountRows, RowVector, Survey
+from robustbn._core.protocols import CountRows, Judged, RowVector, Survey
 from robustbn._core.trust import DOUBT
 from robustbn._learn.cells import Chain, Learned, fill_holes, learn_cells, look_first, pays_at_first
 from robustbn._learn.error_places import PlaceColumn, choose_places
@@ -240,6 +240,29 @@ def _learn(
 def counting_true(found: FoundCells | None, config: RobustConfig) -> CountRows | None:
     """Return how rows are counted as if no cell were wrong; None if none is."""
     return None if found is None else partial(count_true, found, config.kernels, config.n_threads)
+
+
+def count_by_place(
+    judged: Judged,
+    found: FoundCells | None,
+    survey: Survey,
+    trust: RowVector,
+    sample_weight: RowVector | None,
+    config: RobustConfig,
+) -> Judged:
+    """Return what judging gave, with counts by rates that differ by place, if they do.
+
+    Rows that are read in stretches were counted by the rates of all; the survey knows their places.
+
+    Parameters
+    ----------
+    trust : in the surveyed rows, which are all.
+    """
+    if found is None or found.by is None:
+        return judged
+    weights = trust if sample_weight is None else trust * sample_weight
+    counts = count_true(found, config.kernels, config.n_threads, survey.rows, weights)
+    return replace(judged, counts=counts)
 
 
 def _choose_rows(survey: Survey, trust: RowVector | None, seed: int) -> NDArray[np.int64]:
