@@ -223,9 +223,9 @@ def name_wrong(
             model, rows, groups=of_rows, own=0.0, calm=1.0, asks_gains=False, asks_wrong=True,
             n_threads=n_threads,
         ).wrong  # fmt: skip
-        p = np.asarray(wrong, np.float64)
-        odds = p / np.maximum(1 - p, np.finfo(np.float32).eps)
-        p = some.probability * (1 + odds[at]) / (1 + odds.sum(axis=1))
+        right = np.maximum(1 - np.asarray(wrong), np.finfo(np.float32).eps)
+        odds = np.asarray(wrong) / right
+        p = some.probability * (1 + odds[at]) / (1 + odds.sum(axis=1, dtype=np.float64))
         parts.append(replace(some, probability=p.astype(np.float32)))
     return WrongCells.join(parts).above(LEAST_PROBABILITY)
 

@@ -114,15 +114,19 @@ class RowsInMemory:
     def rows(self) -> Rows:
         return self._load(self.codes)
 
+    def picked(self, which: NDArray[np.int64]) -> RowsInMemory:
+        """Return some of the rows, by their places."""
+        context = tuple(replace(each, codes=each.codes[which]) for each in self.context)
+        return replace(self, codes=take_rows(self.codes, which), context=context)
+
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         n = len(self.codes)
         counts = self.rows.count(weights)
         if n <= n_most:
             return Survey(n, counts, self.codes, np.arange(n), self.rows, self.context)
         chosen = draw_evenly(n, n_most, seed)
-        codes = take_rows(self.codes, chosen)
-        context = tuple(replace(each, codes=each.codes[chosen]) for each in self.context)
-        return Survey(n, counts, codes, chosen, self._load(codes), context)
+        some = self.picked(chosen)
+        return Survey(n, counts, some.codes, chosen, some.rows, some.context)
 
     def judge(
         self,
