@@ -78,6 +78,85 @@ def test_rates_of_columns_are_found(fit):
     np.testing.assert_allclose(rates["rate"].mean(), 0.02 * (1 - 1 / CARDS).mean(), rtol=0.25)
 
 
+@pytest.fixture(scope="module")
+def careless(rows):
+    """Rows of which the last fifth has all wrong cells."""
+    return np.where(np.arange(len(rows))[:, None] < 8_000, rows, spoil(rows, 0.1))
+
+
+@pytest.fixture(scope="module")
+def placed(careless):
+    return robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(careless)
+
+
+def test_the_rate_of_wrong_cells_is_higher_where_they_are_made(rows, careless, placed):
+    rates = placed.cell_rates_
+    assert set(rates["where"]) == {"row number from 8,000 to 9,999"}
+    chance = 0.1 * (1 - 1 / CARDS).mean()
+    np.testing.assert_allclose(rates["rate_there"].mean(), chance, rtol=0.25)
+    np.testing.assert_allclose(rates["rate"].mean(), chance / 5, rtol=0.25)
+    cells = placed.cells_
+    assert (cells["row"] >= 8_000).mean() > 0.99
+    columns = [ALARM.nodes.index(name) for name in cells["column"]]
+    is_right = rows[cells["row"], columns] != careless[cells["row"], columns]
+    assert is_right.sum() > 0.45 * (rows != careless).sum()  # 0.14 if all rows have one rate
+    clean = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(rows)
+    assert error(placed) < 1.25 * error(clean)  # 1.56 if all rows have one rate
+
+
+def test_a_finding_tells_where_cells_are_wrong(placed):
+    findings = [each for each in placed.findings_ if each.kind == "wrong cells"]
+    assert findings
+    assert all(each.where == {"row number": "8,000 to 9,999"} for each in findings)
+    assert "Where row number is 8,000 to 9,999, " in findings[0].sentence
+
+
+def test_rows_of_the_fit_are_mended_by_the_rates_of_their_places(careless, placed):
+    sure = placed.cells_
+    sure = sure[sure["probability"] >= 0.9]
+    mended = placed.repair(careless)
+    assert len(mended.changes) == len(sure)
+    other = placed.repair(careless[::-1])  # as many rows, but not those of the fit
+    assert 0 < len(other.changes) < len(sure)
+
+
+def test_rates_by_place_are_the_same_in_a_stream(careless, placed, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    labels = {n: np.array(ALARM.states[n])[careless[:, j]] for j, n in enumerate(ALARM.nodes)}
+    for k in range(4):
+        some = slice(2_500 * k, 2_500 * (k + 1))
+        frame = pandas.DataFrame({name: column[some] for name, column in labels.items()})
+        frame.to_csv(tmp_path / f"rows{k}.csv", index=False)
+    stream = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0, place="stream")
+    there = stream.fit(tmp_path / "rows*.csv")
+    assert set(there.cell_rates_["where"]) == set(placed.cell_rates_["where"])
+    np.testing.assert_allclose(placed.counts_, there.counts_, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_at_one_place_of_which_most_cells_are_wrong_are_bad_rows():
+    network = robustbn.random_network("graph", 50, 500, random_state=0)
+    rows = np.asarray(robustbn.sample(network, 4_000, random_state=0))
+    rng, is_there = np.random.default_rng(1), np.arange(4_000) >= 3_600
+    any_state = (rng.random(rows.shape) * 2).astype(rows.dtype)
+    is_hit = is_there[:, None] & (rng.random(rows.shape) < 0.8)
+    fit = robustbn.RobustEstimator(network, random_state=0).fit(np.where(is_hit, any_state, rows))
+    assert len(fit.cells_) == 0
+    assert fit.row_weights_[is_there].mean() < 0.05
+    assert fit.row_weights_[~is_there].mean() > 0.99
+
+
+def test_new_rows_are_judged_by_the_rates_of_all_even_if_they_are_as_many_as_those_of_the_fit(
+    careless,
+):
+    counts = []
+    for parts in ([careless], [careless[:7_000], careless[7_000:]]):
+        fit = robustbn.RobustEstimator(ALARM, prior=0.01, random_state=0).fit(careless)
+        for part in parts:
+            fit.update(part)
+        counts.append(fit.counts_)
+    np.testing.assert_allclose(*counts, atol=1e-6)
+
+
 def test_rows_that_are_wrong_all_over_are_bad_rows_and_not_wrong_cells(rows):
     rng = np.random.default_rng(3)
     is_bad = rng.random(len(rows)) < 0.1

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.origins import ROW_NUMBER
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.trust import DOUBT
 
@@ -216,6 +217,49 @@ class Swept:
 
 
 @dataclass(frozen=True, eq=False)
+class PlacedRates:
+    """Rates of errors that differ by a column outside the network.
+
+    Parameters
+    ----------
+    column : its name.
+    values : the first and the last value of each part of the column that has rates of its own.
+    rates : of each part, by column of the network; shape (g, d).
+    parts : which of them each surveyed row belongs to; shape (n,).
+    """
+
+    column: str
+    values: tuple[tuple[str, str], ...]
+    rates: Vector
+    parts: NDArray[np.int32]
+
+    @property
+    def worst(self) -> int:
+        """The part in which cells are wrong most often."""
+        return int(self.rates.sum(axis=1).argmax())
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The column, and the first and the last value of that part."""
+        return (self.column, *self.values[self.worst])
+
+    def numbered(self, numbers: NDArray[np.int64]) -> PlacedRates:
+        """Return the same with the numbers that rows have in the whole table."""
+        if self.column != ROW_NUMBER:
+            return self
+        ends = [[int(text.replace(",", "")) for text in each] for each in self.values]
+        values = tuple((f"{numbers[a]:,}", f"{numbers[b]:,}") for a, b in ends)
+        return replace(self, values=values)
+
+    @property
+    def of_all(self) -> Vector:
+        """The rates of all rows together; shape (1, d)."""
+        n_rows = np.bincount(self.parts, minlength=len(self.rates))
+        of_all: Vector = (n_rows / max(n_rows.sum(), 1) @ self.rates)[None]
+        return of_all
+
+
+@dataclass(frozen=True, eq=False)
 class FoundCells:
     """What explains that cells of a table differ from what the network expects.
 
@@ -231,6 +275,8 @@ class FoundCells:
         rows that it was learned from, than by a quick look at each row; shape (M,).
     n_surveyed, counts : the surveyed rows, and the cells of the network that they touch if no cell
         is wrong; shape (M,); None in a model from a file.
+    by : the column by which rates of errors differ; None if there is none, and in a model from a
+        file. The rates of the model are those of all rows.
     """
 
     model: CellModel
@@ -242,10 +288,12 @@ class FoundCells:
     change: Vector
     n_surveyed: int = 0
     counts: Vector | None = None
+    by: PlacedRates | None = None
 
     def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
         """Return the same with the numbers that rows have in the whole table."""
-        return replace(self, wrong=self.wrong.numbered(numbers))
+        by = self.by and self.by.numbered(numbers)
+        return replace(self, wrong=self.wrong.numbered(numbers), by=by)
 
     def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
         """Return the same without the cells of rows that are distrusted as a whole.
@@ -261,7 +309,17 @@ class FoundCells:
         """Return what a model file holds; None if tables are too large for one."""
         if any(self.model.is_hashed):
             return None
-        return replace(self, wrong=NO_CELLS, n_surveyed=0, counts=None)
+        return self.for_other_rows()
+
+    def place(self, n_rows: int) -> tuple[CellModel, NDArray[np.int32] | None]:
+        """Return how so many rows are judged, and the part of each; these are all surveyed rows."""
+        if self.by is None or len(self.by.parts) != n_rows:
+            return self.model, None
+        return self.model.with_rates(self.by.rates), self.by.parts
+
+    def for_other_rows(self) -> FoundCells:
+        """Return how rows are judged that the fit has not seen."""
+        return replace(self, wrong=NO_CELLS, n_surveyed=0, counts=None, by=None)
 
     def checked(self, families: tuple[tuple[int, ...], ...], cards: tuple[int, ...]) -> FoundCells:
         """Return what a model file holds, if it belongs to a network; else raise a ValueError."""
@@ -282,13 +340,21 @@ class FoundCells:
             raise ValueError("counts, smoothing and rates are a number a node each, from 0 on")
         if plain.rates.max() > 1 or min(plain.concentration.min(), plain.novelty.min()) <= 0:
             raise ValueError("rates are at most 1, and smoothing is above 0")
-        return replace(self, model=plain, wrong=NO_CELLS, n_surveyed=0, counts=None)
+        return replace(self, model=plain).for_other_rows()
 
     @property
     def rates(self) -> Vector:
         """Probability of a cell of each column to show another value than the true; (d,)."""
-        rates: Vector = self.model.rates.mean(axis=0) * (1 - 1 / np.array(self.model.cards))
-        return rates
+        return self._share(self.model.rates[0])
+
+    @property
+    def worst_rates(self) -> Vector:
+        """The same where cells are wrong most often; (d,)."""
+        return self.rates if self.by is None else self._share(self.by.rates[self.by.worst])
+
+    def _share(self, rates: Vector) -> Vector:
+        """Return how often cells are wrong: an error may show the true value by chance; (d,)."""
+        return rates * (1 - 1 / np.array(self.model.cards))
 
     def correct(self, counts: Vector, total: float) -> Vector:
         """Return the weight of rows on the cells of the network, from a quick look at them.

@@ -213,12 +213,15 @@ class Origin:
     @property
     def having(self) -> str:
         """What its rows have in common, in words."""
-        return " and ".join(
-            f"{name} = {a}" if a == b else f"{name} from {a} to {b}" for name, a, b in self.parts
-        )
+        return " and ".join(say_place(*part) for part in self.parts)
 
     def __str__(self) -> str:
         return (
             f"{100 * self.rate:.1f} % of the {self.n_rows:,} rows with {self.having} are "
             f"distrusted, {rounded(self.ratio)} times as many as overall"
         )
+
+
+def say_place(column: str, first: str, last: str) -> str:
+    """Return a value of a column, or a range of them, in words."""
+    return f"{column} = {first}" if first == last else f"{column} from {first} to {last}"

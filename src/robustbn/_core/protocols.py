@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
+from robustbn._core.origins import ContextColumn
 
 if TYPE_CHECKING:
     from robustbn._core.holes import Holes
@@ -207,6 +208,12 @@ class Survey:
     codes: Codes  # of the rows that were drawn; shape (n, d)
     numbers: NDArray[np.int64]  # which rows they are, increasing; shape (n,)
     rows: Rows  # the same rows, encoded
+    context: tuple[ContextColumn, ...] = ()  # of the same rows: columns outside the network
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row of the table was drawn."""
+        return self.n_rows == len(self.codes)
 
 
 @dataclass(frozen=True, eq=False)

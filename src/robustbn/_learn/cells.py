@@ -29,6 +29,7 @@ SMOOTHING = np.exp(np.linspace(np.log(3e-3), np.log(300.0), 24))  # rows that ma
 AT_ONCE = 2**14  # cells of a table whose smoothing is tried at once: bounds memory
 SMOOTHED_AT = (0, 3, 8)  # sweeps after which the smoothing is chosen again, and at the last burnt
 Sweep = Callable[..., Swept]
+Groups = NDArray[np.int32] | None  # of rows; None if there is one group only
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
@@ -42,7 +43,7 @@ CALM = 0.1  # probability: a cell that is less likely to be wrong need not be dr
 SETTLED = 1e-3  # the same where tables have few rows, and count what was drawn
 FARTHEST = 4.0  # times a step that is leapt at most
 DRAWS_OF_HOLES = 4  # sweeps until what is missing hardly depends on where it began
-STRENGTH = 10.0  # cells: what all rows say of the rate of a group, which has few
+STRENGTH = 10.0  # errors: what all rows say of the rate of a group, which may have few
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Learned:
     seen, truth : recorded values, and true ones drawn last; shape (n, d).
     gains : nats that errors bring to each column; shape (d,).
     is_own : the columns with rates of their own; shape (d,).
+    groups : of the rows, each with rates of its own; None if all rows have the same; shape (n,).
     """
 
     model: CellModel
@@ -83,6 +85,7 @@ class Learned:
     truth: States
     gains: Vector
     is_own: NDArray[np.bool_]
+    groups: Groups = None
 
     @property
     def is_wrong(self) -> NDArray[np.bool_]:
@@ -98,7 +101,8 @@ def learn_cells(
     chain: Chain,
     *,
     begin: Learned | None = None,
-    groups: NDArray[np.int32] | None = None,
+    groups: Groups = None,
+    n_groups: int | None = None,
     is_open: NDArray[np.bool_] | None = None,
     seed: int = 0,
     kernels: str | None = None,
@@ -111,13 +115,14 @@ def learn_cells(
     Parameters
     ----------
     begin : what was learned from other rows with the same parents: the first sweep is by it.
-    groups : of the rows; each has a rate of its own.
+    groups, n_groups : of the rows; each has a rate of its own. Some may have no row here; by
+        default the last one has.
     is_open : which columns may be wrong; all by default; shape (d,).
     """
     d = len(cards)
     is_open = np.ones(d, bool) if is_open is None else is_open
     is_open = is_open & (np.array(cards) > 1)
-    n_groups = 1 if groups is None else int(groups.max()) + 1
+    n_groups = n_groups or (1 if groups is None else int(groups.max()) + 1)
     first_rates = np.where(is_open, chain.start, LEAST_RATE) * np.ones((n_groups, 1))
     model = _begin(cards, parents, seen, first_rates) if begin is None else begin.model
     kernel, n_kept = load_sweep(kernels), chain.n_sweeps - chain.n_burn
@@ -142,9 +147,9 @@ def learn_cells(
         )
         if s in (*SMOOTHED_AT, chain.n_burn) and (begin is None or s):
             model = _smooth(model, s > 0)
-        if s == tested_at and groups is None and chain.n_sweeps >= LONG:
-            is_own, model = _find_own(once, model, is_open, seen)
-        swept = once(model, asks_gains=s >= chain.n_burn)
+        if s == tested_at and chain.n_sweeps >= LONG:
+            is_own, model = _find_own(once, model, is_open, seen, groups)
+        swept = once(model, asks_gains=s >= chain.n_burn, asks_wrong=groups is not None)
         truth, rates = swept.truth, model.rates
         if s >= chain.n_held:
             rates = _find_rates(model, seen, swept, is_drawn, groups, is_open, is_own)
@@ -162,7 +167,7 @@ def learn_cells(
     if not is_drawn:
         model = replace(model, counts=sum_counts(cards, parents, np.mean(kept, axis=0)))
     model = _smooth(model, True).with_rates(mean_rates)
-    return Learned(model, seen, truth, gains, is_own)
+    return Learned(model, seen, truth, gains, is_own, groups)
 
 
 def _leap(models: list[CellModel]) -> CellModel:
@@ -241,7 +246,7 @@ def look_first(
     model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
-    contrast, odds = 0.0, _find_odds(model, seen, np.asarray(swept.wrong))
+    contrast, odds = 0.0, _find_odds(model, seen, np.asarray(swept.wrong), None)
     for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
         shown = column[(column < card) & (card > 1)]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
@@ -249,18 +254,19 @@ def look_first(
     return FirstLook(swept.gains, odds, contrast)
 
 
-def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any]) -> list[Vector]:
+def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any], groups: Groups) -> list[Vector]:
     """Return, for each column, odds of what rows show as an error, of any state, over as the truth.
 
     Columns of one state, and values that are missing, have none.
 
     Parameters
     ----------
-    wrong : probability of each cell to be wrong at the model's rates, which are of all rows.
+    wrong : probability of each cell to be wrong at the model's rates.
     """
     odds = []
     for j, card in enumerate(model.cards):
-        is_shown, rate = (seen[:, j] < card) & (card > 1), float(model.rates[0, j])
+        is_shown = (seen[:, j] < card) & (card > 1)
+        rate = _rates_of(model.rates[:, j], groups, is_shown)
         p, any_state = wrong[is_shown, j].astype(np.float64), rate / card
         # All states together over the one that is shown, by the tables alone.
         times = (p * (1 - rate) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
@@ -268,7 +274,12 @@ def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any]) -> list[Vect
     return odds
 
 
-def _bring(rate: float, odds: Vector) -> float:
+def _rates_of(rates: Vector, groups: Groups, is_shown: NDArray[np.bool_]) -> Any:
+    """Return the rate of a column in each of some rows, or in all of them; rates: of each group."""
+    return rates[0] if groups is None else rates[groups[is_shown]]
+
+
+def _bring(rate: Any, odds: Vector) -> float:
     """Return the nats that errors bring; odds: of what is shown as an error over as the truth."""
     return float(np.log(1 - rate + rate * odds).sum())
 
@@ -286,13 +297,14 @@ def _find_rates(
     seen: States,
     swept: Swept,
     is_drawn: bool,
-    groups: NDArray[np.int32] | None,
+    groups: Groups,
     is_open: NDArray[np.bool_],
     is_own: NDArray[np.bool_],
 ) -> Vector:
     """Return the rates at which errors must be drawn for so many cells to be wrong; shape (g, d).
 
-    One rate for all columns, or a column's own where that pays for itself.
+    One rate for all columns, or a column's own where that pays for itself; and so many times that
+    in each group of rows.
 
     Parameters
     ----------
@@ -302,28 +314,30 @@ def _find_rates(
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
     if groups is not None:
-        rates = np.where(is_open, (wrong + STRENGTH * rates) / (chances + STRENGTH), LEAST_RATE)
+        rates = np.maximum(rates, LEAST_RATE)
+        times = (wrong.sum(axis=1) + STRENGTH) / ((chances * rates).sum(axis=1) + STRENGTH)
+        rates = np.where(is_open, rates * times[:, None], LEAST_RATE)
     return np.clip(rates, LEAST_RATE, LARGEST_RATE)
 
 
 def _count_wrong(
-    model: CellModel,
-    seen: States,
-    swept: Swept,
-    is_drawn: bool,
-    groups: NDArray[np.int32] | None,
+    model: CellModel, seen: States, swept: Swept, is_drawn: bool, groups: Groups
 ) -> tuple[Vector, Vector]:
-    """Return the wrong cells, and those that errors would show to be so; both of shape (g, d)."""
+    """Return the wrong cells, and those that errors would show to be so; both of shape (g, d).
+
+    Drawn, or expected.
+    """
     n_groups, d = model.rates.shape
     cards = np.array(model.cards)
-    if not is_drawn:
+    if not is_drawn and groups is None:
         return swept.n_wrong[None], (seen < cards).sum(axis=0)[None] * (1 - 1 / cards)
     of = np.zeros(len(seen), np.int32) if groups is None else groups
     wrong, shown = np.zeros((n_groups, d)), np.zeros((n_groups, d))
     for j, card in enumerate(model.cards):
         is_shown = seen[:, j] < card
+        is_wrong = swept.truth[:, j] != seen[:, j] if is_drawn else np.asarray(swept.wrong)[:, j]
         shown[:, j] = np.bincount(of[is_shown], minlength=n_groups)
-        wrong[:, j] = np.bincount(of, (swept.truth[:, j] != seen[:, j]) & is_shown, n_groups)
+        wrong[:, j] = np.bincount(of, is_wrong * is_shown, n_groups)
     return wrong, shown * (1 - 1 / cards)
 
 
@@ -334,25 +348,33 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
 
 
 def _find_own(
-    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], seen: States
+    sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], seen: States, groups: Groups
 ) -> tuple[NDArray[np.bool_], CellModel]:
     """Return the columns for which another rate than that of all pays, and the model with it.
 
     Judged by what errors of each rate bring to the column, given all other true values: that so
-    many true values were drawn says nothing, since they were drawn by the rate.
+    many true values were drawn says nothing, since they were drawn by the rate. Of several groups
+    of rows, those of all are as many times higher or lower.
     """
-    rates = [model.rates, *(np.where(is_open, rate, model.rates) for rate in TRIED)]
+    times = model.rates / model.rates.mean(axis=0)
+    tried = [np.minimum(rate * times, LARGEST_RATE) for rate in TRIED]
+    rates = np.stack([model.rates, *(np.where(is_open, each, model.rates) for each in tried)])
     swept = sweep(model, calm=1.0, n_sweeps=1, n_burn=0, asks_gains=False, asks_wrong=True)
-    odds = _find_odds(model, seen, np.asarray(swept.wrong))
-    gains = np.array([[_bring(r, o) for r, o in zip(each[0], odds, strict=True)] for each in rates])
+    odds, gains = (
+        _find_odds(model, seen, np.asarray(swept.wrong), groups),
+        np.zeros(rates[:, 0].shape),
+    )
+    for j, card in enumerate(model.cards):
+        is_shown = (seen[:, j] < card) & (card > 1)
+        gains[:, j] = [_bring(_rates_of(each[:, j], groups, is_shown), odds[j]) for each in rates]
     common = gains.sum(axis=1).argmax()
-    times = np.exp(np.abs(np.log(np.stack(rates)[:, 0] / rates[common][0])))
-    gains = np.where(times < DIFFERENT, gains[common], gains)
+    apart = np.exp(np.abs(np.log(rates[:, 0] / rates[common, 0])))
+    gains = np.where(apart < DIFFERENT, gains[common], gains)
     best = gains.argmax(axis=0)
     gained = find_gain(gains.max(axis=0) - gains[common], 1, len(seen), model.n_nodes)
     is_own: NDArray[np.bool_] = is_open & (gained > 0)
     chosen = np.where(is_own, best, common)
-    return is_own, model.with_rates(np.stack(rates)[chosen, :, np.arange(model.n_nodes)].T)
+    return is_own, model.with_rates(rates[chosen, :, np.arange(model.n_nodes)].T)
 
 
 # --- smoothing ----------------------------------------------------------------------------------

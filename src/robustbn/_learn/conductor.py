@@ -24,7 +24,7 @@ from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, sea
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
 from robustbn._learn.study import Study, mean_weight
-from robustbn._learn.wrong_cells import counting_true, explain_cells
+from robustbn._learn.wrong_cells import count_by_place, counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
 Tell = Callable[[Round], None]
@@ -76,8 +76,8 @@ def fit_robustly(
         gathers=infers,
         count=counting_true(cells, config),
     )
-    if cells is not None:
-        cells = cells.of_trusted(survey.numbers, trust)
+    judged = count_by_place(judged, cells, survey, trust, sample_weight, config)
+    cells = cells and cells.of_trusted(survey.numbers, trust)
     n = survey.n_rows * mean_weight(sample_weight)
     removed = max(0.0, 1 - judged.total / n)
     converged, status = describe_status(removed, config, verdict)

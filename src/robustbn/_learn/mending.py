@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +29,11 @@ from robustbn._learn.cells import (
     look_first,
     pays_at_first,
 )
-from robustbn._learn.gain import find_gain
+from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._rows.cells import judge_cells
 
 CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
 FIRST_VOTE, VOTE_STEPS = 0.3, 10  # rate of wrong labels at first, and how often it is found again
-LEAST_GROUP = 20  # rows of a context's value, on average: fewer tell no rate
 NATURAL = 1.0  # labels that occur once for each that occurs twice: 0.6 to 4 in clean columns
 COMPARED = 24  # labels, whose pairs say how alike labels are by chance
 DEGREES = 5  # of likeness: a few labels tell no more
@@ -93,9 +91,12 @@ def mend_labels(
         kernels=kernels, n_threads=n_threads,
     )  # fmt: skip
     learned = learn(groups=groups)
-    if by is None:
-        chosen, groups = _choose_context(learned.is_wrong.sum(axis=1), len(cards), context or {})
-        learned = learned if groups is None else learn(groups=groups)
+    if by is None and context:
+        tried = [PlaceColumn(codes, len(values)) for codes, values in map(_code, context.values())]
+        places = choose_places(learned.is_wrong.sum(axis=1), len(cards), tried)
+        if places is not None:
+            chosen, groups = list(context)[places.column], tried[places.column].codes
+            learned = learn(groups=groups)
     judged = judge_cells(
         learned.model,
         seen,
@@ -175,39 +176,6 @@ def _shares(looks: list[int]) -> Vector:
     n = np.bincount(np.array(looks, int), minlength=2 * DEGREES) + 0.5
     shares: Vector = n / n.sum()
     return shares
-
-
-def _choose_context(
-    n_wrong: NDArray[np.int64], n_columns: int, context: Mapping[str, Sequence[str]]
-) -> tuple[str | None, NDArray[np.int32] | None]:
-    """Return the column whose values tell best how often cells are wrong, and its groups of rows.
-
-    None if no rates of groups explain more than they cost. The wrong cells were drawn by one rate
-    for all rows, which hides some of the differences: what is gained is gained at least.
-
-    Parameters
-    ----------
-    n_wrong : wrong cells of each row; shape (n,).
-    """
-    best = 0.0
-    chosen: tuple[str | None, NDArray[np.int32] | None] = (None, None)
-    for name, column in context.items():
-        groups, values = _code(column)
-        if not 1 < len(values) <= len(column) / LEAST_GROUP:
-            continue
-        wrong = np.bincount(groups, n_wrong)
-        cells = np.bincount(groups) * float(n_columns)
-        told = _describe(wrong, cells).sum() - _describe(wrong.sum(), cells.sum())
-        gain = find_gain(told, len(values) - 1, cells.sum(), len(context))
-        if gain > best:
-            best, chosen = float(gain), (name, groups)
-    return chosen
-
-
-def _describe(wrong: Any, cells: Any) -> Any:
-    """Return the log-likelihood of so many wrong cells at their own rate; numbers or arrays."""
-    rate = np.clip(wrong / np.maximum(cells, 1), 1e-12, 1 - 1e-12)
-    return wrong * np.log(rate) + (cells - wrong) * np.log1p(-rate)
 
 
 def mend_by_votes(

@@ -48,8 +48,9 @@ def judge_more(
     complete : how rows that miss values are completed; None: by complete families.
     """
     survey, model = data.survey(None, LOOKED_AT, config.seed), old.model
+    cells = old.cells and old.cells.for_other_rows()
     judged = data.judge(
-        model.trust, None, gathers=complete is not None, count=counting_true(old.cells, config)
+        model.trust, None, gathers=complete is not None, count=counting_true(cells, config)
     )
     rows, scale = survey.rows, survey.n_rows / max(len(survey.numbers), 1)
     layout, trust = rows.layout, model.weigh(rows).astype(np.float64)

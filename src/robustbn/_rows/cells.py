@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import (
+    NO_CELLS,
     CellCounts,
     CellModel,
     FoundCells,
@@ -31,6 +32,7 @@ JUDGING_SWEEPS, JUDGING_BURN = 4, 1
 TIMES_HOLED = 4  # so many more, where what is missing is drawn, too
 # Of a cell to be drawn and named: that it is wrong is likelier than not. Others are only counted.
 LEAST_PROBABILITY = 0.5
+NAMED_AT_ONCE = 2**16  # cells that are compared with the others of their rows: bounds memory
 NO_KEYS = np.empty(0, np.uint64)
 
 
@@ -193,6 +195,41 @@ def judge_cells(
     return replace(swept, named=WrongCells.join([swept.named]))
 
 
+def name_wrong(
+    model: CellModel,
+    swept: Swept,
+    groups: NDArray[np.int32] | None,
+    kernels: str | None,
+    n_threads: int | None,
+) -> WrongCells:
+    """Return the cells of judged rows that are likely to be wrong, whichever others may be instead.
+
+    Where columns determine each other, an error in one is explained by a change of another, too,
+    and cells that are drawn one by one keep the change that was drawn first. So each cell that was
+    named is compared with all others of its row, given that no more than one of them is wrong:
+
+        P = w[j] / (1 + sum over i of w[i]),
+
+    with the odds w of every cell to be wrong, all others as they were drawn but j as recorded.
+    O(d) time for each cell.
+    """
+    named, parts = swept.named, [NO_CELLS]
+    for first in range(0, len(named), NAMED_AT_ONCE):
+        some = named.picked(slice(first, first + NAMED_AT_ONCE))
+        rows, at = swept.truth[some.rows], (np.arange(len(some)), some.columns)
+        rows[at] = some.seen
+        of_rows = None if groups is None else groups[some.rows]
+        wrong = load_sweep(kernels)(
+            model, rows, groups=of_rows, own=0.0, calm=1.0, asks_gains=False, asks_wrong=True,
+            n_threads=n_threads,
+        ).wrong  # fmt: skip
+        right = np.maximum(1 - np.asarray(wrong), np.finfo(np.float32).eps)
+        odds = np.asarray(wrong) / right
+        p = some.probability * (1 + odds[at]) / (1 + odds.sum(axis=1, dtype=np.float64))
+        parts.append(replace(some, probability=p.astype(np.float32)))
+    return WrongCells.join(parts).above(LEAST_PROBABILITY)
+
+
 def count_true(
     found: FoundCells, kernels: str | None, n_threads: int | None, rows: Rows, weights: RowVector
 ) -> Vector:
@@ -203,9 +240,11 @@ def count_true(
     if found.counts is not None and rows.n_rows == found.n_surveyed and is_even(weights):
         return found.counts
     given = np.asarray(weights, np.float64)
+    model, parts = found.place(rows.n_rows)
     swept = judge_cells(
-        found.model,
+        model,
         rows.unpack(),
+        groups=parts,
         weights=given,
         holed=bool(rows.layout.holed),
         key=found.seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.holes import Holes
 from robustbn._core.layout import Codes, Layout, take_rows
+from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey
 from robustbn._core.trust import is_even, sum_weights
 from robustbn._rows.kernels import load_kernels
@@ -97,26 +98,35 @@ def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class RowsInMemory:
-    """A table in memory, as `Data`; values may be missing in the `holed` columns."""
+    """A table in memory, as `Data`; values may be missing in the `holed` columns.
+
+    `context` are columns outside the network, of the same rows.
+    """
 
     network: BayesianNetwork
     codes: Codes
     kernels: str | None = None
     n_threads: int | None = None
     holed: tuple[int, ...] = ()
+    context: tuple[ContextColumn, ...] = ()
 
     @cached_property
     def rows(self) -> Rows:
         return self._load(self.codes)
 
+    def picked(self, which: NDArray[np.int64]) -> RowsInMemory:
+        """Return some of the rows, by their places."""
+        context = tuple(replace(each, codes=each.codes[which]) for each in self.context)
+        return replace(self, codes=take_rows(self.codes, which), context=context)
+
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         n = len(self.codes)
         counts = self.rows.count(weights)
         if n <= n_most:
-            return Survey(n, counts, self.codes, np.arange(n), self.rows)
+            return Survey(n, counts, self.codes, np.arange(n), self.rows, self.context)
         chosen = draw_evenly(n, n_most, seed)
-        codes = take_rows(self.codes, chosen)
-        return Survey(n, counts, codes, chosen, self._load(codes))
+        some = self.picked(chosen)
+        return Survey(n, counts, some.codes, chosen, some.rows, some.context)
 
     def judge(
         self,

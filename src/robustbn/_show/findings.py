@@ -251,19 +251,23 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with cells that show another value than the true one."""
     if result.cells is None:
         return
-    names, rates, wrong, confusions = rate_columns(result).values()
+    names, rates, wrong, confusions, _, there = rate_columns(result).values()
     sure = np.bincount(result.cells.wrong.above(0.9).columns, minlength=len(names))
-    for name, rate, n, confused in zip(names, rates, wrong, confusions, strict=True):
+    by = result.cells.by
+    place = () if by is None else saying.say_parts(result, (by.place,))
+    for name, rate, n, confused, here in zip(names, rates, wrong, confusions, there, strict=True):
         if n:
+            worst = f" {saying.having(place, 'Where ')}, {percent(here)} are." if place else ""
             is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
                 Kind.WRONG_CELLS,
                 WARNING if is_sure else NOTE,
                 f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
-                f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.",
+                f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.{worst}",
                 0.9,
                 (name,),
+                saying.where_of(place),
                 n_rows=n,
                 n_cells=n,
                 cause="wrong cells",

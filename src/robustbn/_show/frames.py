@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.cells import NO_CELLS, WrongCells
-from robustbn._core.origins import Origin
+from robustbn._core.origins import Origin, say_place
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._show.result import FitResult
 from robustbn._tables.aside import Aside, beside
@@ -131,10 +131,16 @@ def cell_columns(network: BayesianNetwork, wrong: WrongCells, aside: Aside) -> d
 
 
 def rate_columns(result: FitResult) -> dict[str, Any]:
-    """Return a line a column: the rate of wrong cells, most first, and what is taken for what."""
+    """Return a line a column: the rate of wrong cells, most first, and what is taken for what.
+
+    And where cells are wrong most often, if that differs, with the rate there.
+    """
     network, cells = result.network, result.cells
-    rates = np.zeros(network.n_nodes) if cells is None else cells.rates
-    wrong = NO_CELLS if cells is None else cells.wrong
+    rates = there = np.zeros(network.n_nodes)
+    wrong, where = NO_CELLS, ""
+    if cells is not None:
+        rates, there, wrong = cells.rates, cells.worst_rates, cells.wrong
+        where = "" if cells.by is None else say_place(*cells.by.place)
     order = np.argsort(-rates, kind="stable").tolist()
     numbers = np.bincount(wrong.columns, minlength=network.n_nodes)
     return {
@@ -144,6 +150,8 @@ def rate_columns(result: FitResult) -> dict[str, Any]:
         "confusions": [
             _say_confusions(network, wrong.picked(wrong.columns == j), j) for j in order
         ],
+        "where": [where] * len(order),
+        "rate_there": there[order],
     }
 
 

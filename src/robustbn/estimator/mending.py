@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import NO_CELLS, WrongCells
-from robustbn._rows.cells import judge_cells
+from robustbn._core.cells import NO_CELLS, CellModel, FoundCells, WrongCells
+from robustbn._rows.cells import judge_cells, name_wrong
 from robustbn._show.frames import cell_columns
 from robustbn._tables.coded import Table
 from robustbn._tables.sources import build_frame
@@ -41,11 +41,12 @@ def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
     table, found = fit._encode(X), fit.result_.learned.cells
     wrong = NO_CELLS
     if found is not None:
+        model, parts = _place(found, table)
         judged = judge_cells(
-            found.model, table.codes, holed=bool(table.holed), key=found.seed,
+            model, table.codes, groups=parts, holed=bool(table.holed), key=found.seed,
             kernels=fit.kernels, n_threads=fit.n_threads,
         )  # fmt: skip
-        wrong = judged.named.above(probability)
+        wrong = name_wrong(model, judged, parts, fit.kernels, fit.n_threads).above(probability)
     if isinstance(X, np.ndarray) and np.issubdtype(X.dtype, np.integer):
         mended = X.copy()
         mended[_rows_of(table, wrong), wrong.columns] = wrong.likely
@@ -54,6 +55,16 @@ def repair_table(fit: RobustEstimator, X: Any, probability: float) -> Repaired:
     shown = wrong if table.kept is None else wrong.numbered(table.kept)
     columns = cell_columns(fit.network_, shown, table.aside)
     return Repaired(mended, build_frame(columns, table.reading.kind))
+
+
+def _place(found: FoundCells, table: Table) -> tuple[CellModel, NDArray[np.int32] | None]:
+    """Return how rows are judged, and the part of each; if they are those of the fit, by place."""
+    wrong = found.wrong
+    rows = wrong.rows if table.kept is None else np.searchsorted(table.kept, wrong.rows)
+    is_there = found.by is not None and len(found.by.parts) == len(table)
+    if is_there and (table.codes[rows, wrong.columns] == wrong.seen).all():
+        return found.place(len(table))
+    return found.model, None
 
 
 def _rows_of(table: Table, wrong: WrongCells) -> NDArray[np.int64]:

@@ -102,10 +102,12 @@ class ShownEstimator(TableEstimator):
 
     @property
     def cell_rates_(self) -> Any:
-        """A frame with one line per column: column, rate, cells, confusions; largest rate first.
+        """A frame with one line per column, the largest rate first.
 
-        `rate` is the share of wrong cells, `cells` the number of cells that are likely to be wrong,
-        and `confusions` the most frequent pairs of the value seen and the likely value.
+        The columns are column, rate (the share of wrong cells), cells (how many are likely to be
+        wrong), confusions (the most frequent pairs of the value seen and the likely value), where
+        (the value of a context column, or the range of rows, with most wrong cells; empty if the
+        rate is the same everywhere) and rate_there (the rate at that place).
         """
         return build_frame(frames.rate_columns(self.result_), self.reading_.kind)
 

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from robustbn import example_network, sample
+from robustbn._core.config import RobustConfig
+from robustbn._core.origins import ContextColumn, Groups
 from robustbn._learn.cells import Chain, learn_cells, look_first, pays_at_first
+from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._learn.mending import mend_by_votes, mend_labels
 from robustbn._learn.unseen_edges import add_edges
-from robustbn._learn.wrong_cells import PAIRS, _are_independent
+from robustbn._learn.wrong_cells import PAIRS, _are_independent, explain_cells
+from robustbn._rows.memory import RowsInMemory
 
 NETWORK = example_network("alarm")
 CARDS = NETWORK.layout.cards
@@ -65,6 +69,45 @@ def test_errors_are_independent_but_for_rows_that_are_wrong_all_over(rows):
 
 def _is_independent(rows):
     return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("share_there", "name", "values"),
+    [
+        (0.1, "site", (("(missing)",) * 2, ("north",) * 2, ("south",) * 2)),
+        (0.02, None, None),
+    ],
+)
+def test_the_column_by_which_rates_of_errors_differ_is_chosen_by_itself(
+    rows, share_there, name, values
+):
+    of_site = (np.arange(len(rows)) % 5 > 0).astype(np.int16)
+    dirty = np.where(of_site[:, None] > 0, spoil(rows, 0.02), spoil(rows, share_there))
+    clerks = np.random.default_rng(0).integers(0, 8, len(rows)).astype(np.int16)
+    context = (
+        ContextColumn(Groups("clerk", tuple("abcdefgh")), clerks),
+        ContextColumn(Groups("site", ("north", "south")), of_site),
+    )
+    data = RowsInMemory(NETWORK, dirty.astype(np.uint8), context=context)
+    found, _ = explain_cells(NETWORK, data.survey(None, len(rows), 0), None, RobustConfig())
+    if name is None:
+        assert found.by is None
+        return
+    assert (found.by.column, found.by.values) == (name, values)
+    np.testing.assert_allclose(found.by.rates[1:].mean(axis=1), [0.1, 0.02], rtol=0.25)
+    np.testing.assert_allclose(found.model.rates.mean(), 0.036, rtol=0.25)
+    # Of rows that are not all held, the places are not known: errors look as if rows were bad.
+    some = data.survey(None, 4_000, 0)
+    assert explain_cells(NETWORK, some, None, RobustConfig())[0] is None
+
+
+def test_a_line_is_cut_where_the_rate_changes_and_nowhere_else():
+    rng, codes = np.random.default_rng(0), np.repeat(np.arange(100), 60)
+    rates = np.where((codes >= 30) & (codes < 45), 0.04, 0.01)
+    line = PlaceColumn(codes, 100, is_line=True)
+    found = choose_places(rng.binomial(20, rates), 20, [line])
+    assert np.flatnonzero(np.diff(found.part_of)).tolist() == [29, 44]
+    assert choose_places(rng.binomial(20, 0.01, len(codes)), 20, [line]) is None
 
 
 def test_an_edge_that_the_network_lacks_is_added_and_no_other(rows):
