@@ -84,7 +84,10 @@ def fit_in_memory(
     complete : how tables are learned from rows that miss values; None: from complete families.
     sides : of the rows whose side is known, see `Known`; shape (N,).
     """
-    data = RowsInMemory(network, table.codes, config.kernels, config.n_threads, table.holed)
+    kept = slice(None) if table.kept is None else table.kept
+    context = tuple(replace(each, codes=each.codes[kept]) for each in table.aside.places)
+    engine = config.kernels, config.n_threads
+    data = RowsInMemory(network, table.codes, *engine, table.holed, context)
     if fit_rows is None:
         fit = _fit_weighted(network, data, weights, config, watch, complete, sides)
     else:
@@ -120,7 +123,7 @@ def _fit_weighted(
             known = Known(sides, rows)
         return fit_robustly(network, data, weights, config, watch.round, known, complete)[0]
     which = np.flatnonzero(weights)
-    some, of_some = replace(data, codes=data.codes[which]), None if sides is None else sides[which]
+    some, of_some = data.picked(which), None if sides is None else sides[which]
     fit = _fit_weighted(network, some, weights[which], config, watch, complete, of_some)
     trust = fit.model.weigh(data.rows)
     trust = trust if sides is None else override_known(sides, trust)
