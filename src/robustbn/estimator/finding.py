@@ -197,12 +197,12 @@ def _find_where_of(
 def _calibrate(
     network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
 ) -> Calibration | None:
-    """Return how surprising the good rows are; None if there are none."""
+    """Return how much like mixed columns the good rows are; None if there are none."""
     if not judged.drawn_trust.any():
         return None
     codes, trust = judged.drawn_codes, judged.drawn_trust
     found = calibrate(network.layout, learned.written_counts, load, codes, trust)
-    return found if (found.spread > 0).all() else None
+    return found if found.spread > 0 else None
 
 
 def _find_doubt(
