@@ -317,13 +317,20 @@ def _find_run(
 ) -> tuple[float, tuple[int, int]]:
     """Return the largest gain of a place before the yardstick, and its first and last group.
 
+    A gain of 0 says that no place gains.
+
     Parameters
     ----------
     counts : of the groups that a place may have; shape (groups, J).
     total : of all rows; shape (J,).
     """
-    firsts, lasts = column.runs
     upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts, axis=0)])
+    n_upto = np.append(0.0, np.cumsum(counts.sum(axis=1)))
+    firsts, lasts = column.runs
+    is_large = n_upto[lasts + 1] - n_upto[firsts] > LEAST_ROWS - 1  # few are: others cannot gain
+    firsts, lasts = firsts[is_large], lasts[is_large]
+    if not len(firsts):
+        return 0.0, (0, 0)
     paid = _pay(table, upto[lasts + 1] - upto[firsts], total, n_tried)
     best = int(np.argmax(paid))
     found, ends = float(paid[best]), (int(firsts[best]), int(lasts[best]))
