@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
@@ -74,9 +75,9 @@ def build_result(
     n_rows = found.reading.n_rows
     deeper = Deeper(
         load,
-        partial(find_groups, network, learned, judged, n_rows, load, find_where_of),
+        partial(_find_alone, find_groups, network, learned, judged, n_rows, load, find_where_of),
         partial(_find_where, aside, judged.weights),
-        partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
+        partial(_find_alone, find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
         partial(_find_places, network, judged, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
@@ -156,6 +157,12 @@ def describe_result(
 
 
 # --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
+
+
+def _find_alone(find: Callable[..., Any], *given: Any) -> Any:
+    """Return what is found, on one thread of the products of matrices: others spin on our cores."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return find(*given)
 
 
 def _loader(fit: RobustEstimator, network: BayesianNetwork) -> partial[Rows]:
