@@ -58,6 +58,12 @@ class ComparedTable:
         return ratios, np.maximum(free, 1.0)
 
     @cached_property
+    def variety(self) -> float:
+        """How often the node differs between two rows in any order."""
+        shares = np.unique(self.states, return_counts=True)[1] / max(len(self.states), 1)
+        return 1 - float(shares @ shares)
+
+    @cached_property
     def starts(self) -> Places:
         """The first cell of each configuration."""
         return np.flatnonzero(np.append(True, self.configs[1:] != self.configs[:-1]))

@@ -77,9 +77,8 @@ class _Context:
         if not self.groups.has_periods:
             return 1.0
         states = table.states[self.order]
-        shares = np.unique(states, return_counts=True)[1] / max(len(states), 1)
-        by_chance = 1 - float(shares @ shares)
-        return min(float((states[1:] != states[:-1]).mean()) / by_chance, 1.0) if by_chance else 1.0
+        changes = float((states[1:] != states[:-1]).mean())
+        return min(changes / table.variety, 1.0) if table.variety else 1.0
 
     @cached_property
     def runs(self) -> tuple[Places, Places]:
