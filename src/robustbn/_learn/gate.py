@@ -29,9 +29,7 @@ from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration
 
 ADDED = 0.5  # rows that are added to each cell, so that no row is impossible
-# chance that a batch of good rows fails: by its rows, by its tables, or by groups of the fit; less
-# than 1 % together
-ALARM = 0.003
+ALARM = 0.003  # chance that a batch of good rows fails by its rows; by its tables, half of that
 STRETCHES, LEAST_STRETCH = 50, 50  # into which the rows of a fit are cut at most; rows of one
 MIXED = 0.1  # a: share of rows of the background at which the test is most powerful
 MOST_INFLATED = 20.0  # times the variance of independent rows: a sorted file has more, by its order
@@ -184,7 +182,7 @@ def _compare_tables(
     total, n_free = _sum_differences(layout, known, new)
     scaled = 2 * total / inflation
     evidence = np.array([_tail(g, f) for g, f in zip(scaled, n_free, strict=True)])
-    evidence = np.maximum(evidence - math.log(len(total) / ALARM), 0.0)
+    evidence = np.maximum(evidence - math.log(2 * len(total) / ALARM), 0.0)
     n_rows = max(float(new.sum()) / layout.n_nodes, 1.0)
     excess = np.maximum(total - inflation * n_free / 2, 0)
     return evidence, np.where(evidence > 0, excess / n_rows, 0.0)
