@@ -34,21 +34,21 @@ SURE = 0.01  # weight that is kept or lost: less is none
 Traits = dict[str, float]  # what the judge is told of a group, by name
 
 # evidence: log of the nats a row that it brings, when it entered or now, whichever is less, or as
-# part of an earlier group that would have its rows; surest: what it brings by itself, or the
-# largest of groups that entered before and that no edge explains; breadth: log of the
-# share of tables that it breaks, as if all broke alike; divergence: log of the nats a row between
-# its tables and the good ones; excess: log of what is in excess beside all groups; rival: whether
-# edges would gain more than it, or than something larger before it, from -1 to 1; many: its share
-# of the rows to the power of 6, next to nothing below 25 %; apart: log of the nats a row between
-# its rows and good ones; act: share of these that the best act on good rows explains; worth: what
-# that act is worth over tables of the group's own.
+# part of an earlier group that would have its rows; breadth: log of the share of tables that it
+# breaks, as if all broke alike; divergence: log of the nats a row between its tables and the good
+# ones; excess: log of what is in excess beside all groups; rival: whether edges would gain more
+# than it, or than something larger before it, from -1 to 1; many: its share of the rows to the
+# power of 6, next to nothing below 25 %; apart: log of the nats a row between its rows and good
+# ones; act: share of these that the best act on good rows explains; worth: what that act is worth
+# over tables of the group's own.
 
 # Of groups beside rows that look like the network's.
 BESIDE_EXACT: Traits = {
-    "surest": 0.462,
-    "rival": -1.747,
-    "many": -1234.758,
-    "intercept": -0.183,
+    "evidence": 0.627,
+    "breadth": 0.680,
+    "rival": -1.526,
+    "many": -1478.674,
+    "intercept": 0.759,
 }
 # Of all other groups.
 BESIDE_OTHERS: Traits = {
@@ -128,21 +128,12 @@ def _judge_by_acts(traits: Traits, sides: Sides | None) -> float:
 
 
 def find_traits(state: State) -> list[Traits]:
-    """Return what is known of each group before acts are tried.
-
-    If there are bad rows at all, more of what differs is bad: the surest of the groups that have
-    entered so far speaks for all of them, unless an edge explains it as well.
-    """
+    """Return what is known of each group before acts are tried."""
     groups = range(state.population.model.n_others)
-    evidence = [_find_evidence(state, k) for k in groups]
-    speaks = [
-        e if entry.lead < 0 else -np.inf for e, entry in zip(evidence, state.entries, strict=True)
-    ]
-    as_parts = _judge_as_parts(evidence, find_kin(state))
+    evidence = _judge_as_parts([_find_evidence(state, k) for k in groups], find_kin(state))
     return [
         {
-            "evidence": as_parts[k],
-            "surest": max(evidence[k], *speaks[: k + 1]),
+            "evidence": evidence[k],
             **_find_breadth(state, k),
             "excess": _log(max(state.look.excess, 0.0) + 0.01),
             "rival": _compare(state.entries[k].lead),

@@ -197,9 +197,10 @@ def test_trust_falls_with_the_probability_and_to_zero_only_where_it_is_sure():
 
 def test_what_a_trait_says_has_the_right_sign():
     natural = {"evidence": -1.0, "breadth": -1.5, "divergence": -0.5, "many": 0.002, "rival": 0.5}
-    natural |= {"surest": -1.0, "excess": -1.0, "apart": -1.0, "act": 0.5, "worth": 0.3}
+    natural |= {"excess": -1.0, "apart": -1.0, "act": 0.5, "worth": 0.3}
     for name, more, by in (
-        ("surest", 1.0, BESIDE_EXACT),
+        ("evidence", 1.0, BESIDE_EXACT),
+        ("breadth", -0.2, BESIDE_EXACT),
         ("rival", -0.5, BESIDE_EXACT),
         ("many", 0.0, BESIDE_EXACT),
         ("evidence", 1.0, BESIDE_OTHERS),
