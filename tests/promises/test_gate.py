@@ -107,9 +107,11 @@ def test_a_file_of_a_release_that_kept_nothing_of_good_rows_is_read(fit, new_row
     assert {each.cause for each in found} == {"moved table"}
     fit.save(tmp_path / "model.json")
     document = json.loads((tmp_path / "model.json").read_text())
-    document["fit"]["calibration"]["limits"] = document["fit"]["calibration"]["mean"]
+    document["fit"]["calibration"]["inflation"].pop()
     (tmp_path / "damaged.json").write_text(json.dumps(document))
-    with pytest.raises(robustbn.exceptions.ModelFileError, match=r"calibration.limits is damaged"):
+    with pytest.raises(
+        robustbn.exceptions.ModelFileError, match=r"calibration.inflation is damaged"
+    ):
         RobustEstimator.load(tmp_path / "damaged.json")
 
 

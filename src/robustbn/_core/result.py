@@ -231,18 +231,16 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How surprising good rows are, by which new ones are judged."""
+    """How much like rows of mixed columns good rows are, by which new ones are judged."""
 
-    limits: Vector  # surprises that given shares of good rows stay below; shape (levels,)
-    # mean, spread, skew: of good rows: of their surprise, and of how much they look like rows of
-    # mixed columns; shape (2,)
-    mean: Vector
-    spread: Vector
-    skew: Vector
+    # mean, spread, skew: of that measure among good rows
+    mean: float
+    spread: float
+    skew: float
     n_rows: float  # rows that this is known from
-    mixed: float  # mean of the second measure among rows of mixed columns
-    # times that stretches of good rows vary as much as independent rows would: both measures, the
-    # tables of the nodes, all tables together; shape (d + 3,)
+    mixed: float  # its mean among rows of mixed columns
+    # times that stretches of good rows vary as much as independent rows would: the measure, the
+    # tables of the nodes, all tables together; shape (d + 2,)
     inflation: Vector
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,24 @@ class ComparedTable:
         inside : rows of the places that show each cell; shape (places, J).
         total : of all rows; shape (J,).
         """
-        rest = total - inside
-        ratios = _fit(inside, self.configs) + _fit(rest, self.configs)
-        return ratios - _fit(total[None], self.configs), _free(inside, rest, self.configs)
+        sides = inside, total - inside
+        sums = [np.add.reduceat(side, self.starts, axis=1) for side in sides]
+        whole = np.add.reduceat(total, self.starts)
+        ratios = sum(_fit(*each) for each in zip(sides, sums, strict=True)) - _fit(total, whole)
+        states = np.add.reduceat((total > 0).astype(np.float64), self.starts)
+        free = ((sums[0] > 0) & (sums[1] > 0)) @ np.maximum(states - 1, 0.0)
+        return ratios, np.maximum(free, 1.0)
+
+    @cached_property
+    def variety(self) -> float:
+        """How often the node differs between two rows in any order."""
+        shares = np.unique(self.states, return_counts=True)[1] / max(len(self.states), 1)
+        return 1 - float(shares @ shares)
+
+    @cached_property
+    def starts(self) -> Places:
+        """The first cell of each configuration."""
+        return np.flatnonzero(np.append(True, self.configs[1:] != self.configs[:-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,22 +164,11 @@ def _rank_within(configs: Places, values: Vector) -> Vector:
     return ranks
 
 
-def _fit(counts: Vector, configs: Places) -> Vector:
+def _fit(counts: Vector, sums: Vector) -> Vector:
     """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
-    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
-    totals = np.add.reduceat(counts, starts, axis=1)
-    fitted: Vector = _xlogx(counts).sum(axis=1) - _xlogx(totals).sum(axis=1)
+    fitted: Vector = _xlogx(counts).sum(axis=-1) - _xlogx(sums).sum(axis=-1)
     return fitted
 
 
 def _xlogx(values: Vector) -> Vector:
     return values * np.log(np.maximum(values, 1.0))
-
-
-def _free(counts: Vector, rest: Vector, configs: Places) -> Vector:
-    """Return the free numbers of own tables: states less one, of configurations on both sides."""
-    starts = np.flatnonzero(np.append(True, configs[1:] != configs[:-1]))
-    is_shown = np.add.reduceat((counts + rest > 0).astype(np.int64), starts, axis=1)
-    sides = [np.add.reduceat(side, starts, axis=1) > 0 for side in (counts, rest)]
-    free: Vector = np.where(sides[0] & sides[1], is_shown - 1, 0).sum(axis=1).astype(np.float64)
-    return np.maximum(free, 1.0)

@@ -47,6 +47,7 @@ CHANCE = 1.28  # standard deviations: the same quantile of what chance alone giv
 MOST_CROSSED = 12  # values of a column that are looked at together with periods
 CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 MOST_VALUES = 200  # of a context column that are compared; those with fewer rows are not
+COUNTED_AT_ONCE = 2**21  # cells of places that are compared: bounds memory, changes nothing
 MOST_MOVES = 4  # of the ends of a run: most need two
 MOST_PLACES = 4  # that are returned
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
@@ -76,9 +77,8 @@ class _Context:
         if not self.groups.has_periods:
             return 1.0
         states = table.states[self.order]
-        shares = np.unique(states, return_counts=True)[1] / max(len(states), 1)
-        by_chance = 1 - float(shares @ shares)
-        return min(float((states[1:] != states[:-1]).mean()) / by_chance, 1.0) if by_chance else 1.0
+        changes = float((states[1:] != states[:-1]).mean())
+        return min(changes / table.variety, 1.0) if table.variety else 1.0
 
     @cached_property
     def runs(self) -> tuple[Places, Places]:
@@ -203,10 +203,11 @@ class _Rest:
                     continue
                 counts = self._count(table, column.codes, len(column.firsts))
                 counts *= self.turnover[number, k]
-                paid, ends = _find_run(table, counts, counts.sum(axis=0), column, self.n_tried)
-                place = ((k, *ends),)
-                if self._is_clear(number, place, paid, self.n_tried):
-                    yield paid, place
+                total = counts.sum(axis=0)
+                for _, paid, ends in _find_runs(table, counts[None], total, column, self.n_tried):
+                    place = ((k, *ends),)
+                    if self._is_clear(number, place, paid, self.n_tried):
+                        yield paid, place
             for pair in self.pairs:
                 yield from self._measure_pair(number, *pair)
 
@@ -221,11 +222,13 @@ class _Rest:
         share = self.turnover[number, [a, b]].min()
         counts = share * counts.reshape(n_values, n_stretches, -1)
         total, n_tried = counts.sum(axis=(0, 1)), self.n_tried + self.n_crossed
-        for value in one.runs[0].tolist():
-            paid, ends = _find_run(table, counts[value], total, other, n_tried)
-            place = (a, value, value), (b, *ends)
-            if self._is_clear(number, place, paid, n_tried):
-                yield paid, place
+        values, n_places = one.runs[0], len(other.runs[0])
+        step = max(COUNTED_AT_ONCE // max(n_places * len(total), 1), 1)
+        for some in (values[k : k + step] for k in range(0, len(values), step)):
+            for k, paid, ends in _find_runs(table, counts[some], total, other, n_tried):
+                place = (a, int(some[k]), int(some[k])), (b, *ends)
+                if self._is_clear(number, place, paid, n_tried):
+                    yield paid, place
 
     def _is_clear(self, number: int, place: _Place, paid: float, n_tried: float) -> bool:
         """Whether a place gains, with the spread among others as the yardstick, too."""
@@ -312,30 +315,39 @@ class _Rest:
         )
 
 
-def _find_run(
+def _find_runs(
     table: ComparedTable, counts: Vector, total: Vector, column: _Context, n_tried: float
-) -> tuple[float, tuple[int, int]]:
-    """Return the largest gain of a place before the yardstick, and its first and last group.
+) -> Iterator[tuple[int, float, tuple[int, int]]]:
+    """Yield the best place of each value: the value, the gain before the yardstick, its two ends.
+
+    A value without a place that gains is left out.
 
     Parameters
     ----------
-    counts : of the groups that a place may have; shape (groups, J).
+    counts : of each value, and the groups that a place may have; shape (values, groups, J).
     total : of all rows; shape (J,).
     """
     firsts, lasts = column.runs
-    upto = np.vstack([np.zeros((1, len(total))), np.cumsum(counts, axis=0)])
-    paid = _pay(table, upto[lasts + 1] - upto[firsts], total, n_tried)
-    best = int(np.argmax(paid))
-    found, ends = float(paid[best]), (int(firsts[best]), int(lasts[best]))
-    for _ in range(MOST_MOVES if column.groups.has_periods and found > 0 else 0):
-        moved = _move_ends(table, counts, total, ends)
-        if moved == ends:
-            break
-        more = float(_pay(table, (upto[moved[1] + 1] - upto[moved[0]])[None], total, n_tried)[0])
-        if more <= found:
-            break
-        found, ends = more, moved
-    return found, ends
+    upto = np.zeros((len(counts), counts.shape[1] + 1, len(total)))
+    np.cumsum(counts, axis=1, out=upto[:, 1:])
+    n_upto = upto.sum(axis=2)
+    n_rows = n_upto[:, lasts + 1] - n_upto[:, firsts]
+    values, places = np.nonzero(n_rows > LEAST_ROWS - 1)  # fewer never gain
+    inside = upto[values, lasts[places] + 1] - upto[values, firsts[places]]
+    paid = _pay(table, inside, total, n_tried)
+    for value in np.unique(values[paid > 0]).tolist():
+        best = int(np.argmax(np.where(values == value, paid, -np.inf)))
+        found, ends = float(paid[best]), (int(firsts[places[best]]), int(lasts[places[best]]))
+        for _ in range(MOST_MOVES if column.groups.has_periods else 0):
+            moved = _move_ends(table, counts[value], total, ends)
+            if moved == ends:
+                break
+            more = upto[value, moved[1] + 1] - upto[value, moved[0]]
+            gain = float(_pay(table, more[None], total, n_tried)[0])
+            if gain <= found:
+                break
+            found, ends = gain, moved
+        yield value, found, ends
 
 
 def _pay(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> Vector:

@@ -1,20 +1,15 @@
 """Compares new rows with what a model knows of good ones: their likelihood, and the tables.
 
-How surprising a row is, is measured against what the tables expect of such a row:
-
-    s = (sum of -log q[j] - sum of H[k]) / sqrt(sum of V[k])
-
-over its cells j and their configurations k, where H and V are the mean and the variance of -log q
-in a configuration. Rows that miss values are measured by the families that they show. A second
-measure asks whether columns have been put together from different rows:
+How likely a row is to be a bad one is measured against a background, the product Q of the columns'
+own frequencies, of which a share a of the rows might be drawn:
 
     m = a Q / ((1 - a) P + a Q),  a = 0.1,
 
-with P what the tables say of the row and Q the product of the columns' own frequencies: how likely
-it is that the row is such a one, if a tenth of the rows are. Its mean over the batch is one number,
-and a test of it finds far fewer such rows than tests of whole tables do.
+with P what the tables say of the row. Its sum over a batch is, up to a constant, the derivative of
+the log-likelihood in that share: the most powerful test of rows whose columns come from different
+rows, and of others that break what ties columns. Families with a missing value say nothing.
 
-How both are spread among good rows is known from the rows of the fit. They are cut into contiguous
+How m is spread among good rows is known from the rows of the fit. They are cut into contiguous
 stretches, and each stretch is measured by the counts of the others, as new rows are: rows that
 follow each other, such as the visits of a person, tell of one another. How much more the stretches
 differ than independent rows would is kept, too, and divides what a batch must exceed.
@@ -32,13 +27,11 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration
-from robustbn._learn.origins import log_tail
 
-LEVELS = (0.5, 0.9, 0.99)  # shares of good rows below a surprise that is kept
 ADDED = 0.5  # rows that are added to each cell, so that no row is impossible
-ALARM = 0.003  # chance that a batch of good rows fails any of the tests
+ALARM = 0.003  # chance that a batch of good rows fails by its rows; by its tables, half of that
 STRETCHES, LEAST_STRETCH = 50, 50  # into which the rows of a fit are cut at most; rows of one
-MIXED = 0.1  # share of rows of mixed columns that the test for them is made for
+MIXED = 0.1  # a: share of rows of the background at which the test is most powerful
 MOST_INFLATED = 20.0  # times the variance of independent rows: a sorted file has more, by its order
 LEAST_EXPECTED = 2.0  # rows that a cell should have in a batch to be compared by itself
 LEAST_ROWS = 5.0  # of a configuration in a batch: fewer are not compared
@@ -52,7 +45,7 @@ class Batch:
     ----------
     n_rows : of the batch.
     unlikely : share of the rows that are less likely than good rows are, beyond chance.
-    unlikely_nats : evidence that there are such rows, the number of tests considered; 0 if none.
+    unlikely_nats : evidence that there are such rows, beyond what is due to chance; 0 if none.
     moved : evidence in nats that each node's table is another, 0 where chance explains it; that
         of all tables together comes last. Shape (d + 1,).
     effect : nats a row by which it is another; shape (d + 1,).
@@ -68,7 +61,7 @@ class Batch:
 def calibrate(
     layout: Layout, counts: Vector, load: Callable[..., Rows], codes: Codes, trust: RowVector
 ) -> Calibration:
-    """Return how surprising good rows are.
+    """Return how much like the background good rows are.
 
     Parameters
     ----------
@@ -80,68 +73,58 @@ def calibrate(
     scale = float(counts.sum()) / max(float(every.count(trust).sum()), 1e-9)
     n_parts = min(STRETCHES, 1 + len(codes) // LEAST_STRETCH)
     parts = np.array_split(np.arange(len(codes)), n_parts)
-    told = np.empty((2, len(codes)))
+    told = np.empty(len(codes))
     differs, free = np.zeros((2, layout.n_nodes + 1))
     for part in parts:
         rows = load(codes[part])
         own = rows.count(trust[part])
         others = np.maximum(counts - scale * own, 0.0)
-        told[:, part] = _measure(layout, others, rows)
+        told[part] = _measure(layout, others, rows)
         total, n_free = _sum_differences(layout, others, own)
         differs, free = differs + 2 * total, free + n_free
-    order = np.argsort(told[0], kind="stable")
-    upto = np.cumsum(weights[order])
-    places = np.searchsorted(upto, np.array(LEVELS) * upto[-1])
-    mean = told @ weights / weights.sum()
-    spread = np.sqrt((told - mean[:, None]) ** 2 @ weights / weights.sum())
+    n_rows = float(weights.sum())
+    mean = float(told @ weights) / n_rows
+    off = told - mean
+    spread = math.sqrt(float(off**2 @ weights) / n_rows)
     rng = np.random.default_rng(0)
     mixed = load(np.column_stack([rng.permutation(column) for column in codes.T]))
-    ratios = [_compare_stretches(told[k], weights, parts, mean[k], spread[k]) for k in (0, 1)]
-    ratios += (differs / np.maximum(free, 1)).tolist()
-    known = np.concatenate([np.full(2, n_parts - 1), free])  # numbers that each is known from
+    ratios = np.append(
+        _compare_stretches(off, weights, parts, spread), differs / np.maximum(free, 1)
+    )
+    known = np.append(n_parts - 1, free)  # numbers that each is known from
     error = np.sqrt(2 / np.maximum(known, 1))  # relative
     is_sure = ratios > 1 + 2 * error
     return Calibration(
-        told[0][order[np.minimum(places, len(order) - 1)]],
         mean,
         spread,
-        ((told - mean[:, None]) / spread[:, None].clip(1e-9)) ** 3 @ weights / weights.sum(),
-        float(weights.sum()),
-        float(_measure(layout, counts, mixed)[1].mean()),
+        float((off / max(spread, 1e-9)) ** 3 @ weights) / n_rows,
+        n_rows,
+        float(_measure(layout, counts, mixed).mean()),
         np.where(is_sure, np.minimum(ratios * (1 + error), MOST_INFLATED), 1.0),
     )
 
 
 def _compare_stretches(
-    told: Vector, weights: Vector, parts: Sequence[NDArray[np.int64]], mean: float, spread: float
+    off: Vector, weights: Vector, parts: Sequence[NDArray[np.int64]], spread: float
 ) -> float:
     """Return how much more the means of stretches vary than those of independent rows would."""
     n = np.array([weights[part].sum() for part in parts])
-    sums = np.array([weights[part] @ (told[part] - mean) for part in parts])
+    sums = np.array([weights[part] @ off[part] for part in parts])
     if len(parts) < 2 or spread <= 0:
         return 1.0
     return float((sums**2 / np.maximum(n, 1e-9)).sum() / (len(parts) - 1)) / spread**2
 
 
 def _measure(layout: Layout, counts: Vector, rows: Rows) -> Vector:
-    """Return how surprising rows are, and how much like rows of mixed columns; shape (2, n)."""
+    """Return how likely each row is to be one of the background, if a share `MIXED` is."""
     added = counts + ADDED
-    q = added / layout.sum_configurations(added)[layout.config_of_cell]
-    information = -np.log(q)
-    mean = layout.sum_configurations(q * information)
-    variance = layout.sum_configurations(q * information**2) - mean**2
-    alone = np.empty_like(q)
+    ratio = np.log(added / layout.sum_configurations(added)[layout.config_of_cell])
     ends = zip(layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True)
     for start, end, card in ends:
         of_state = added[start:end].reshape(-1, card).sum(axis=0)
-        alone[start:end] = np.tile(np.log(of_state / of_state.sum()), (end - start) // card)
-    of_cell = np.column_stack(
-        [information, mean[layout.config_of_cell], variance[layout.config_of_cell], alone]
-    )
-    told = rows.project(of_cell).astype(np.float64)
-    surprise = (told[:, 0] - told[:, 1]) / np.sqrt(np.maximum(told[:, 2], 1e-3))
-    odds = math.log(MIXED / (1 - MIXED)) + told[:, 0] + told[:, 3]
-    return np.stack([surprise, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))])
+        ratio[start:end] -= np.tile(np.log(of_state / of_state.sum()), (end - start) // card)
+    told = rows.project(ratio[:, None])[:, 0].astype(np.float64)
+    return 1 / (1 + (1 / MIXED - 1) * np.exp(np.clip(told, -700, 700)))
 
 
 def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, rows: Rows) -> Batch:
@@ -150,43 +133,33 @@ def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, row
     Parameters
     ----------
     counts : of the trusted rows of the fit; shape (M,).
-    known : how surprising good rows are; None if the model does not say: then tables decide alone.
+    known : how much like the background good rows are; None if the model does not say, so that
+        tables decide alone.
     rows : the new ones.
     """
     unlikely, nats, inflation = 0.0, 0.0, np.ones(layout.n_nodes + 1)
     if known is not None and rows.n_rows:
         unlikely, nats = _find_unlikely(_measure(layout, counts, rows), known)
-        inflation = known.inflation[2:]
+        inflation = known.inflation[1:]
     moved, effect = _compare_tables(layout, counts, rows.count(), inflation)
     return Batch(rows.n_rows, unlikely, nats, moved, effect)
 
 
 def _find_unlikely(told: Vector, known: Calibration) -> tuple[float, float]:
     """Return the share of rows that are less likely than good ones, and the evidence for it."""
-    (surprise, _), n, found = told, told.shape[1], []
-    few = n / known.inflation[0]  # independent rows that say as much
-    for level, limit in zip(LEVELS, known.limits.tolist(), strict=True):
-        usual = 1 - level
-        at_most = usual + 2 * math.sqrt(usual * level * known.inflation[0] / known.n_rows)
-        share = np.count_nonzero(surprise > limit) / n
-        found.append((-log_tail(int(share * few), round(few), at_most), (share - usual) / level))
-    off = told.mean(axis=1) - known.mean
-    independent = 1 / (known.inflation[:2] * (1 / n + 1 / known.n_rows))
-    share = min(float(off[1]) / max(known.mixed - float(known.mean[1]), 1e-9), 1.0)
-    told_by = np.stack([off, known.spread, known.skew, independent], axis=1).tolist()
-    shares = (found[0][1], share)
-    found += [(_exceed_mean(*each), s) for each, s in zip(told_by, shares, strict=True)]
-    nats, share = max(found)
-    nats -= math.log(2 * len(found) / ALARM)
-    return (max(share, 0.0), nats) if nats > 0 else (0.0, 0.0)
+    off = float(told.mean()) - known.mean
+    n = 1 / (float(known.inflation[0]) * (1 / len(told) + 1 / known.n_rows))
+    nats = _exceed_mean(off / known.spread, known.skew, n) + math.log(ALARM)
+    share = min(off / max(known.mixed - known.mean, 1e-9), 1.0)
+    return (share, nats) if nats > 0 else (0.0, 0.0)
 
 
-def _exceed_mean(off: float, spread: float, skew: float, n: float) -> float:
-    """Return `-log P` of a mean of n values so far above its own: by a gamma of the same skewness.
+def _exceed_mean(off: float, skew: float, n: float) -> float:
+    """Return `-log P` of a mean of n values so many spreads above its own: by a gamma as skewed.
 
     A gamma of skewness `skew / sqrt(n)` is half a chi-square of `8 n / skew^2` degrees of freedom.
     """
-    z = off / spread * math.sqrt(n)
+    z = off * math.sqrt(n)
     if skew <= 0 or z <= 0:
         return _log_odds_of(z)
     free = 8 * n / skew**2

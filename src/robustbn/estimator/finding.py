@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
@@ -74,9 +75,9 @@ def build_result(
     n_rows = found.reading.n_rows
     deeper = Deeper(
         load,
-        partial(find_groups, network, learned, judged, n_rows, load, find_where_of),
+        partial(_find_alone, find_groups, network, learned, judged, n_rows, load, find_where_of),
         partial(_find_where, aside, judged.weights),
-        partial(find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
+        partial(_find_alone, find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
         partial(_find_places, network, judged, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
@@ -158,6 +159,12 @@ def describe_result(
 # --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
 
 
+def _find_alone(find: Callable[..., Any], *given: Any) -> Any:
+    """Return what is found, on one thread of the products of matrices: others spin on our cores."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return find(*given)
+
+
 def _loader(fit: RobustEstimator, network: BayesianNetwork) -> partial[Rows]:
     return partial(_load_codes, network, fit.kernels, fit.n_threads)
 
@@ -197,12 +204,12 @@ def _find_where_of(
 def _calibrate(
     network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
 ) -> Calibration | None:
-    """Return how surprising the good rows are; None if there are none."""
+    """Return how much like mixed columns the good rows are; None if there are none."""
     if not judged.drawn_trust.any():
         return None
     codes, trust = judged.drawn_codes, judged.drawn_trust
     found = calibrate(network.layout, learned.written_counts, load, codes, trust)
-    return found if (found.spread > 0).all() else None
+    return found if found.spread > 0 else None
 
 
 def _find_doubt(

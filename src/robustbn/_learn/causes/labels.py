@@ -120,6 +120,8 @@ class _Search:
             has_changed = False
             for c in self._order:
                 worth = self._weigh_states(c, states[:, c], cells)
+                if not _is_better(worth, worth.argmax(axis=1), names[c]):
+                    continue  # no labels can be: even those that need not differ are not
                 better = assign(worth, names[c])
                 if not _is_better(worth, better, names[c]):
                     continue

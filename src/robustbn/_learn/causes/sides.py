@@ -45,16 +45,20 @@ class Seen:
         """Free numbers of a table of these rows."""
         return len(self._cells) - len(np.unique(self._config))
 
-    def look_up(self, table: Vector) -> Vector:
-        """Return the log-probability of each cell among other rows.
+    def look_up(self, tables: Vector) -> Vector:
+        """Return the log-probability of each cell among other rows; shape (k, cells).
 
         A configuration that they hardly show leans on all of them.
+
+        Parameters
+        ----------
+        tables : of other rows, one a line; shape (k, all cells).
         """
-        by_config = table.reshape(-1, self._card)
-        totals, marginal = by_config.sum(axis=1), by_config.sum(axis=0) + 0.5
-        marginal = marginal / marginal.sum()
-        filled = table.ravel()[self._cells] + marginal[self._state]
-        likely: Vector = np.log(filled / (totals[self._config] + 1))
+        by_config = tables.reshape(len(tables), -1, self._card)
+        totals, marginal = by_config.sum(axis=2), by_config.sum(axis=1) + 0.5
+        marginal = marginal / marginal.sum(axis=1, keepdims=True)
+        filled = tables[:, self._cells] + marginal[:, self._state]
+        likely: Vector = np.log(filled / (totals[:, self._config] + 1))
         return likely
 
     def compare(self, others: Vector) -> float:
@@ -178,7 +182,10 @@ class Sides:
     def _usual(self) -> tuple[Vector, ...]:
         """What good rows say of the cells that the kind's rows show, by family."""
         tables = (self.good.count(family) for family in self.families)
-        return tuple(seen.look_up(table) for seen, table in zip(self._seen, tables, strict=True))
+        return tuple(
+            seen.look_up(table.reshape(1, -1))[0]
+            for seen, table in zip(self._seen, tables, strict=True)
+        )
 
     # --- what there is to explain -----------------------------------------------------------------
 
@@ -213,7 +220,8 @@ class Sides:
         for family in self.families:
             table, others = some.count(family), self.good.count(family)
             seen = Seen(table)
-            gains.append(seen.compare(seen.look_up(np.maximum(others - table, 0))))
+            left = np.maximum(others - table, 0).reshape(1, -1)
+            gains.append(seen.compare(seen.look_up(left)[0]))
         return np.array(gains) * (self.n_rows / some.total)
 
     @cached_property
@@ -270,14 +278,13 @@ class Sides:
         gains = [self._explain(f, spoilt, seeming) for f in range(len(self.families))]
         return float(np.sum(gains, axis=0).max())
 
-    def _explain(self, f: int, spoilt: Weighed, good: Weighed) -> list[float]:
+    def _explain(self, f: int, spoilt: Weighed, good: Weighed) -> Vector:
         """Return the nats explained of a family, for each share of good rows among the kind's."""
         seen, usual, family = self._seen[f], self._usual[f], self.families[f]
-        changed, same = spoilt.count(family), good.count(family)
-        return [
-            float(seen.counts @ (seen.look_up((1 - share) * changed + share * same) - usual))
-            for share in SPARED
-        ]
+        changed, same = (rows.count(family).ravel() for rows in (spoilt, good))
+        share = np.array(SPARED)[:, None]
+        told: Vector = (seen.look_up((1 - share) * changed + share * same) - usual) @ seen.counts
+        return told
 
 
 def spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
