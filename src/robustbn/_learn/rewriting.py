@@ -148,13 +148,10 @@ def _rewrite_days(counts: Counts, _: bool) -> tuple[Rewritings, float]:
     is_open = any(cells[form] == n and form.order != common.order for form in cells)
     if is_open or n <= _total(counts, readings) / 2:
         return {}, share
-    usual = [days[common] for days in readings.values() if common in days]
     others = {text: days for text, days in readings.items() if common not in days}
     decided = zip(others, decide_days(others.values(), common), strict=True)
     return {
-        text: Rewriting(common.write(day), share)
-        for text, day in decided
-        if day is not None and min(usual) <= day <= max(usual)
+        text: Rewriting(common.write(day), share) for text, day in decided if day is not None
     }, share
 
 

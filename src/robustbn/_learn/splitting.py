@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-_BEFORE_LAST = re.compile(r"[\s,;/]+")
+_GAP = re.compile(r"[\s,;/]+")
 
 
 class Split(NamedTuple):
@@ -31,21 +31,36 @@ def split_joined(columns: Mapping[str, Sequence[str]]) -> Iterator[Split]:
     of its column, or most of the missing values must be found so.
     """
     n_pairs = len(columns) * (len(columns) - 1)
+    texts = {name: {t for t in set(column) if _GAP.search(t)} for name, column in columns.items()}
     for other, values in columns.items():
         empty = [row for row, value in enumerate(values) if not value]
         labels = set(values) - {""}
-        for name, texts in columns.items() if empty and labels else ():
-            joined = {row: parts for row in empty if (parts := _part(texts[row], labels))}
-            if name == other or not joined:
+        for name in columns if empty and labels else ():
+            parts = {} if name == other else _find_joined(texts[name], labels)
+            joined = [row for row in empty if columns[name][row] in parts]
+            if not joined:
                 continue
-            filled = [text for text, value in zip(texts, values, strict=True) if value]
-            n_there = sum(_part(text, labels) is not None for text in filled)
-            p = _tell_chance(len(joined), len(empty) * (n_there + 1) / (len(filled) + 1), n_pairs)
-            known = set(texts)
-            for row, (first, last) in joined.items():
+            n_there = sum(text in parts for text in columns[name]) - len(joined)
+            n_filled = len(values) - len(empty)
+            p = _tell_chance(len(joined), len(empty) * (n_there + 1) / (n_filled + 1), n_pairs)
+            known = set(columns[name])
+            for row in joined:
+                first, last = parts[columns[name][row]]
                 is_value = 1.0 if first in known else len(joined) / len(empty)
                 yield Split(row, name, first, p * is_value)
                 yield Split(row, other, last, p * is_value)
+
+
+def _find_joined(texts: set[str], labels: set[str]) -> dict[str, tuple[str, str]]:
+    """Return the texts that end with a label, each without it, and the label."""
+    most = max(len(_GAP.findall(label)) for label in labels) + 1
+    found = {}
+    for text in texts:
+        for gap in list(_GAP.finditer(text))[-most:]:
+            if gap.start() and text[gap.end() :] in labels:
+                found[text] = text[: gap.start()], text[gap.end() :]
+                break
+    return found
 
 
 def _tell_chance(n: int, expected: float, n_pairs: int) -> float:
@@ -57,11 +72,3 @@ def _tell_chance(n: int, expected: float, n_pairs: int) -> float:
         return 0.0
     log_chance = n - expected + n * math.log(expected / n)
     return (1 - min(n_pairs * math.exp(log_chance), 1.0)) * (1 - expected / n)
-
-
-def _part(text: str, labels: set[str]) -> tuple[str, str] | None:
-    """Return a text without a label at its end, and that label; None if it has none."""
-    for gap in _BEFORE_LAST.finditer(text):
-        if gap.start() and text[gap.end() :] in labels:
-            return text[: gap.start()], text[gap.end() :]
-    return None
