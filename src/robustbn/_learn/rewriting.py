@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, NamedTuple
 
 from robustbn._learn.splitting import split_joined
@@ -29,6 +30,7 @@ LOOKED_AT = 1000  # texts of a column, by which it is decided what it is
 LEAST_CODE = 5  # letters and digits of a code: in a shorter one, a dash may be a range or a score
 LEAST_WORD = 4  # letters and digits of a word that gets another case: a shorter may be a symbol
 _CODE = re.compile(r"\(?\w[\w ()./:,-]*")  # marks that part it, and say nothing
+_CLASSES = str.maketrans(ascii_uppercase + ascii_lowercase + digits, "A" * 26 + "a" * 26 + "0" * 10)
 
 
 class Rewriting(NamedTuple):
@@ -223,7 +225,7 @@ def _rewrite_codes(counts: Counts, _: bool) -> tuple[Rewritings, float]:
     Codes have the same letters and digits at the same places: telephone numbers, for example.
     """
     contents = {text: re.sub(r"[\W_]", "", text) for text in counts if _CODE.fullmatch(text)}
-    shapes = {text: re.sub(r"\d", "0", re.sub(r"\D", "a", c)) for text, c in contents.items()}
+    shapes = {text: _form(content).lower() for text, content in contents.items()}
     cells, forms = Counter[str](), Counter[str]()
     for text, shape in shapes.items():
         cells[shape] += counts[text]
@@ -237,20 +239,16 @@ def _rewrite_codes(counts: Counts, _: bool) -> tuple[Rewritings, float]:
         return {}, 0.0
     share = _share(n, sum(counts.values()))
     found = {}
-    for text in codes:
+    for text in (text for text in codes if _form(text) != common):
         is_split_alike = _splits(text) == _splits(common) or not (_splits(text) and _splits(common))
-        if _form(text) != common and is_split_alike and not _is_decimal(text):
+        if is_split_alike and not _is_decimal(text):
             found[text] = Rewriting(_fill(common, contents[text]), share)
     return found, share
 
 
 def _form(text: str) -> str:
     """Return a text with A for each capital, a for each other letter and 0 for each digit."""
-    return "".join(_class(c) for c in text)
-
-
-def _class(c: str) -> str:
-    return "0" if c.isdigit() else "A" if c.isupper() else "a" if c.isalpha() else c
+    return text.translate(_CLASSES)
 
 
 def _splits(text: str) -> set[int]:

@@ -15,6 +15,7 @@ from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"([+-]?)(\D ?)?([0-9](?:[0-9.,' ]*[0-9])?)((\s?)([^\s\d][^\d]*))?", re.ASCII)
+LEAST_SHOWN = 5  # cells that are written in a way: fewer are no habit
 _LONGEST = 64  # characters of a number with its unit
 _GROUPS = {
     mark: re.compile(
@@ -179,6 +180,6 @@ def find_number_form(numbers: Mapping[str, Number], counts: Mapping[str, int]) -
 
 
 def _most(counter: Counter[Any]) -> Any:
-    """Return what has more than half of the counts; None if nothing has."""
-    found = counter.most_common(1)
-    return found[0][0] if found and found[0][1] > counter.total() / 2 else None
+    """Return what has more than half of the counts; None if nothing has, or too few show it."""
+    way, n = counter.most_common(1)[0] if counter else (None, 0)
+    return way if n > counter.total() / 2 and n >= LEAST_SHOWN else None

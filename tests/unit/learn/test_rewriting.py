@@ -73,6 +73,7 @@ def test_values_that_say_the_same_are_written_as_most_of_their_column(column, wr
         spoil([f"{x}" for x in RNG.integers(1, 5, 500)], lambda _: ">4"),
         spoil([f"{x}" for x in RNG.integers(10000, 99999, 500)], lambda x: f"<{x}"),
         spoil([f"{x}" for x in RNG.integers(10000, 99999, 500)], lambda x: f"{x[:2]}.{x[2:]}"),
+        [*(f"{x / 10}" for x in range(40, 80)), "25,500", "14,600", "11111"],
         ["15A" if k == 0 else "65A" if k == 1 else str(k) for k in range(50)],
         [f"{x}{y}" for x, y in zip("ABCDE" * 100, RNG.integers(1, 99, 500), strict=True)],
         spoil([f"{x}-{y}-{z}" for x, y, z in zip(*RNG.integers([111, 11, 1111], [999, 99, 9999],
@@ -154,6 +155,6 @@ def test_the_decimal_mark_is_the_one_that_reads_more():
     texts = ["1.234,50", "12,5", "7", "1234.50"]
     numbers = read_numbers(texts)
     assert [numbers[text].value for text in texts] == [1234.5, 12.5, 7, 1234.5]
-    form = find_number_form(numbers, dict.fromkeys(numbers, 1))
-    assert form.mark == ","
+    assert find_number_form(numbers, dict.fromkeys(numbers, 3)).mark == ","
+    assert find_number_form(numbers, dict.fromkeys(numbers, 1)).mark is None  # too few
     assert read_numbers(["007", "1e5", "5*", "a5", "$5/kg", "5 - 7"]) == {}
