@@ -61,10 +61,13 @@ def bootstrap(
 
 
 def with_interval(
-    records: Sequence[Record], statistic: Callable[[list[Record]], float], form: str = ".0%"
+    records: Sequence[Record],
+    statistic: Callable[[list[Record]], float],
+    form: str = ".0%",
+    key: str = "table",
 ) -> str:
-    """Return a figure and, in brackets, its interval over tables."""
-    interval = bootstrap(records, statistic, "table")
+    """Return a figure and, in brackets, its interval over tables, or over another key."""
+    interval = bootstrap(records, statistic, key)
     is_known = interval is not None and interval[0] < interval[1]  # never seen is not never
     shown = f" ({interval[0]:{form}} to {interval[1]:{form}})" if interval and is_known else ""
     return f"{statistic(list(records)):{form}}{shown}"

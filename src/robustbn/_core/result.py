@@ -140,6 +140,28 @@ class Repetition:
     # the state that is repeated most, if one is more than others
     uneven: UnevenCopies | None = None
 
+    def say(self) -> str:
+        """Say how rows are repeated; empty if there is nothing to say."""
+        said = []
+        if self.is_design:
+            how = f"{self.share:.0%} of the rows expected once appear again"
+            if self.divisor > 1:
+                how = f"each appears {self.divisor} times or a multiple of it"
+            said.append(f"Rows are repeated by design ({how}), so all copies are counted.")
+        if self.uneven is not None:
+            said.append(
+                f"Rows with {self.uneven.node} = {self.uneven.state} appear "
+                f"{self.uneven.times:.1f} times on average, while other rows appear "
+                f"{self.uneven.elsewhere:.1f} times."
+            )
+        return " ".join(said)
+
+    @property
+    def advice(self) -> str:
+        """What to do where the rows of one state have more copies than others; empty elsewhere."""
+        is_odd = self.uneven is not None and not self.is_counted
+        return "If the copies are intentional, set copies to 'count'." if is_odd else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict:

@@ -84,22 +84,12 @@ def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: i
     """
     if repetition is None:
         return ""
-    text, uneven = "", repetition.uneven
-    if repetition.is_design:
-        how = f"{repetition.share:.0%} of the rows expected once appear again"
-        if repetition.divisor > 1:
-            how = f"each appears {repetition.divisor} times or a multiple of it"
-        text = f" Rows are repeated by design ({how}), so all copies are counted."
-    if uneven is not None:
-        text += (
-            f" Rows with {uneven.node} = {uneven.state} appear {uneven.times:.1f} times on "
-            f"average, while other rows appear {uneven.elsewhere:.1f} times"
-        )
-        if repetition.is_counted:
-            text += ": the tables describe the rows with their copies, not those without them."
-        else:
-            text += ", and copies are distrusted." if n_distrusted else "."
-            text += " If the copies are intentional, set copies to 'count'."
+    text = f" {repetition.say()}".rstrip()
+    if repetition.uneven is not None and repetition.is_counted:
+        text += " The tables describe the rows with their copies, not those without them."
+    elif repetition.uneven is not None:
+        text += " Copies are distrusted." if n_distrusted else ""
+        text += f" {repetition.advice}"
     if repetition.effect > 1:
         text += (
             f" {n_rows:,.0f} rows carry as much information as {n_rows / repetition.effect:,.0f} "

@@ -98,26 +98,12 @@ def _tell_design(result: FitResult) -> Iterator[Finding]:
     repetition = result.learned.repetition
     if repetition is None:
         return
-    said, uneven = "", repetition.uneven
-    if repetition.is_design:
-        how = f"{repetition.share:.0%} of the rows expected once appear again"
-        if repetition.divisor > 1:
-            how = f"each appears {repetition.divisor} times or a multiple of it"
-        said = f"Rows are repeated by design ({how}), so all copies are counted."
-    if uneven is not None:
-        said += (
-            f" Rows with {as_text(uneven.node)} = {as_text(uneven.state)} appear "
-            f"{uneven.times:.1f} times on average, while other rows appear {uneven.elsewhere:.1f} "
-            "times."
-        )
-        if not repetition.is_counted:
-            said += " If the copies are intentional, set copies to 'count'."
-    if said:
-        is_odd = uneven is not None and not repetition.is_counted
+    if said := as_text(f"{repetition.say()} {repetition.advice}".strip()):
+        is_odd = bool(repetition.advice)
         yield Finding(
             Kind.REPEATED_ROWS,
             WARNING if is_odd else NOTE,
-            said.strip(),
+            said,
             0.5 if is_odd else 0.1,
             n_rows=round(repetition.share * result.n_rows),
             cause="repeated by design",
