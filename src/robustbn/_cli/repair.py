@@ -71,8 +71,8 @@ Changes = dict[tuple[int, str], tuple[str, float]]  # by row and column: a text,
 @click.option(
     "--forms", type=click.Choice(FORMS), default="common", show_default=True,
     help="Rewrite values that are written differently from most of their column. plain: also "
-    "remove units that are spelt in several ways, and empty the cells of numbers, dates or codes "
-    "that hold a word for a missing value. keep: rewrite nothing.",
+    "remove a unit of which no spelling is common, and empty the cells of numbers, dates or codes "
+    "that hold a mark for a missing value. keep: rewrite nothing.",
 )  # fmt: skip
 @click.option("--sep", metavar="CHAR", help="Column separator.  [default: by file name]")
 @click.option(

@@ -96,8 +96,8 @@ def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritin
     Parameters
     ----------
     column : a text for each row.
-    is_plain : whether numbers whose unit is spelt in several ways lose it, even if no number is
-        without, and marks of missing values become empty, even if all are alike.
+    is_plain : whether numbers lose their unit if none of its spellings is common, even if no number
+        is without, and marks of missing values become empty, even if all are alike.
     """
     counts = Counter(column)
     marks = {text: n for text, n in counts.items() if _is_mark(text)}
@@ -169,7 +169,7 @@ def _rewrite_numbers(counts: Counts, is_plain: bool) -> tuple[Rewritings, float]
         units[number.unit] += counts[text]
     form = find_number_form(numbers, counts)
     usual = [number.value for number in numbers.values() if form.fits(number)]
-    if is_plain and len(units) > 1:
+    if is_plain and units and form.unit is None:
         most = units.most_common(1)[0][0]
         usual = [number.value for number in numbers.values() if number.unit == most]
         form = NumberForm(PLAIN, "", ".", "")

@@ -106,6 +106,7 @@ def test_a_column_without_a_common_form_is_left_unless_plain_forms_are_asked_for
     assert rewritten(two, is_plain=True) == two
     one = [f"{x} oz" for x in sizes]
     assert rewritten(one, is_plain=True) == one
+    assert rewritten(spoil(one, str.upper), is_plain=True) == one
 
 
 def test_noise_of_binary_fractions_goes_with_the_unit_and_stays_without():
