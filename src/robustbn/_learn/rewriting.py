@@ -169,7 +169,7 @@ def _rewrite_numbers(counts: Counts, is_plain: bool) -> tuple[Rewritings, float]
         units[number.unit] += counts[text]
     form = find_number_form(numbers, counts)
     usual = [number.value for number in numbers.values() if form.fits(number)]
-    if is_plain and units and form.unit is None:
+    if is_plain and len(units) > 1 and form.unit is None:
         most = units.most_common(1)[0][0]
         usual = [number.value for number in numbers.values() if number.unit == most]
         form = NumberForm(PLAIN, "", ".", "")
@@ -186,7 +186,7 @@ def _rewrite_numbers(counts: Counts, is_plain: bool) -> tuple[Rewritings, float]
     }
     found = {}
     for text, number in others.items():
-        p = float(is_like[text])
+        p = 1.0
         if form.unit is not None and number.unit.word != form.unit.word:
             p = carries_none[number.unit.initial] * _agree(number.unit, form.unit, units)
         found[text] = Rewriting(form.write(number), share * p)
