@@ -92,9 +92,11 @@ peers: $(READY) ## Install the libraries and tables that the benchmarks compare 
 
 bench: peers ## Measure the short form of every claim (25 minutes); page in docs/proof.md
 	$(BIN)/python -m benchmarks bench
+	$(BIN)/python -W ignore docs/draw_figures.py
 
 bench-full: peers ## The same with more networks, tables, rows and seeds (hours)
 	$(BIN)/python -m benchmarks bench --full
+	$(BIN)/python -W ignore docs/draw_figures.py
 
 bench-compare: $(READY) ## Fail if the working tree is slower than BASE, a git reference
 	$(BIN)/python -m benchmarks compare --base $(BASE)

@@ -33,8 +33,9 @@ SURE = 0.01  # weight that is kept or lost: less is none
 
 Traits = dict[str, float]  # what the judge is told of a group, by name
 
-# evidence: log of the nats a row that it brings, when it entered or now, whichever is less; surest:
-# that, or the largest of groups that entered before and that no edge explains; breadth: log of the
+# evidence: log of the nats a row that it brings, when it entered or now, whichever is less, or as
+# part of an earlier group that would have its rows; surest: what it brings by itself, or the
+# largest of groups that entered before and that no edge explains; breadth: log of the
 # share of tables that it breaks, as if all broke alike; divergence: log of the nats a row between
 # its tables and the good ones; excess: log of what is in excess beside all groups; rival: whether
 # edges would gain more than it, or than something larger before it, from -1 to 1; many: its share
@@ -51,16 +52,16 @@ BESIDE_EXACT: Traits = {
 }
 # Of all other groups.
 BESIDE_OTHERS: Traits = {
-    "evidence": 1.391,
-    "breadth": 1.588,
-    "divergence": 2.038,
-    "excess": -0.154,
-    "rival": -0.331,
-    "many": -812.918,
-    "apart": -2.304,
-    "act": 6.730,
-    "worth": 9.178,
-    "intercept": -15.101,
+    "evidence": 1.548,
+    "breadth": 1.576,
+    "divergence": 1.792,
+    "excess": -0.145,
+    "rival": -0.348,
+    "many": -780.861,
+    "apart": -2.298,
+    "act": 6.880,
+    "worth": 9.079,
+    "intercept": -14.705,
 }
 
 
@@ -137,9 +138,10 @@ def find_traits(state: State) -> list[Traits]:
     speaks = [
         e if entry.lead < 0 else -np.inf for e, entry in zip(evidence, state.entries, strict=True)
     ]
+    as_parts = _judge_as_parts(evidence, find_kin(state))
     return [
         {
-            "evidence": evidence[k],
+            "evidence": as_parts[k],
             "surest": max(evidence[k], *speaks[: k + 1]),
             **_find_breadth(state, k),
             "excess": _log(max(state.look.excess, 0.0) + 0.01),
@@ -148,6 +150,34 @@ def find_traits(state: State) -> list[Traits]:
         }
         for k in groups
     ]
+
+
+def find_kin(state: State) -> Vector:
+    """Return how far each group is a part of each other one, from 0 to 1; shape (K, K).
+
+    The share of its rows that would be the other's without it; no part is larger than its whole.
+    """
+    shares = np.asarray(state.population.shares, np.float64)
+    kin = np.zeros((shares.shape[1] - 1,) * 2)
+    for k, own in enumerate(shares.T[1:]):
+        others = np.delete(shares, 1 + k, axis=1)
+        others /= np.maximum(others.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        weights = state.sample.base * own
+        kin[k] = np.insert((weights @ others)[1:] / max(float(weights.sum()), 1e-9), k, 0.0)
+    masses = np.maximum(state.population.masses[1:], 1e-9)
+    return kin * np.minimum(masses / masses[:, None], 1.0)
+
+
+def _judge_as_parts(evidence: list[float], kin: Vector) -> list[float]:
+    """Return what groups bring, those that were split off an earlier one as parts of it.
+
+    Rows of one kind are often found in several groups, and what enters later has less to explain.
+    """
+    found = evidence.copy()
+    for k in range(1, len(found)):
+        whole = int(np.argmax(kin[k, :k]))
+        found[k] += float(kin[k, whole]) * max(found[whole] - found[k], 0.0)
+    return found
 
 
 def _find_breadth(state: State, k: int) -> Traits:
