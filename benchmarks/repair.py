@@ -29,6 +29,7 @@ from robustbn.cli import main as command
 SOURCES = ("src/robustbn/_cli/**/*", "src/robustbn/cli.py", "benchmarks/cleaning_peer.py")
 PEER, PEER_LIMIT_S = Path(__file__).parent / "cleaning_peer.py", 400.0
 SYSTEM = "Raha and Baran"
+PLAIN = "robustbn, --forms plain"
 Record = dict[str, Any]
 
 # F1 that a third party measured on the same files (qzkinhit/Uniclean-bench-Result)
@@ -70,8 +71,9 @@ NOTE = (
     "what is right in 20 rows, and these rows count as repaired; one seed, so that their figure "
     "has no interval. The other systems rely on rules or on labelled rows, and are quoted, not "
     "run: the Python registry has no package of HoloClean, BClean, UniClean or Horizon. Precision: "
-    "changes that give the clean value; recall: wrong cells that do. Errors of format, of which "
-    "the right form never occurs, cannot be found this way."
+    "changes that give the clean value; recall: wrong cells that do. With `--forms plain`, "
+    "numbers lose units that are spelt in several ways, and words for missing values become empty: "
+    "by default, nothing is written in a form that the column does not have."
 )
 
 
@@ -84,6 +86,8 @@ def run(settings: Settings) -> Report:
         warnings.simplefilter("ignore")
         for name in there:
             records.append({"table": name, **repair(name, folder)})
+            say(str(records[-1]))
+            records.append({"table": name, "system": PLAIN, **repair(name, folder, "plain")})
             say(str(records[-1]))
         for name in () if settings.quick else there if settings.full else there[:1]:
             records.append({"table": name, "system": SYSTEM, **run_peer(name, folder)})
@@ -103,7 +107,7 @@ def run(settings: Settings) -> Report:
     )
 
 
-def repair(name: str, folder: Path) -> Record:
+def repair(name: str, folder: Path, forms: str = "common") -> Record:
     """Return how many cells were wrong, how many were changed, and how many of those rightly."""
     dirty, clean = (read_lines(folder / f"{name}-{kind}.csv.gz") for kind in ("dirty", "clean"))
     edges = [(p, node) for node, parents in NETWORKS[name].items() for p in parents]
@@ -112,7 +116,7 @@ def repair(name: str, folder: Path) -> Record:
         write_lines(paths["edges"], [("parent", "child"), *edges])
         write_lines(paths["dirty"], dirty)
         arguments = ["repair", str(paths["edges"]), str(paths["dirty"]), "-o", str(paths["mended"])]
-        arguments += ["--key", KEYS[name]] if name in KEYS else []
+        arguments += ["--forms", forms, *(["--key", KEYS[name]] if name in KEYS else [])]
         start = time.perf_counter()
         with redirect_stdout(StringIO()):
             command.main(arguments, standalone_mode=False)
@@ -212,7 +216,8 @@ def tabulate_systems(records: Sequence[Record]) -> Table:
 
 
 def find_goals(records: Sequence[Record]) -> Iterator[Goal]:
-    """Yield whether the best published figure is reached."""
-    for r in (r for r in records if "wrong" in r and "system" not in r):
+    """Yield whether the best published figure is reached, by default and in plain forms."""
+    for r in (r for r in records if "wrong" in r and r.get("system", PLAIN) == PLAIN):
         best, (_, _, f1) = max(PUBLISHED[r["table"]].values()), score(r)
-        yield Goal(f"Repair F1, {r['table']}", f"≥ {best:.2f}", f"{f1:.2f}", f1 >= best)
+        how = " with --forms plain" if "system" in r else ""
+        yield Goal(f"Repair F1, {r['table']}{how}", f"≥ {best:.2f}", f"{f1:.2f}", f1 >= best)

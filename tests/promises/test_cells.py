@@ -401,6 +401,48 @@ def test_repair_finds_the_column_by_which_rates_of_errors_differ(folder):
     assert json.loads(done.stdout)["by"] == "site"
 
 
+def test_repair_leaves_identifiers_that_occur_once(folder):
+    rng = np.random.default_rng(0)
+    country = np.minimum(rng.zipf(1.3, 3000), 200)
+    zone = country * 4 + rng.integers(0, 1 + country % 4)
+    zone = np.where(rng.random(3000) < 0.05, rng.permutation(zone), zone)  # wrong ones
+    ids = rng.permutation(26**3)[:3000]
+    names = ["".join(chr(65 + x // 26**k % 26) for k in range(3)) for x in ids]
+    rows = [f"{a},{b},{c}" for a, b, c in zip(names, country, zone, strict=True)]
+    (folder / "rows.csv").write_text("\n".join(["code,country,zone", *rows, ""]))
+    (folder / "edges.csv").write_text("code,country\ncountry,zone\n")
+    done = run(folder, folder / "rows.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert set(json.loads(done.stdout)["by_column"]) == {"zone"}
+
+
+def test_repair_writes_what_says_the_same_in_the_form_of_its_column(folder):
+    numbers = [f"{k:02}" for k in np.random.default_rng(0).integers(0, 30, 900)]
+    right = [f'{n},9{n},"{1000 + k}","San Marino",SM' for k, n in enumerate(numbers)]
+    rows = right.copy()
+    for k in range(0, 900, 18):
+        rows[k] = rows[k].replace(f'"{1000 + k}"', f'"${1000 + k:,}"')
+        rows[k + 1] = rows[k + 1].replace('"San Marino",SM', '"San Marino, SM",')
+    for name, lines in (("right.csv", right), ("rows.csv", rows)):
+        (folder / name).write_text("\n".join(["name,zip,price,town,state", *lines, ""]))
+    (folder / "edges.csv").write_text("name,zip\n")
+    for forms in ("keep", "common"):
+        done = run(
+            folder, folder / "rows.csv", "-o", folder / f"{forms}.csv", "--forms", forms, "--json",
+            "--changes", folder / f"{forms}-changes.csv",
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+    assert (folder / "keep.csv").read_bytes() == (folder / "rows.csv").read_bytes()
+    mended = (folder / "common.csv").read_text()
+    assert mended.replace('"', "") == (folder / "right.csv").read_text().replace('"', "")
+    facts = json.loads(done.stdout)
+    assert facts["cells_rewritten"] == facts["cells_changed"] == 150
+    assert facts["by_column"] == {"price": 50, "town": 50, "state": 50}
+    changes = (folder / "common-changes.csv").read_text().splitlines()
+    assert len(changes) == 151
+    assert changes[1].startswith('0,"price","$1,000","1000",')
+
+
 @pytest.mark.parametrize(
     ("edges", "args", "said"),
     [

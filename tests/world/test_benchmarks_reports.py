@@ -59,6 +59,9 @@ def test_repair_is_beside_published_figures_the_largest_gap_first():
     assert beside.lines[0][:3] == ("hospital", "**0.89**", "0.88")
     assert beside.lines[1][-1] == "–"
     assert [goal.met for goal in repair.find_goals(records)] == [True, False]
+    plain = {"table": "beers", "system": repair.PLAIN, **counts, "right": 79}
+    (goal,) = repair.find_goals([plain])
+    assert (goal.sentence, goal.met) == ("Repair F1, beers with --forms plain", True)
 
 
 def test_a_cleaning_system_that_fails_is_named_with_its_last_words(folder, tmp_path, monkeypatch):
@@ -76,7 +79,9 @@ def test_a_cleaning_system_that_fails_is_named_with_its_last_words(folder, tmp_p
 def test_a_quick_run_repairs_what_is_there_and_asks_no_other_system(folder, monkeypatch):
     monkeypatch.setattr(repair, "run_peer", None)
     report = repair.run(Settings(quick=True, folder=str(folder)))
-    assert [line[:3] for line in report.tables[0].lines] == [("hospital", "robustbn", "4")]
+    assert [line[:3] for line in report.tables[0].lines] == [
+        ("hospital", "robustbn", "4"), ("hospital", repair.PLAIN, "4")
+    ]  # fmt: skip
     assert not report.skipped
     asked = []
     monkeypatch.setattr(repair, "run_peer", lambda name, _: asked.append(name) or {"failed": "No."})

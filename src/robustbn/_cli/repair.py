@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
 
     from robustbn._core.cells import WrongCells
     from robustbn._learn.mending import Mended
+    from robustbn._learn.rewriting import Rewritten
 
 SHOWN = 10  # changes on the screen
+FORMS = ("common", "plain", "keep")
 Record = tuple[str, list[str]]  # as it stands, and its values
+Changes = dict[tuple[int, str], tuple[str, float]]  # by row and column: a text, its probability
 
 
 @click.command("repair")
@@ -64,6 +68,12 @@ Record = tuple[str, list[str]]  # as it stands, and its values
     help="Rows with the same value of this column describe the same thing: they vote on the "
     "columns that depend on it.",
 )
+@click.option(
+    "--forms", type=click.Choice(FORMS), default="common", show_default=True,
+    help="Rewrite values that are written differently from most of their column. plain: also "
+    "remove a unit of which no spelling is common, and empty the cells of numbers, dates or codes "
+    "that hold a mark for a missing value. keep: rewrite nothing.",
+)  # fmt: skip
 @click.option("--sep", metavar="CHAR", help="Column separator.  [default: by file name]")
 @click.option(
     "--encoding", default="utf-8", metavar="NAME", help="Encoding of the file.  [default: utf-8]"
@@ -77,7 +87,9 @@ Record = tuple[str, list[str]]  # as it stands, and its values
 def repair_command(network: str, table: str, screen: Screen, **options: Any) -> None:
     """Find single wrong cells of TABLE from the rest of their row, and correct them.
 
-    NETWORK says which columns depend on each other: an edge list (.csv), or any network file; its
+    First, values that say the same as others of their column in another form are rewritten in that
+    of most cells ($1,200 among 1350, 3/7/2024 among 2024-03-09), in all columns of TABLE. NETWORK
+    says which columns depend on each other: an edge list (.csv), or any network file; its
     states and tables are not used. Every label of a column is a state, including an empty cell,
     and there is no limit on their number. TABLE: a .csv or .tsv file, also compressed. Cells that
     are not changed stay exactly as they are. If wrong cells do not explain the table better than
@@ -103,10 +115,12 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         with steps.step("read", f"reading {name_of(table)}"):
             records = _read(file, sep, encoding)
         columns = _pick_columns(records, [*parents], name_of(table))
+        seen = {name: _column(records, k) for name, k in columns.items()}
         with steps.step("repair", f"judging {count(len(records) - 1, 'row')}"):
-            mended = _mend(columns, parents, records, options)
+            rewritten = _rewrite(seen, options)
+            mended = _mend(rewritten.columns, parents, options)
         changes = mended.wrong.above(options["probability"])
-        lines = _list_changes(changes, mended, records, columns, options["id_column"])
+        lines = _list_changes(_join(changes, mended, rewritten), seen, options["id_column"])
         with steps.step("write", "writing"), outputs.writing():
             texts = _change(records, lines, columns, sep)
             outputs.write("table", lambda path: _write(path, texts, encoding))
@@ -116,10 +130,12 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         "table": name_of(table),
         "rows": len(records) - 1,
         "probability": options["probability"],
-        "cells_changed": len(changes),
-        "cells_in_doubt": len(mended.wrong) - len(changes),
+        "forms": options["forms"],
+        "cells_changed": len(lines["row"]),
+        "cells_rewritten": len(rewritten.changes),
+        "cells_in_doubt": len(mended.wrong) - len(changes) + rewritten.n_doubtful,
         "by": options["by"] or mended.by,
-        "by_column": _count_by_column(changes, mended, [*parents]),
+        "by_column": dict(Counter(lines["column"])),
         "changes": [] if options["no_rows"] else _first(lines),
         "files": outputs.names,
     }
@@ -193,19 +209,26 @@ def _column(records: Sequence[Record], k: int) -> list[str]:
     return [values[k] if k < len(values) else "" for _, values in _rows(records)]
 
 
+def _rewrite(seen: Mapping[str, list[str]], options: Mapping[str, Any]) -> Rewritten:
+    from robustbn._learn.rewriting import Rewritten, rewrite_table
+
+    if options["forms"] == "keep":
+        return Rewritten(dict(seen), {}, 0)
+    return rewrite_table(seen, options["probability"], is_plain=options["forms"] == "plain")
+
+
 def _mend(
-    columns: Mapping[str, int],
+    table: Mapping[str, Sequence[str]],
     parents: Mapping[str, list[str]],
-    records: Sequence[Record],
     options: Mapping[str, Any],
 ) -> Mended:
     from robustbn._learn.mending import mend_by_votes, mend_labels
 
     for name in (options["id_column"], options["by"], options["key"]):
-        if name is not None and name not in columns:
+        if name is not None and name not in table:
             raise click.UsageError(f"There is no column {name!r}.")
     nodes, by, key = [*parents], options["by"], options["key"]
-    labels = [_column(records, columns[node]) for node in nodes]
+    labels = [table[node] for node in nodes]
     above = tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes)
     if key is not None:
         if by is not None or not any(key in of for of in parents.values()):
@@ -213,12 +236,12 @@ def _mend(
                 f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
             )
         return mend_by_votes(labels, above, nodes.index(key))
-    others = [c for c in columns if c not in nodes and c != options["id_column"]]
+    others = [c for c in table if c not in nodes and c != options["id_column"]]
     return mend_labels(
         labels,
         above,
-        by=None if by is None else _column(records, columns[by]),
-        context={c: _column(records, columns[c]) for c in others},
+        by=None if by is None else table[by],
+        context={c: table[c] for c in others},
         seed=options["seed"] % 2**20,
         n_threads=options["n_threads"],
     )
@@ -227,33 +250,34 @@ def _mend(
 # --- what is changed ----------------------------------------------------------------------------
 
 
+def _join(changes: WrongCells, mended: Mended, rewritten: Rewritten) -> Changes:
+    """Return what was rewritten and what is mended, by row and column: text and probability."""
+    names = list(rewritten.columns)
+    joined: Changes = dict(rewritten.changes)
+    cells = zip(changes.rows, changes.columns, changes.likely, changes.probability, strict=True)
+    for row, j, likely, p in cells:
+        at = int(row), names[j]
+        joined[at] = mended.labels[j][likely], float(p) * joined.get(at, ("", 1.0))[1]
+    return joined
+
+
 def _list_changes(
-    changes: WrongCells,
-    mended: Mended,
-    records: Sequence[Record],
-    columns: Mapping[str, int],
-    id_column: str | None,
+    changes: Changes, seen: Mapping[str, Sequence[str]], id_column: str | None
 ) -> dict[str, Any]:
     """Return one line per change, in the order of the rows."""
-    names = list(columns)
-    order = np.lexsort((changes.columns, changes.rows))
-    at = changes.columns[order].tolist()
+    place = {name: k for k, name in enumerate(seen)}
+    at = [(row, c) for row, c in changes if changes[row, c][0] != seen[c][row]]
+    at.sort(key=lambda each: (each[0], place[each[1]]))
     found: dict[str, Any] = {}
     if id_column is not None:
-        ids = _column(records, columns[id_column])
-        found["row" if id_column == "row" else id_column] = [ids[r] for r in changes.rows[order]]
+        found["row" if id_column == "row" else id_column] = [seen[id_column][r] for r, _ in at]
     return found | {
-        "row": changes.rows[order],
-        "column": [names[j] for j in at],
-        "seen": [mended.labels[j][s] for j, s in zip(at, changes.seen[order], strict=True)],
-        "likely": [mended.labels[j][s] for j, s in zip(at, changes.likely[order], strict=True)],
-        "probability": changes.probability[order],
+        "row": np.array([row for row, _ in at], np.int64),
+        "column": [column for _, column in at],
+        "seen": [seen[column][row] for row, column in at],
+        "likely": [changes[each][0] for each in at],
+        "probability": np.array([changes[each][1] for each in at], np.float32),
     }
-
-
-def _count_by_column(changes: WrongCells, mended: Mended, nodes: list[str]) -> dict[str, int]:
-    numbers = np.bincount(changes.columns, minlength=len(nodes)).tolist()
-    return {node: n for node, n in zip(nodes, numbers, strict=True) if n}
 
 
 def _first(lines: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -328,6 +352,8 @@ def _show(console: Console, facts: Any) -> None:
     if not n and not doubtful:
         said = "none: the table shows no sign of wrong cells"
     wrong = {"wrong": said, "in doubt": f"{doubtful:,} more" if doubtful else None}
+    n_forms = facts["cells_rewritten"]
+    wrong |= {"written differently": f"{n_forms:,} of these" if n_forms else None}
     wrong |= {"error rates by": facts["by"]}
     by_column = {column: f"{n:,}" for column, n in facts["by_column"].items()}
     print_facts(console, wrong, by_column, _say(facts), facts["files"])

@@ -35,6 +35,7 @@ from robustbn._rows.cells import judge_cells
 CHAIN = Chain(n_sweeps=24, n_burn=12, start=0.4, n_held=6, is_drawn=True)
 FIRST_VOTE, VOTE_STEPS = 0.3, 10  # rate of wrong labels at first, and how often it is found again
 NATURAL = 1.0  # labels that occur once for each that occurs twice: 0.6 to 4 in clean columns
+MOST_SINGLE = 0.5  # of the rows with a label that occurs once, from which labels name rows
 COMPARED = 24  # labels, whose pairs say how alike labels are by chance
 DEGREES = 5  # of likeness: a few labels tell no more
 CLOSED = 0.5  # of what a column without an error would lose by errors: one that loses more has none
@@ -118,6 +119,7 @@ def doubt_singles(
     No other row vouches for such a label, be it a misspelling or a rare one: the sweeps take it for
     an error wherever another label fits its neighbours. But where many true labels occur twice,
     many occur once, too. A misspelling is like the label that it stands for, or has an odd form.
+    Where most rows have a label of their own, it names them, and nothing tells that it is wrong.
     """
     p = wrong.probability.astype(np.float64)
     for j, names in enumerate(labels):
@@ -128,6 +130,9 @@ def doubt_singles(
         which = np.flatnonzero(wrong.columns == j)
         which = which[n_shown[wrong.seen[which]] == 1]
         if not len(which):
+            continue
+        if np.count_nonzero(n_shown == 1) > MOST_SINGLE * len(learned.seen):
+            p[which] = 0
             continue
         pairs = zip(wrong.seen[which].tolist(), wrong.likely[which].tolist(), strict=True)
         true = [names[v] for v in np.flatnonzero(n_true > 1)]
