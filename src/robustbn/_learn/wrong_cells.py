@@ -50,8 +50,8 @@ MOST_IN_COLUMN = 3.0  # times the mean rate: a column's rate of errors. In the s
 FEW_PAIRS = 20  # pairs of errors by chance: of fewer nobody can tell
 # Rate of errors at one place: with more, its rows are sought as bad rows first, and with still
 # more they are wrong all over. Learned: 0.07 where a tenth of the cells of ALARM were replaced,
-# 0.16 where all columns of a binary tree were shuffled, in four tables 0.18 to 0.35 where 20 to 40 % of
-# the cells were replaced, and 0.41 to 0.62 where half of them or more were.
+# 0.16 where all columns of a binary tree were shuffled; in four tables 0.18 to 0.35 where 20 to
+# 40 % of the cells were replaced, and 0.41 to 0.62 where half of them or more were.
 MOST_AT_PLACE = 0.1, 0.4  # rates before and after bad rows were sought: see above
 MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
 
