@@ -448,7 +448,7 @@ def test_repair_writes_what_says_the_same_in_the_form_of_its_column(folder):
     [
         ("name,fax\n", [], "no column 'fax'"),
         ("name,phone\nphone,name\n", [], "cycle"),
-        ("name,phone\n", ["--by", "site"], "no column 'site'"),
+        ("name,phone\n", ["--id", "site"], "no column 'site'"),
         ("name,phone\n", ["--probability", "0.2"], "0.5"),
     ],
 )

@@ -57,12 +57,6 @@ Changes = dict[tuple[int, str], tuple[str, float]]  # by row and column: a text,
     help="Column with the identifier of each row; it is added to CHANGES.",
 )
 @click.option(
-    "--by",
-    metavar="COLUMN",
-    help="Estimate separate error rates for each value of this column, such as a source.  "
-    "[default: a column outside NETWORK, if that explains more than it costs]",
-)
-@click.option(
     "--key",
     metavar="COLUMN",
     help="Rows with the same value of this column describe the same thing: they vote on the "
@@ -134,7 +128,7 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         "cells_changed": len(lines["row"]),
         "cells_rewritten": len(rewritten.changes),
         "cells_in_doubt": len(mended.wrong) - len(changes) + rewritten.n_doubtful,
-        "by": options["by"] or mended.by,
+        "by": mended.by,
         "by_column": dict(Counter(lines["column"])),
         "changes": [] if options["no_rows"] else _first(lines),
         "files": outputs.names,
@@ -224,23 +218,20 @@ def _mend(
 ) -> Mended:
     from robustbn._learn.mending import mend_by_votes, mend_labels
 
-    for name in (options["id_column"], options["by"], options["key"]):
+    for name in (options["id_column"], options["key"]):
         if name is not None and name not in table:
             raise click.UsageError(f"There is no column {name!r}.")
-    nodes, by, key = [*parents], options["by"], options["key"]
+    nodes, key = [*parents], options["key"]
     labels = [table[node] for node in nodes]
     above = tuple(tuple(nodes.index(p) for p in parents[node]) for node in nodes)
     if key is not None:
-        if by is not None or not any(key in of for of in parents.values()):
-            raise click.UsageError(
-                f"--key {key!r} must be a parent of other columns in NETWORK, without --by."
-            )
+        if not any(key in of for of in parents.values()):
+            raise click.UsageError(f"--key {key!r} must be a parent of other columns in NETWORK.")
         return mend_by_votes(labels, above, nodes.index(key))
     others = [c for c in table if c not in nodes and c != options["id_column"]]
     return mend_labels(
         labels,
         above,
-        by=None if by is None else table[by],
         context={c: table[c] for c in others},
         seed=options["seed"] % 2**20,
         n_threads=options["n_threads"],

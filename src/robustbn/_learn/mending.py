@@ -63,7 +63,6 @@ def mend_labels(
     columns: Sequence[Sequence[str]],
     parents: tuple[tuple[int, ...], ...],
     *,
-    by: Sequence[str] | None = None,
     context: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
     kernels: str | None = None,
@@ -75,14 +74,13 @@ def mend_labels(
     ----------
     columns : labels of each node.
     parents : of each node, by number.
-    by : a label for each row, such as its source: rates of errors are those of its rows.
-    context : columns of which the best is such, if its rates explain more than they cost.
+    context : labels of the rows, such as their source, by column: the values of the best column
+        have rates of errors of their own, if these explain more than they cost.
     """
     coded = [_code(column) for column in columns]
     labels = tuple(names for _, names in coded)
     seen: States = np.stack([codes for codes, _ in coded], axis=1)
-    cards, chosen = tuple(map(len, labels)), None
-    groups = None if by is None else _code(by)[0]
+    cards, chosen, groups = tuple(map(len, labels)), None, None
     gains = look_first(cards, parents, seen, kernels, n_threads).gains
     if not pays_at_first(gains, len(seen)):
         return Mended(labels, NO_CELLS, None)
@@ -91,8 +89,8 @@ def mend_labels(
         learn_cells, cards, parents, seen, CHAIN, is_open=gains > -CLOSED * lost, seed=seed,
         kernels=kernels, n_threads=n_threads,
     )  # fmt: skip
-    learned = learn(groups=groups)
-    if by is None and context:
+    learned = learn()
+    if context:
         tried = [PlaceColumn(codes, len(values)) for codes, values in map(_code, context.values())]
         places = choose_places(learned.is_wrong.sum(axis=1), len(cards), tried)
         if places is not None:

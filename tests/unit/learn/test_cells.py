@@ -169,7 +169,8 @@ def test_errors_have_rates_of_their_own_by_source():
         is_hit = (source == "careless") & (rng.random(1500) < 0.2)
         column[is_hit] = [f"{v}?{k % 8}" for k, v in enumerate(column[is_hit])]
     lists = [column.tolist() for column in columns]
-    found = mend_labels(lists, ((), (0,), (0,), (0,)), by=source.tolist())
+    context = {"source": source.tolist()}
+    found = mend_labels(lists, ((), (0,), (0,), (0,)), context=context)
     rates = dict(zip(dict.fromkeys(source), found.model.rates[:, 1:].mean(axis=1), strict=True))
     assert rates["careless"] == pytest.approx(0.2, abs=0.05)
     assert rates["careful"] < 0.02
@@ -191,8 +192,8 @@ def test_the_context_that_tells_most_of_errors_is_chosen_by_itself_if_any_does()
     parents = ((), (0,), (0,), (0,))
     found = mend_labels(lists, parents, context=context)
     assert found.by == "source"
-    by_name = mend_labels(lists, parents, by=context["source"])
-    np.testing.assert_array_equal(found.model.rates, by_name.model.rates)
+    alone = mend_labels(lists, parents, context={"source": context["source"]})
+    np.testing.assert_array_equal(found.model.rates, alone.model.rates)
     others = {name: context[name] for name in ("clerk", "number")}
     assert mend_labels(lists, parents, context=others).by is None
 
