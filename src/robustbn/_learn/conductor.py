@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, RowVector, Survey, Vector
+from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._core.trust import is_even
@@ -69,9 +69,14 @@ def fit_robustly(
         cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
     # The verdict on all rows, and the tables of those that are trusted.
-    weigh = verdict.model.trust
+    def weigh(rows: Rows) -> RowVector:
+        if rows is survey.rows:  # they are all there are
+            return trust
+        found = verdict.model.trust(rows)
+        return found if known is None else override_known(known.sides, found)
+
     judged = data.judge(
-        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
+        weigh,
         sample_weight,
         gathers=infers,
         count=counting_true(cells, config),
@@ -217,7 +222,8 @@ def _settle(state: State, model: RowModel, counts: Vector) -> tuple[RowModel, Ve
     study, draw = state.study, state.study.draw
     some, many = (study.choose(n, model.repeats) for n in (state.n_rows, study.n_rows))
     settled, by_component = settle(model, (some.rows, some.base), (many.rows, many.base), draw)
-    if _find_lost(state, settled, study.n_rows) > study.config.ceiling:
+    is_new = settled is not model  # or it is within the ceiling already
+    if is_new and _find_lost(state, settled, study.n_rows) > study.config.ceiling:
         return model, counts
     return settled, by_component[:, 1:] * study.weight_of(many)
 
