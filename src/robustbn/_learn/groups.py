@@ -255,33 +255,48 @@ def _distance_from(sample: Sample, families: Families, row: Codes) -> RowVector:
     return sample.rows.project(differs[:, None])[:, 0]
 
 
-def race(
-    sample: Sample,
-    families: Families,
-    density: RowVector,
-    good: Vector,
-    tables: Vector,
-    shares: Vector,
-    n_steps: int,
-) -> tuple[Vector, Vector, Vector]:
-    """Let every start fit its tables and its share alone against a fixed density; S columns a pass.
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Groups that race, each alone against a fixed density of all rows.
 
-    Returns tables, shares, and what each gains a row that it holds.
+    Parameters
+    ----------
+    tables, shares : of each; shapes (M, S) and (S,).
+    divided : the rows among each and all others.
+    worth : what each gains a row that it holds.
     """
 
-    def divide() -> DividedApart:
-        offset = np.log1p(-shares) - np.log(shares)
-        return sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+    tables: Vector
+    shares: Vector
+    divided: DividedApart
+    worth: Vector
 
-    divided = divide()
-    for _ in range(n_steps):
-        tied = families.tie(divided.counts, good)
-        tables, n_free = tied.tables, tied.n_parameters
-        shares = np.clip(divided.masses / sample.total, *START_SHARES)
-        divided = divide()
-    brought, n_tried = divided.log_sums + sample.total * np.log1p(-shares), float(len(shares))
-    gains = find_gain(brought, n_free + 1, divided.masses, n_tried)  # one more: its share
-    return tables, shares, _gain_a_row(sample, gains, divided.masses)
+    @classmethod
+    def at(cls, sample: Sample, density: RowVector, tables: Vector, shares: Vector) -> Starts:
+        """Divide rows among starts with these tables and shares, worth nothing yet. One pass."""
+        offset = np.log1p(-shares) - np.log(shares)
+        divided = sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+        return cls(tables, shares, divided, np.zeros(len(shares)))
+
+    def picked(self, which: list[int]) -> Starts:
+        """Return some of them."""
+        counts, *sums = self.divided.counts[:, which], self.divided.masses, self.divided.log_sums
+        divided = DividedApart(counts, *(each[which] for each in sums))
+        return Starts(self.tables[:, which], self.shares[which], divided, self.worth[which])
+
+
+def race(
+    sample: Sample, families: Families, density: RowVector, good: Vector, starts: Starts, n: int
+) -> Starts:
+    """Let every start fit its tables and its share, in n steps; S columns a pass."""
+    for _ in range(n):
+        tied = families.tie(starts.divided.counts, good)
+        shares = np.clip(starts.divided.masses / sample.total, *START_SHARES)
+        starts = Starts.at(sample, density, tied.tables, shares)
+    brought = starts.divided.log_sums + sample.total * np.log1p(-shares)
+    n_free, n_rows = tied.n_parameters + 1, starts.divided.masses  # one more: its share
+    gains = find_gain(brought, n_free, n_rows, len(shares))
+    return replace(starts, worth=_gain_a_row(sample, gains, n_rows))
 
 
 def _gain_a_row(sample: Sample, gain: Vector, n_rows: Vector) -> Vector:
@@ -324,26 +339,24 @@ def find_starts(
     good, density = population.model.good, population.density
     tables, shares = build_starts(study, sample, families, population, look)
     n_tried = float(len(shares))
-    tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
-    kept = _different(sample, density, tables, shares, worth)
+    starts = Starts.at(sample, density, tables, shares)
+    starts = race(sample, families, density, good, starts, FIRST_STEPS)
+    kept = _different(sample, density, starts)
     if not kept:
         return [], n_tried
-    tables, shares, worth = race(
-        sample, families, density, good, tables[:, kept], shares[kept], MORE_STEPS
-    )
+    starts = race(sample, families, density, good, starts.picked(kept), MORE_STEPS)
     found = []
-    for j in np.argsort(-worth, kind="stable")[:FINISHED]:
-        if worth[j] > 0:
-            model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
-            found.append(model.with_component(tables[:, j], float(shares[j])))
+    for j in np.argsort(-starts.worth, kind="stable")[:FINISHED]:
+        share = float(starts.shares[j])
+        if starts.worth[j] > 0:
+            model = replace(population.model, shares=population.model.shares * (1 - share))
+            found.append(model.with_component(starts.tables[:, j], share))
     return found, n_tried
 
 
-def _different(
-    sample: Sample, density: RowVector, tables: Vector, shares: Vector, worth: Vector
-) -> list[int]:
+def _different(sample: Sample, density: RowVector, starts: Starts) -> list[int]:
     """Return the best starts, none of which holds nearly the same rows as a better one."""
-    kept: list[int] = []
+    tables, shares, worth, kept = starts.tables, starts.shares, starts.worth, list[int]()
     order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > -PROMISING]
     if not order:
         return kept
