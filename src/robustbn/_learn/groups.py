@@ -39,7 +39,7 @@ HANDFUL = 0.01  # share of rows, added to a start's own: or a handful of odd row
 PROMISING = 0.05  # nats a row: a start that lacks no more after its first steps may still pay
 KEPT = 6  # starts after the first steps; none holds another's rows
 FINISHED = 2  # starts that are fitted together with all groups
-FIRST_STEPS, MORE_STEPS, JOINT_STEPS = 3, 6, 25  # of all starts, of those kept, of all groups
+RACE_STEPS, JOINT_STEPS = 3, 25  # of all starts, and again of those kept; of all groups
 MISSED_STEPS = 3  # of the shares of those that are left, when a group is left out
 SETTLED = 10  # steps after which ties are kept: they would flicker
 TOLERANCE = 5e-6  # nats a row: a step that gains less is the last
@@ -236,16 +236,13 @@ def _near_copies(
 ) -> list[NDArray[np.bool_]]:
     """Return the rows near each of the few that appear most in excess of their density."""
     n_copied, share_near, no_chance = NEAR
-    found: list[NDArray[np.bool_]] = []
-    centres: list[Codes] = []
     radius = max(1.0, share_near * families.layout.n_nodes)
-    for i in np.argsort(-surprise, kind="stable")[: n_copied * 60]:
-        if surprise[i] < no_chance or len(found) == n_copied:
-            break
-        row = copies.codes[i]
-        if all(np.count_nonzero(row != other) > 2 * radius for other in centres):
-            centres.append(row)
-            found.append(_distance_from(sample, families, row) <= radius)
+    most = np.argsort(-surprise, kind="stable")[: n_copied * 60]
+    left, found = copies.codes[most[surprise[most] >= no_chance]], list[NDArray[np.bool_]]()
+    while len(left) and len(found) < n_copied:
+        centre = left[0]
+        found.append(_distance_from(sample, families, centre) <= radius)
+        left = left[np.count_nonzero(left != centre, axis=1) > 2 * radius]
     return found
 
 
@@ -340,11 +337,13 @@ def find_starts(
     tables, shares = build_starts(study, sample, families, population, look)
     n_tried = float(len(shares))
     starts = Starts.at(sample, density, tables, shares)
-    starts = race(sample, families, density, good, starts, FIRST_STEPS)
-    kept = _different(sample, density, starts)
+    starts = race(sample, families, density, good, starts, RACE_STEPS)
+    # Beside a clean rest only rows that are taken from it explain anything.
+    asked = population.shares[:, 0] if look.excess <= 0 else np.ones_like(sample.base)
+    kept = _different(sample, density, starts, asked)
     if not kept:
         return [], n_tried
-    starts = race(sample, families, density, good, starts.picked(kept), MORE_STEPS)
+    starts = race(sample, families, density, good, starts.picked(kept), RACE_STEPS)
     found = []
     for j in np.argsort(-starts.worth, kind="stable")[:FINISHED]:
         share = float(starts.shares[j])
@@ -354,20 +353,27 @@ def find_starts(
     return found, n_tried
 
 
-def _different(sample: Sample, density: RowVector, starts: Starts) -> list[int]:
-    """Return the best starts, none of which holds nearly the same rows as a better one."""
-    tables, shares, worth, kept = starts.tables, starts.shares, starts.worth, list[int]()
-    order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > -PROMISING]
-    if not order:
+def _different(sample: Sample, density: RowVector, starts: Starts, asked: RowVector) -> list[int]:
+    """Return the best starts, none of which holds nearly the same rows as a better one.
+
+    Parameters
+    ----------
+    asked : part of each row that counts; a start holds at least `LEAST_ROWS` of them.
+    """
+    kept: list[int] = []
+    order = np.argsort(-starts.worth, kind="stable")
+    order = order[starts.worth[order] > -PROMISING]
+    if not len(order):
         return kept
-    offset = (np.log1p(-shares) - np.log(shares))[order]
-    odds = sample.rows.project(np.log(tables[:, order]), offset) - density[:, None]
-    belongs = logistic(odds.astype(np.float32)) * sample.base[:, None]
-    alike = belongs.T @ belongs
+    tables, shares = starts.tables[:, order], starts.shares[order]
+    odds = sample.rows.project(np.log(tables), np.log1p(-shares) - np.log(shares))
+    belongs = logistic((odds - density[:, None]).astype(np.float32)) * sample.base[:, None]
+    alike, n_held = belongs.T @ belongs, asked @ belongs
     size = np.sqrt(alike.diagonal())
     for j in range(len(order)):
         if len(kept) == KEPT:
             break
-        if all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept):
+        is_other = all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept)
+        if is_other and n_held[j] >= LEAST_ROWS:
             kept.append(j)
-    return [order[j] for j in kept]
+    return [int(order[j]) for j in kept]

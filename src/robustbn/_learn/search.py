@@ -25,9 +25,9 @@ from robustbn._core.result import Round
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._learn.edges import find_edges
 from robustbn._learn.groups import (
-    FIRST_STEPS,
     JOINT_STEPS,
     LEAST_ROWS,
+    RACE_STEPS,
     Entry,
     Population,
     find_missed,
@@ -201,7 +201,7 @@ class CopiedRows:
             return None
         if state.look.excess <= 0 and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
             return None  # they are of groups, or too few to describe
-        held = hold_copies(replace(state, repeats=repeats), FIRST_STEPS)
+        held = hold_copies(replace(state, repeats=repeats), RACE_STEPS)
         gain = _find_gain_of_copies(state, held)
 
         def enter() -> State:
