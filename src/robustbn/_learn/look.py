@@ -22,7 +22,6 @@ NOISE = 1.25  # times the excess of drawn rows over 1, which is noisy itself
 QUIET = 0.15  # sampling noise, sqrt(parameters / rows): good rows of any network may have this top
 LEAST_DRAWN, MOST_DRAWN = 1_000, 50_000  # rows drawn from the tables, to compare
 MOST_DRAWS = 8  # tables drawn, of rows fewer than that: the top of one varies by 0.01 to 0.05
-CLEAR = 0.2  # eigenvalue: a limit of one table differs from that of all by less
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +89,9 @@ def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False
         if spectrum.top > OBVIOUS:
             return Look(spectrum, 1.0)
     size = int(min(max(n, LEAST_DRAWN), MOST_DRAWN))
-    drawn, tops = list[Rows](), list[float]()
-    for _ in range(min(MOST_DRAWN // size, MOST_DRAWS)):
-        drawn.append(draw([(spectrum.q, size)]))
-        tops.append(clean_top(drawn[-1], n, order))
-        limit = 1 + NOISE * (float(np.mean(tops)) - 1) + ALLOWANCE
-        if abs(spectrum.top - limit) * np.sqrt(len(tops)) > CLEAR:
-            break
-    return Look(spectrum, limit, drawn[0])
+    drawn = [draw([(spectrum.q, size)]) for _ in range(min(MOST_DRAWN // size, MOST_DRAWS))]
+    top = float(np.mean([clean_top(clean, n, order) for clean in drawn]))
+    return Look(spectrum, 1 + NOISE * (top - 1) + ALLOWANCE, drawn[0])
 
 
 def find_spectrum(
