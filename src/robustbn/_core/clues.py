@@ -69,6 +69,16 @@ class RepeatedBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class RepeatedPairs:
+    """Rows that appear exactly twice, more of them than independent rows have."""
+
+    # first, again: numbers of the rows of each pair, by the second
+    first: NDArray[np.int64]
+    again: NDArray[np.int64]
+    most: float  # pairs that independent rows have at most
+
+
+@dataclass(frozen=True, eq=False)
 class Swap:
     """Two columns that seem to be exchanged in some rows."""
 
@@ -89,6 +99,7 @@ class Clues:
     ids: tuple[RepeatedIds, ...] = ()  # identifiers that occur more than once, by column
     # rows that come again in the same order, where the rows are in memory
     blocks: tuple[RepeatedBlock, ...] = ()
+    pairs: RepeatedPairs | None = None  # other rows that come again, if they are too many
 
     def with_beside(self, other: Clues) -> Clues:
         """Return these clues with those of columns beside the network's."""
