@@ -332,9 +332,7 @@ def test_a_block_with_other_ids_and_some_changes_is_still_told(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["memory", "stream"])
-def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(
-    tmp_path, place
-):
+def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(tmp_path, place):
     frame, rng = clean_table(), np.random.default_rng(0)
     frame["weight"] += rng.integers(0, 100, N) / 1000  # weighed to the gram
     copies = frame.iloc[rng.choice(N, 300, replace=False)]

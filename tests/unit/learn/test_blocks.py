@@ -42,7 +42,8 @@ def test_rows_that_were_entered_twice_are_found_wherever_they_stand(kind):
     prints = np.concatenate([rows, rows[copied]])[order]
     found = look_at(prints)
     np.testing.assert_array_equal(prints[found.first], prints[found.again])
-    assert (found.first < found.again).all() and (np.diff(found.again) > 0).all()
+    assert (found.first < found.again).all()
+    assert (np.diff(found.again) > 0).all()
     place = np.argsort(order)
     both = np.sort(np.stack([place[copied], place[5000 + np.arange(300)]]), axis=0)
     assert np.isin(both[1], found.again).mean() > 0.9
