@@ -347,6 +347,18 @@ def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_sta
     assert frame.reset_index().duplicated(nodes)[list(told.rows)].all()
 
 
+def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(3)
+    age = np.round(rng.gamma(4, 9, N) + 18)  # long to the right: ten times as old is not far
+    some = rng.choice(N, 30, replace=False)
+    age[some] *= 10
+    fit = look_at(frame.assign(risk=age.clip(18, 900)), tmp_path)
+    (told,) = serious(fit)
+    assert (told.kind, told.cause, told.columns) == ("wrong cells", "decimal point", ("risk",))
+    assert abs(told.n_rows - 30) <= 3
+    assert "divided by 10" in told.sentence
+
+
 def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     frame = clean_table()
     frame.loc[:20, "weight"] = 999
