@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import NumberRows, RepeatedBlock, RepeatedPairs
+from robustbn._core.clues import FACTOR, NumberRows, RepeatedBlock, RepeatedPairs
 from robustbn._rows.kernels import load_kernels
 
 LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
@@ -16,7 +16,6 @@ MOST_ANCHORS = 500_000  # rows at which stretches may begin: in ten times as man
 LEAST_NATS = 20.0  # evidence for a block beyond chance, all pairs of rows considered
 BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the table
 LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
 MOST_OFFSETS = 20  # distances between a block and its copy that are tried, the most frequent first
 LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: sorted rows do not
 MOST_OTHER = 0.5  # share of a block's rows with other numbers than their copies: it was changed
@@ -50,14 +49,7 @@ class RowPrints:
         ----------
         kept : numbers of these rows, increasing; shape (N,).
         """
-        prints = np.ones(len(numbers.rows), np.uint64)
-        for values in numbers.values.values():
-            alike = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
-            prints = prints * FACTOR + alike.view(np.uint64)
-        known, at = np.zeros(len(codes), np.uint64), np.searchsorted(kept, numbers.rows)
-        is_kept = np.isin(numbers.rows, kept)
-        known[at[is_kept]] = np.maximum(prints[is_kept], np.uint64(1))
-        return cls(codes, known)
+        return cls(codes, numbers.print_rows(kept))
 
     def have_other_numbers(self, some: Any, others: Any) -> NDArray[np.bool_]:
         """Return whether rows are known to have other numbers than others."""
