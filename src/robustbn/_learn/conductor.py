@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._core.trust import is_even
@@ -62,15 +61,17 @@ def fit_robustly(
     infers = complete is not None
     cells, given = (None, survey) if known else explain_cells(network, survey, None, config, infers)
     verdict = learn(network, given, sample_weight, config, tell, known)
-    sides, of_survey = None if known is None else known.sides, survey.rows
-    trust = _trust(verdict.model, of_survey, None if sides is None else sides[survey.numbers])
+    trust = verdict.model.trust(survey.rows)
+    if known:
+        trust = override_known(known.sides[survey.numbers], trust)
     if cells is None and (known or verdict.model.n_others or not is_even(trust)):
         cells, _ = explain_cells(network, survey, trust, config, infers)
         cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
     # The verdict on all rows, and the tables of those that are trusted.
+    weigh = verdict.model.trust
     judged = data.judge(
-        lambda rows: trust if rows is of_survey else _trust(verdict.model, rows, sides),
+        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=infers,
         count=counting_true(cells, config),
@@ -103,12 +104,6 @@ def fit_robustly(
     if complete is not None and judged.holes is not None:
         fit = complete_fit(fit, data, judged.holes, sample_weight, complete)
     return fit, survey
-
-
-def _trust(model: RowModel, rows: Rows, sides: NDArray[np.int8] | None) -> RowVector:
-    """Return the trust in rows; sides: of those that a person knows, see `Known`."""
-    trust = model.trust(rows)
-    return trust if sides is None else override_known(sides, trust)
 
 
 def learn(
