@@ -8,6 +8,7 @@ import pytest
 from robustbn import RobustEstimator, example_network, sample
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import Trust, even_weights, is_even, sum_weights
+from robustbn._rows.draw import drawing
 from robustbn._rows.kernels import load_kernels
 from robustbn._rows.memory import RowsInMemory, load_rows
 
@@ -114,3 +115,22 @@ def test_the_weights_of_clean_rows_can_be_written_to(clean):
     fit.row_weights_[0] = 0.5
     assert fit.row_weights_.dtype == np.float32
     assert fit.row_weights_[:2].tolist() == [0.5, 1.0]
+
+
+def test_fingerprints_take_one_pass_however_often_they_are_asked_for(codes):
+    rows = load_rows(NETWORK, codes, "native")
+    assert rows.fingerprints() is rows.fingerprints()
+
+
+def test_no_table_is_drawn_from_for_no_rows(monkeypatch):
+    kernels, sizes = load_kernels("native"), []
+    draw_rows = kernels.sample
+
+    def count_rows(*given):
+        sizes.append(given[3])
+        return draw_rows(*given)
+
+    monkeypatch.setattr(kernels, "sample", count_rows)
+    q = NETWORK.probabilities
+    assert drawing(NETWORK, "native", None, 0)([(q, 50), (q, 0)]).n_rows == 50
+    assert sizes == [50]
