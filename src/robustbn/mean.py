@@ -181,8 +181,6 @@ def _find_scales(
 ) -> tuple[Vector, bool]:
     """Return what to multiply columns by, and whether the covariance of good rows is then known.
 
-    Parameters
-    ----------
     lifts : exponents of the powers of two that columns were multiplied by already.
     """
     ones = np.ones(vectors.dim)

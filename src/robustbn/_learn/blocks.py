@@ -31,22 +31,16 @@ class RowPrints:
     """What rows are known by: equal where rows are.
 
     Rows whose numbers lie in the same intervals are no copies where the numbers differ.
-
-    Parameters
-    ----------
-    codes : prints of the states; shape (N,).
-    numbers : prints of the numbers before they were cut, 0 where they are not known; shape (N,).
     """
 
-    codes: Prints
+    codes: Prints  # prints of the states; shape (N,)
+    # prints of the numbers before they were cut, 0 where they are not known; shape (N,)
     numbers: Prints
 
     @classmethod
     def of(cls, codes: Prints, numbers: NumberRows, kept: NDArray[np.int64]) -> RowPrints:
         """Return the prints of rows, by the prints of their states and the numbers of some.
 
-        Parameters
-        ----------
         kept : numbers of these rows, increasing; shape (N,).
         """
         prints = np.ones(len(numbers.rows), np.uint64)
@@ -83,8 +77,6 @@ def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlo
     than once; in a long table, at those whose print ends in zeros, so that time and memory beside
     the prints are bounded and a block is found wherever it stands.
 
-    Parameters
-    ----------
     kernels : that find prints which occur more than once.
     """
     prints = rows.codes

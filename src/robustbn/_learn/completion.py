@@ -37,22 +37,15 @@ LEAST_LEFT = 0.1  # share of an inferred count that a stretched step leaves: nev
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Tables that explain what was seen best, and how much of it was inferred.
+    """Tables that explain what was seen best, and how much of it was inferred."""
 
-    Parameters
-    ----------
-    tables : of the last step; shape (M,).
-    counts : of the complete families, and expected ones of the others; shape (M,).
-    log_likelihood : of what the rows show, under the tables before the last step; without the
-        components that were sampled or are impossible.
-    inferred : how it went.
-    sampling_errors : standard errors of `counts` that sampling adds; None if nothing was sampled.
-    """
-
-    tables: Vector
-    counts: Vector
+    tables: Vector  # of the last step; shape (M,)
+    counts: Vector  # of the complete families, and expected ones of the others; shape (M,)
+    # of what the rows show, under the tables before the last step; without the components that were
+    # sampled or are impossible
     log_likelihood: float
-    inferred: Inferred
+    inferred: Inferred  # how it went
+    # standard errors of `counts` that sampling adds; None if nothing was sampled
     sampling_errors: Vector | None
 
 
@@ -61,22 +54,13 @@ Complete = Callable[[Vector, Holes, float], Completion]  # the last of the posit
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Tables, what they expect, and how well they explain what was seen.
+    """Tables, what they expect, and how well they explain what was seen."""
 
-    Parameters
-    ----------
-    tables : shape (M,).
-    counts : of the complete families and, under the tables, of the others; shape (M,).
-    log_likelihood : of what was seen.
-    log_prior : of the tables.
-    expected : of the families with a hole.
-    """
-
-    tables: Vector
-    counts: Vector
-    log_likelihood: float
-    log_prior: float
-    expected: Expectation
+    tables: Vector  # shape (M,)
+    counts: Vector  # of the complete families and, under the tables, of the others; shape (M,)
+    log_likelihood: float  # of what was seen
+    log_prior: float  # of the tables
+    expected: Expectation  # of the families with a hole
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -98,8 +82,6 @@ def complete(
 
     Each step costs one pass over the distinct questions of the rows, not over the rows.
 
-    Parameters
-    ----------
     pseudo_counts : that smooth the tables.
     observed_counts : weight of the rows that show each cell's whole family; shape (M,).
     holes : the questions that the other families ask.

@@ -32,25 +32,19 @@ SLACK = 1.5  # times expected: that is estimated, at first with the bad rows
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Distinct rows that appear at least three times.
+    """Distinct rows that appear at least three times."""
 
-    Parameters
-    ----------
-    fingerprints : of each, increasing; as the kernels that hold the rows compute them.
-    first : a row number at which each appears.
-    seen, weight : how often each appears, and what all its copies weigh.
-    codes, rows : one copy of each.
-    pattern : log of the share of all rows in which the same values are missing.
-    places : the numbers of all rows that are the first of them, then the second, and so on.
-    """
-
+    # of each, increasing; as the kernels that hold the rows compute them
     fingerprints: NDArray[np.uint64]
-    first: NDArray[np.int64]
+    first: NDArray[np.int64]  # a row number at which each appears
+    # seen, weight: how often each appears, and what all its copies weigh
     seen: NDArray[np.int64]
     weight: Vector
+    # codes, rows: one copy of each
     codes: Codes
     rows: Rows
-    pattern: Vector
+    pattern: Vector  # log of the share of all rows in which the same values are missing
+    # the numbers of all rows that are the first of them, then the second, and so on
     places: NDArray[np.int64]
 
     def weigh(self, repeats: Repeats, n_rows: int) -> RowVector:
@@ -63,8 +57,6 @@ class Copies:
     def hold_to(self, model: RowModel, n_rows: float) -> Repeats:
         """Return the rows that appear too often for chance, held to what is expected.
 
-        Parameters
-        ----------
         model : what all rows look like.
         n_rows : what the rows weigh of which it is the density.
         """
@@ -87,8 +79,6 @@ class Copies:
 
         What the others gain or lose by it is not in it.
 
-        Parameters
-        ----------
         model : what all rows looked like before.
         """
         which = self._place(repeats)
@@ -143,8 +133,6 @@ def find_copies(
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
-    Parameters
-    ----------
     prints, weights, codes : fingerprints of the rows, their weights and their codes.
     load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.

@@ -34,15 +34,10 @@ EXACT = 1e-6  # nats: what differs by less is the same, on any machine
 
 @dataclass(frozen=True)
 class Limits:
-    """What a structure may be.
+    """What a structure may be."""
 
-    Parameters
-    ----------
-    most_parents : of a node; required edges count, but are never refused.
-    forbidden, required : edges that it must not have, and those that it must have.
-    """
-
-    most_parents: int = 3
+    most_parents: int = 3  # of a node; required edges count, but are never refused
+    # forbidden, required: edges that it must not have, and those that it must have
     forbidden: Collection[Edge] = field(default_factory=frozenset)
     required: Collection[Edge] = field(default_factory=frozenset)
 
@@ -115,8 +110,6 @@ def measure_gains(
     rows: sets of parents are then compared as if no value were missing. Of a sample, the likelihood
     is what all rows are expected to have, without what chance adds in a sample.
 
-    Parameters
-    ----------
     n_states, n_given : r, and q of each.
     n_rows, share : all rows, and the share of them that was counted.
     """
@@ -285,8 +278,6 @@ def find_structure(
 ) -> tuple[Structure, Worth]:
     """Return the parents of each column, and what parents are worth; O(N d) a step.
 
-    Parameters
-    ----------
     codes : of rows; shape (N, d).
     cards : states of each column.
     start : edges to begin with beside those of a tree.

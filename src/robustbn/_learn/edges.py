@@ -33,8 +33,6 @@ def find_edges(
     All pairs are screened on a few rows by the correlation of what is left of them; of those that
     depend most, edges both ways are measured on all rows.
 
-    Parameters
-    ----------
     q : tables of the rows; shape (M,).
     """
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()

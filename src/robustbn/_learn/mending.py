@@ -43,19 +43,12 @@ CLOSED = 0.5  # of what a column without an error would lose by errors: one that
 
 @dataclass(frozen=True, eq=False)
 class Mended:
-    """Wrong labels of a table.
+    """Wrong labels of a table."""
 
-    Parameters
-    ----------
-    labels : of each column, in the order of their states.
-    wrong : the cells that are likely to be wrong, as states.
-    model : what true labels look like; None if nothing speaks for errors.
-    by : the context whose values have rates of errors of their own; None if none pays.
-    """
-
-    labels: tuple[tuple[str, ...], ...]
-    wrong: WrongCells
-    model: CellModel | None
+    labels: tuple[tuple[str, ...], ...]  # of each column, in the order of their states
+    wrong: WrongCells  # the cells that are likely to be wrong, as states
+    model: CellModel | None  # what true labels look like; None if nothing speaks for errors
+    # the context whose values have rates of errors of their own; None if none pays
     by: str | None = None
 
 
@@ -70,8 +63,6 @@ def mend_labels(
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
-    Parameters
-    ----------
     columns : labels of each node.
     parents : of each node, by number.
     context : labels of the rows, such as their source, by column: the values of the best column
@@ -148,20 +139,13 @@ def doubt_singles(
 
 @dataclass(frozen=True)
 class _Spelling:
-    """How the true labels of a column are spelt.
+    """How the true labels of a column are spelt."""
 
-    Parameters
-    ----------
-    forms : how many of them have each form.
-    """
-
-    forms: Counter[str]
+    forms: Counter[str]  # how many of them have each form
 
     def compare(self, label: str, other: str, own: int) -> int:
         """Return how a label looks beside another: like it to a degree, and of which form.
 
-        Parameters
-        ----------
         own : 1 if the label is among those whose forms are known, else 0.
         """
         degree = int(SequenceMatcher(None, label, other, autojunk=False).ratio() * DEGREES)

@@ -41,8 +41,6 @@ def find_origins(
 
     O(N) time for each column; memory O(1) beside the columns. See `name_origins`.
 
-    Parameters
-    ----------
     weights : trust in each row that was read, NaN for those left out; shape (n,).
     p_value : largest to be named.
     """
@@ -83,8 +81,6 @@ def name_origins(
     of any group, with `T^2 / 2` tests, so that all p-values can be compared; they give the order,
     and gain does where they are too small for a number.
 
-    Parameters
-    ----------
     tallies : of the columns; that of the row number, which every row has, is the last.
     together : returns how many rows belong to both of two runs of groups, and how many of those
         are distrusted.

@@ -44,15 +44,10 @@ MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told how a fit goes on.
+    """Who is told how a fit goes on."""
 
-    Parameters
-    ----------
-    round : is told of every round.
-    part : is told what is done with a table's parts, how many are done, and how many there are.
-    """
-
-    round: Callable[[Round], None] = lambda _: None
+    round: Callable[[Round], None] = lambda _: None  # is told of every round
+    # is told what is done with a table's parts, how many are done, and how many there are
     part: Callable[[str, int, int], None] = lambda *_: None
 
 
@@ -78,8 +73,6 @@ def fit_in_memory(
 ) -> Fitted:
     """Fit robustly to rows in memory; those without weight are judged as rows never seen.
 
-    Parameters
-    ----------
     fit_rows : another method than the default one, which takes no weights.
     complete : how tables are learned from rows that miss values; None: from complete families.
     sides : of the rows whose side is known, see `Known`; shape (N,).
@@ -159,8 +152,6 @@ def decide_in_memory(
 ) -> Fitted:
     """Return a fit with decided groups, which judges all its rows again; see `refit_decided`.
 
-    Parameters
-    ----------
     table : the rows of the fit.
     model : with the groups as they were decided.
     weights, sides, complete : as they were given to the fit; see `fit_in_memory`.
@@ -198,8 +189,6 @@ def look_for_copies(
 ) -> Aside:
     """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
 
-    Parameters
-    ----------
     kept : numbers of the rows that were kept, increasing; None if all were.
     prints : of these rows, equal where all states are; shape (N,).
     kernels : that find prints which occur more than once.

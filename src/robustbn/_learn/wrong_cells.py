@@ -69,8 +69,6 @@ def explain_cells(
     rows; otherwise it takes about thirty over some thousand, four over at most `LEARNED_FROM`, and
     one over all.
 
-    Parameters
-    ----------
     trust : in each row of the survey; None: in all, if errors are independent of each other.
     infers : whether values that are missing are inferred; otherwise, such rows are let be.
     """
@@ -160,8 +158,6 @@ def _find_places(learned: Learned, survey: Survey, which: NDArray[np.int64]) -> 
 
     Its rates are not known yet.
 
-    Parameters
-    ----------
     which : places of the rows that were learned from, in the survey.
     """
     if not survey.is_whole:  # of rows that nobody holds, the place is not known
@@ -256,8 +252,6 @@ def count_by_place(
 
     Rows that are read in stretches were counted by the rates of all; the survey knows their places.
 
-    Parameters
-    ----------
     trust : in the surveyed rows, which are all.
     """
     if found is None or found.by is None:

@@ -32,19 +32,12 @@ TRIMMED_ROUNDS = 5  # of the baseline: as it is used elsewhere
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Where the outer loop ended.
+    """Where the outer loop ended."""
 
-    Parameters
-    ----------
-    q : tables; shape (M,).
-    weights : of the rows in the last round; shape (N,).
-    rounds : what happened.
-    converged, status : as the oracle said in the last round.
-    """
-
-    q: Vector
-    weights: RowVector
-    rounds: tuple[Round, ...]
+    q: Vector  # tables; shape (M,)
+    weights: RowVector  # of the rows in the last round; shape (N,)
+    rounds: tuple[Round, ...]  # what happened
+    # converged, status: as the oracle said in the last round
     converged: bool
     status: str
 

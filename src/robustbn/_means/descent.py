@@ -44,8 +44,6 @@ def descent(
     eps of the weight is removed, so eps has to be known, at least from above. The best weights seen
     are returned. About 11 passes a step.
 
-    Parameters
-    ----------
     eps : contamination.
     beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
     allowance : the threshold is raised by `allowance * eps * ln(1 / eps)`.

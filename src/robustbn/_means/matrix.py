@@ -57,15 +57,10 @@ class DenseVectors:
     """Rows of a dense array, column j multiplied by `scale[j]`.
 
     Time of a product with r columns: O(N dim r). Memory beside the array: one block of rows.
-
-    Parameters
-    ----------
-    array : of any real type; shape (N, dim). Never copied, never changed.
-    scale : shape (dim,).
     """
 
-    array: NDArray[Any]
-    scale: Vector
+    array: NDArray[Any]  # of any real type; shape (N, dim). Never copied, never changed.
+    scale: Vector  # shape (dim,)
 
     @classmethod
     def of(cls, X: ArrayLike) -> Self:
@@ -197,15 +192,10 @@ class SparseVectors:
     """Rows of a SciPy sparse matrix, column j multiplied by `scale[j]`.
 
     Time of a product with r columns: O((nnz + N + dim) r). Memory beside the matrix: N × 16.
-
-    Parameters
-    ----------
-    matrix : CSR or CSC, of float64; shape (N, dim). Never changed.
-    scale : shape (dim,).
     """
 
-    matrix: Any
-    scale: Vector
+    matrix: Any  # CSR or CSC, of float64; shape (N, dim). Never changed.
+    scale: Vector  # shape (dim,)
 
     @classmethod
     def of(cls, X: Any) -> Self:

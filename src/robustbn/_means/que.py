@@ -45,15 +45,10 @@ class Past:
 
     `sum of Sigma(w^i) = sum over n of W_n (x_n - c)(x_n - c)' - sum over i of m_i m_i'` with
     `W_n = sum over i of w^i_n / |w^i|` and `m_i = mu(w^i) - c`, for any c.
-
-    Parameters
-    ----------
-    weights : W; shape (N,).
-    means : `mu(w^i)`, stacked; shape (t, dim).
     """
 
-    weights: RowVector
-    means: Vector
+    weights: RowVector  # W; shape (N,)
+    means: Vector  # `mu(w^i)`, stacked; shape (t, dim)
 
     @classmethod
     def empty(cls, vectors: Vectors) -> Past:
@@ -81,20 +76,12 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What an approximate score oracle returns.
+    """What an approximate score oracle returns."""
 
-    Parameters
-    ----------
-    score_rows : returns tau; by a pass, if the rows were not scored yet.
-    excess : `q~`, about `<Sigma(w) - E, U>`.
-    base : about `<E, U>`, the weighted mean of tau that good rows have; 1 when E is I.
-    degree : of Taylor's polynomial.
-    """
-
-    score_rows: Callable[[], RowVector]
-    excess: float
-    base: float
-    degree: int
+    score_rows: Callable[[], RowVector]  # returns tau; by a pass, if the rows were not scored yet
+    excess: float  # `q~`, about `<Sigma(w) - E, U>`
+    base: float  # about `<E, U>`, the weighted mean of tau that good rows have; 1 when E is I
+    degree: int  # of Taylor's polynomial
 
     @cached_property
     def tau(self) -> RowVector:
@@ -156,8 +143,6 @@ def approximate_scores(
     degree low. The sketch is first multiplied by E: where E is a projection (more than two states)
     its null space would otherwise fill the trace. Passes: the degree, plus one.
 
-    Parameters
-    ----------
     weights, mean : the current `w^t` and `mu(w^t)`.
     past : the `w^i`, `i < t`.
     sketch : S', shape (dim, width).
@@ -194,8 +179,6 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     `P(Poisson(x) > l)`: `x + 3 sqrt(x) + 2` is enough. For -x the terms cancel and leave
     `x^(l+1) / (l+1)!`: `2.4 x + 5`. The shift is the one that asks for the lowest degree.
 
-    Parameters
-    ----------
     at : the paper's alpha times t.
     """
     if at <= 0:
@@ -241,17 +224,11 @@ class PassedEpoch:
 
 @dataclass(frozen=True, eq=False)
 class WrittenEpoch:
-    """An epoch of vectors whose covariances are written down.
-
-    Parameters
-    ----------
-    total : `sum over i < t of Sigma(w^i)`, in the coordinates of `Contrasts`; shape (k, k).
-    n_steps : the paper's t.
-    """
+    """An epoch of vectors whose covariances are written down."""
 
     written: WrittenVectors
-    total: Vector
-    n_steps: int = 0
+    total: Vector  # `sum over i < t of Sigma(w^i)`, in the coordinates of `Contrasts`; shape (k, k)
+    n_steps: int = 0  # the paper's t
 
     def add(self, weights: RowVector, look: Look) -> WrittenEpoch:
         """Return the epoch with one step more."""
@@ -344,8 +321,6 @@ def que(
     whose scores look along all directions in excess at once. `O(log(R) log(dim))` calls of
     `O(width log(dim))` column passes each.
 
-    Parameters
-    ----------
     eps : contamination; at most twice this share of the weight is removed.
     beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
     width : columns of the sketch; what that buys is in `draw_sketch`.

@@ -49,18 +49,11 @@ def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
 
 @dataclass(frozen=True)
 class Look:
-    """Weighted rows seen from their own mean.
+    """Weighted rows seen from their own mean."""
 
-    Parameters
-    ----------
-    mean : `mu(w)`; shape (dim,).
-    total : `|w|`, the sum of the weights.
-    spectrum : top of `Sigma(w)`.
-    """
-
-    mean: Vector
-    total: float
-    spectrum: Spectrum
+    mean: Vector  # `mu(w)`; shape (dim,)
+    total: float  # `|w|`, the sum of the weights
+    spectrum: Spectrum  # top of `Sigma(w)`
 
     @property
     def top(self) -> float:
@@ -90,8 +83,6 @@ def sampling_noise(
     few rows far out, as heavy tails have them, has a larger R. No random signs, no shuffles: the
     order of the rows does not matter. Two passes.
 
-    Parameters
-    ----------
     reference : for the first few directions of the look; by default 1, for the first.
     """
     reference = np.ones(1) if reference is None else reference
@@ -133,8 +124,6 @@ def soft_filter(
     the mass taken is continuous in kappa, and many equal rows can be lowered in part.
     O(N log N) time.
 
-    Parameters
-    ----------
     weights : not negative; shape (N,).
     scores : not negative; shape (N,).
     tail : share of the weight, about twice the contamination.
@@ -232,8 +221,6 @@ def project_capped_simplex(values: RowVector, total: float, caps: RowVector) -> 
 
     It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step.
 
-    Parameters
-    ----------
     total : at most the sum of the caps.
     """
     low, high = float((values - caps).min()), float(values.max())

@@ -169,8 +169,6 @@ def judge_cells(
 ) -> Swept:
     """Return what is found of cells; of each row by the model alone. O(n d) time.
 
-    Parameters
-    ----------
     truth : states of rows that the model counts: each row's own count is taken out; None for rows
         that it does not know.
     calm : probability: a cell that is less likely to be wrong is not drawn.

@@ -144,8 +144,6 @@ class Weighed:
 def _lift(seen: Vector, apart: Vector, total: Vector | float, weight: float) -> Vector:
     """Return `log of P(a, b) / (P(a) P(b))` of pairs of states.
 
-    Parameters
-    ----------
     seen, apart : weight of each pair, and what it were if columns were independent.
     weight : rows in which they are, added to those seen.
     """
@@ -162,8 +160,6 @@ def _by_chance(n_free: Any) -> Any:
 def strongest_tree(rows: Weighed, price: float) -> tuple[tuple[int, int], ...]:
     """Return the edges of a forest of largest dependence, each worth what its cells cost.
 
-    Parameters
-    ----------
     price : nats that one free number costs.
     """
     free = np.array(rows.cards) - 1.0
