@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from robustbn import estimator as _estimator
 from robustbn._core.docstrings import explained_by
-from robustbn._core.groups import Group
-from robustbn._core.protocols import RowVector
 from robustbn._networks.libraries import (
     collect_cpds,
     from_pgmpy,
@@ -182,6 +181,9 @@ class RobustEstimator(_Estimator):
     """
 
     _learner = _estimator.RobustEstimator
+    row_weights_ = property(attrgetter("estimator_.row_weights_"))
+    contamination_ = property(attrgetter("estimator_.contamination_"))
+    kinds_ = property(attrgetter("estimator_.kinds_"))
 
     def __init__(
         self,
@@ -229,29 +231,6 @@ class RobustEstimator(_Estimator):
         self.kernels = kernels
         self.verbose = verbose
         super().__init__(state_names=state_names)
-
-    @property
-    def kinds_(self) -> list[Group]:
-        """The kinds of bad rows that were found, largest first."""
-        kinds: list[Group] = self.estimator_.kinds_
-        return kinds
-
-    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the tables of a model from the rows of a pandas frame.
-
-        Parameters
-        ----------
-        model : pgmpy.models.DiscreteBayesianNetwork
-            The model whose tables are learned; without latent nodes.
-        data : pandas.DataFrame
-            The rows, with a column for every node of the model.
-        sample_weight : array-like or None, default=None
-            One finite, non-negative weight per row; by default all are 1.
-        """
-        super().fit(model, data, sample_weight)
-        self.row_weights_: RowVector = self.estimator_.row_weights_
-        self.contamination_: float = self.estimator_.contamination_
-        return self
 
 
 def _structure(model: Any, data: pd.DataFrame, state_names: States | None) -> BayesianNetwork:

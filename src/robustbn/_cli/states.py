@@ -94,14 +94,8 @@ def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps
             table,
             edges,
             states=options["states"],
-            bins=config.bins,
-            rename=config.rename,
-            labels=config.labels,
-            ignore_case=config.ignore_case,
-            sep=config.sep,
-            encoding=config.encoding,
             watch=steps.advance,
-            **arguments.rules_of(options),
+            **arguments.reading_of(config, options),
         )
 
 

@@ -87,7 +87,9 @@ def beta_quantile(level: float, a: Vector, b: Vector) -> Vector:
     Bisection of the distribution function; where a and b are both large, by the mean, variance and
     third cumulant of the logit (Cornish and Fisher).
     """
-    z = _normal_quantile(level)
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf(level)
     with np.errstate(all="ignore"):
         low, high = a - 0.5, b - 0.5
         spread = np.sqrt(1 / low + 1 / high)
@@ -140,9 +142,3 @@ def _beta_cdf(logit: Vector, a: Vector, b: Vector, log_beta: Vector) -> Vector:
 def _apart(values: Vector, tiny: float) -> Vector:
     """Return values, none of them zero."""
     return np.where(np.abs(values) < tiny, tiny, values)
-
-
-def _normal_quantile(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(level)

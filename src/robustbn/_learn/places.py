@@ -27,7 +27,7 @@ from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
 from robustbn._learn.wrong_cells import counting_true
-from robustbn._rows.memory import RowsInMemory, find_holed, gather_holes, load_rows
+from robustbn._rows.memory import RowsInMemory, find_holed, gather, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.context_pass import AsidePass, read_some
 from robustbn._rows.stream.data import RowsInStream
@@ -87,8 +87,8 @@ def fit_in_memory(
         fit = fit_rows(data.rows, config, watch.round)
         holes = None
         if complete is not None and table.holed:
-            given = table.codes, fit.weights, config.kernels, config.n_threads
-            holes = gather_holes(network, *given)
+            given = network.layout, table.codes, fit.weights, config.n_threads
+            holes = gather(*given, engine=config.kernels)
         fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:

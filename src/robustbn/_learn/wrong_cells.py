@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,18 +195,13 @@ def _are_independent(learned: Learned, most: float) -> bool:
     """
     is_wrong = learned.is_wrong
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
-    expected = 0.0
-    for some in [is_wrong] if learned.groups is None else _part(is_wrong, learned.groups):
-        of_part = some.mean(axis=0)
-        expected += len(some) * float(of_part.sum() ** 2 - (of_part**2).sum())
+    expected, groups = 0.0, learned.groups
+    for some in [...] if groups is None else [groups == k for k in np.unique(groups)]:
+        of_part = is_wrong[some].mean(axis=0)
+        expected += len(is_wrong[some]) * float(of_part.sum() ** 2 - (of_part**2).sum())
     excess = float((per_row * (per_row - 1)).sum()) - expected
     is_even = rates.max() < MOST_IN_COLUMN * rates.mean()
     return bool(abs(excess) < most * expected and expected > FEW_PAIRS and is_even)
-
-
-def _part(rows: NDArray[Any], groups: NDArray[np.int32]) -> list[NDArray[Any]]:
-    """Return the rows of each group that has some."""
-    return [rows[groups == k] for k in np.unique(groups)]
 
 
 def take_evenly(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -78,16 +78,6 @@ def gather(
     return holes
 
 
-def gather_holes(
-    network: BayesianNetwork,
-    codes: Codes,
-    weights: RowVector | None,
-    kernels: str | None,
-    n_threads: int | None,
-) -> Holes:
-    return gather(network.layout, codes, weights, n_threads, engine=kernels)
-
-
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
     """Return the numbers of n rows, one drawn from each of n equal stretches."""
     places = np.random.default_rng([seed, n]).random(n)
@@ -141,7 +131,8 @@ class RowsInMemory:
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:
-            holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
+            layout, n_threads = self.network.layout, self.n_threads
+            holes = gather(layout, self.codes, judged, n_threads, engine=self.kernels)
         total = sum_weights(judged)
         counts = self.rows.count(judged) if count is None else count(self.rows, judged)
         return Judged(counts, total, trust, holes)

@@ -18,7 +18,7 @@ from robustbn._learn.completion import complete
 from robustbn._learn.filling import typical_weight
 from robustbn._learn.likelihood import log_likelihood_of_table
 from robustbn._learn.updating import add_inferred
-from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._rows.memory import gather, load_rows
 from robustbn._show.progress import showing_progress
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, Table, as_weights, require_rows
@@ -132,8 +132,9 @@ class MaximumLikelihoodEstimator(TableEstimator):
         counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
         if not table.holed or table.reading.config.on_missing != "use":
             return counts, None
-        holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-        found = complete(network.layout, known, counts, holes, typical_weight(weights))
+        layout, n_threads = network.layout, self.n_threads
+        holes = gather(layout, table.codes, weights, n_threads, engine=self.kernels)
+        found = complete(layout, known, counts, holes, typical_weight(weights))
         return found.counts, found.inferred
 
     def _add(self, X: Any, forgetting: float) -> None:
