@@ -93,5 +93,4 @@ def _orthonormal_to(basis: Vector, block: Vector) -> Vector:
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
     q, r = np.linalg.qr(block)
-    new: Vector = q[:, np.abs(np.diag(r)) > 1e-8 * max(size, 1e-300)]
-    return new
+    return q[:, np.abs(np.diag(r)) > 1e-8 * max(size, 1e-300)]

@@ -141,8 +141,7 @@ def complete(
 def _softened(layout: Layout, tables: Vector, counts: Vector, weight: float) -> Vector:
     """Return tables without zeros, which no step could leave: `weight` more a configuration."""
     of_config = layout.sum_configurations(counts)[layout.config_of_cell]
-    soft: Vector = (of_config * tables + weight * uniform_tables(layout)) / (of_config + weight)
-    return soft
+    return (of_config * tables + weight * uniform_tables(layout)) / (of_config + weight)
 
 
 def _log_likelihood(counts: Vector, tables: Vector) -> float:
@@ -164,8 +163,7 @@ def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
     For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
     step, those at the very end.
     """
-    stretched: Vector = c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
-    return stretched
+    return c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
 
 
 def _left(layout: Layout, step: Point, after: Vector, pace: float, unit: float) -> float:

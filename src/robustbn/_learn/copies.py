@@ -102,8 +102,7 @@ class Copies:
     def _expect(self, model: RowModel, n_rows: float) -> Vector:
         """Return how often each row is expected."""
         log_expected = model.log_density(self.rows) + self.pattern
-        expected: Vector = np.maximum(n_rows * np.exp(log_expected), 1e-300)
-        return expected
+        return np.maximum(n_rows * np.exp(log_expected), 1e-300)
 
     def _place(self, repeats: Repeats) -> NDArray[np.int64]:
         return np.searchsorted(self.fingerprints, repeats.fingerprints)
@@ -164,5 +163,4 @@ def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Ve
         prints ^= prints >> np.uint64(29)
     wanted, place = np.unique(prints[which], return_inverse=True)
     n = np.bincount(locate_prints(prints, wanted)[1], minlength=len(wanted))
-    shares: Vector = n[place] / len(codes)
-    return shares
+    return n[place] / len(codes)

@@ -97,8 +97,7 @@ class Families:
         """Return tables of counts in which no node has parents; shape (M,), or (M, r)."""
         marginals = self._marginals(counts) + _like(self._plain_marginals, counts)
         total = np.add.reduceat(marginals, self._first_state[:-1], axis=0)
-        tables: Vector = (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
-        return tables
+        return (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
 
     def tie(self, counts: Vector, good: Vector, modes: NDArray[np.int64] | None = None) -> Tied:
         """Return the tables of kinds, each family in the form with the shortest description.

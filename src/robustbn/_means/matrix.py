@@ -158,8 +158,7 @@ class DenseVectors:
     def column_medians(self) -> Vector:
         """Return the median of each column; O(N dim)."""
         medians = [np.median(columns, axis=1) for columns in self._columns()]
-        found: Vector = self.scale * np.concatenate(medians)
-        return found
+        return self.scale * np.concatenate(medians)
 
     def column_spreads(self) -> Vector:
         """Return a robust standard deviation of each column; O(N dim)."""
@@ -369,8 +368,7 @@ def _spread_of_differing(
     a = _segment_medians(values, column_of, counts)
     b = MAD_TO_SD * _segment_medians(np.abs(values - a[column_of]), column_of, counts)
     p = np.minimum(np.maximum(counts, SCALED_ROWS) / n_rows, 0.5)
-    spreads: Vector = np.where(counts > 0, np.sqrt(p * (a**2 + b**2) - (p * a) ** 2), 0.0)
-    return spreads
+    return np.where(counts > 0, np.sqrt(p * (a**2 + b**2) - (p * a) ** 2), 0.0)
 
 
 def _segment_medians(

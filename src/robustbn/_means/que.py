@@ -112,15 +112,13 @@ def draw_sketch(dim: int, width: int, rng: np.random.Generator) -> Vector:
     if width >= dim:
         return np.eye(dim)
     q, r = np.linalg.qr(rng.normal(size=(dim, width)))
-    sketch: Vector = q * np.sign(np.diag(r)) * math.sqrt(dim / width)
-    return sketch
+    return q * np.sign(np.diag(r)) * math.sqrt(dim / width)
 
 
 def redraw_sketch(sketch: Vector, rng: np.random.Generator) -> Vector:
     """Return a fresh sketch from an old one: lines shuffled, signs flipped, still orthogonal."""
     signs = rng.choice([-1.0, 1.0], size=(len(sketch), 1))
-    fresh: Vector = signs * sketch[rng.permutation(len(sketch))]
-    return fresh
+    return signs * sketch[rng.permutation(len(sketch))]
 
 
 def approximate_scores(

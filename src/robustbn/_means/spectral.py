@@ -79,8 +79,7 @@ class Whitened:
 
     def _scale(self, V: Vector, factors: Vector) -> Vector:
         along = self.directions.T @ V
-        scaled: Vector = V + self.directions @ ((factors - 1.0) * along.T).T
-        return scaled
+        return V + self.directions @ ((factors - 1.0) * along.T).T
 
 
 @dataclass(frozen=True, eq=False)

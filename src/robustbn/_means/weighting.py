@@ -273,8 +273,7 @@ def signed_positions(vectors: Vectors, direction: Vector, center: Vector) -> Row
     squares = vectors.score(direction[:, None], center).astype(np.float64)
     t = max(math.sqrt(float(np.median(squares))), 1e-3 * math.sqrt(float(squares.max())), 1e-150)
     shifted = vectors.score(direction[:, None], center - t * direction)
-    positions: RowVector = (shifted - squares - t**2) / (2.0 * t)
-    return positions
+    return (shifted - squares - t**2) / (2.0 * t)
 
 
 def weighted_median(values: RowVector, weights: RowVector) -> float:

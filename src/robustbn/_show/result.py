@@ -273,8 +273,7 @@ class FitResult:
         """Rows with a weight in each of them; shape (B,)."""
         if self.judged is None:
             return np.zeros(len(TRUST_EDGES) - 1, np.int64)
-        counts: NDArray[np.int64] = self.judged.trust.counts.astype(np.int64)
-        return counts
+        return self.judged.trust.counts.astype(np.int64)
 
     @cached_property
     def explainer(self) -> Explainer:

@@ -202,8 +202,7 @@ def _find_causes(
 
 def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
     """Return the probability that rows belong to one kind."""
-    belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
-    return belongs
+    return _tell_apart(load(codes), model)[0][:, column]
 
 
 # --- examples -------------------------------------------------------------------------------------

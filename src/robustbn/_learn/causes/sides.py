@@ -261,8 +261,7 @@ class Sides:
         seen, usual, family = self._seen[f], self._usual[f], self.families[f]
         changed, same = (rows.count(family).ravel() for rows in (spoilt, good))
         share = np.array(SPARED)[:, None]
-        told: Vector = (seen.look_up((1 - share) * changed + share * same) - usual) @ seen.counts
-        return told
+        return (seen.look_up((1 - share) * changed + share * same) - usual) @ seen.counts
 
 
 def spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -106,8 +106,7 @@ class Weighed:
 
     def _sum_blocks(self, cells: Vector) -> Vector:
         by_column = np.add.reduceat(cells, self._start, axis=1)
-        total: Vector = np.add.reduceat(by_column, self._start, axis=0)
-        return total
+        return np.add.reduceat(by_column, self._start, axis=0)
 
     @cached_property
     def dependence(self) -> Vector:

@@ -275,8 +275,7 @@ def _short(value: float) -> float:
 
 
 def _whole(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    whole: NDArray[np.int64] = np.rint(shares * UNIT).astype(np.int64)
-    return whole
+    return np.rint(shares * UNIT).astype(np.int64)
 
 
 # --- the states of rows in few bytes: each in as many bits as its node needs --------------------
