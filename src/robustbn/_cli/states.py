@@ -39,12 +39,7 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 @arguments.source_options
 @screen_options
 def states_command(
-    edges: str,
-    table: str,
-    screen: Screen,
-    output: str | None,
-    force: bool,
-    **options: Any,
+    edges: str, table: str, screen: Screen, output: str | None, force: bool, **options: Any
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
 
@@ -221,8 +216,7 @@ def convert_command(
         network = network.with_cpts(None) if no_tables else network
         with outputs.writing():
             outputs.write(
-                "network",
-                lambda path: write_network(network, path, to_format, numbered=numbered),
+                "network", lambda path: write_network(network, path, to_format, numbered=numbered)
             )
     facts = {**arguments.describe(network), "files": outputs.names}
     screen.show(facts, lambda console, _: print_facts(console, {"written": target}))

@@ -45,12 +45,7 @@ def complete_fit(
     if fit.removed > 0:
         everything = data.judge(_trust_all, weights, gathers=True)
         plain = complete(everything.counts, everything.holes, unit)
-    return replace(
-        fit,
-        counts=trusted.counts,
-        plain_counts=plain.counts,
-        inferred=trusted.inferred,
-    )
+    return replace(fit, counts=trusted.counts, plain_counts=plain.counts, inferred=trusted.inferred)
 
 
 def _complete_plainly(

@@ -15,10 +15,7 @@ def log_likelihood_of_rows(rows: Rows, probabilities: Vector) -> RowVector:
 
 
 def log_likelihood_of_table(
-    network: BayesianNetwork,
-    table: Table,
-    kernels: str | None = None,
-    n_threads: int | None = None,
+    network: BayesianNetwork, table: Table, kernels: str | None = None, n_threads: int | None = None
 ) -> RowVector:
     """Return `log P(what the row shows)` for each row; shape (N,).
 

@@ -33,9 +33,7 @@ MISSING_LABEL = "(missing)"
 
 
 def find_origins(
-    context: Sequence[ContextColumn],
-    weights: RowVector,
-    p_value: float = ORIGIN_P_VALUE,
+    context: Sequence[ContextColumn], weights: RowVector, p_value: float = ORIGIN_P_VALUE
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
@@ -62,9 +60,7 @@ def find_origins(
 
 
 def name_origins(
-    tallies: Sequence[ContextTally],
-    together: Together,
-    p_value: float = ORIGIN_P_VALUE,
+    tallies: Sequence[ContextTally], together: Together, p_value: float = ORIGIN_P_VALUE
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 

@@ -182,10 +182,7 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
 
 
 def look_for_copies(
-    aside: Aside,
-    kept: NDArray[np.int64] | None,
-    prints: NDArray[np.uint64],
-    kernels: str | None,
+    aside: Aside, kept: NDArray[np.int64] | None, prints: NDArray[np.uint64], kernels: str | None
 ) -> Aside:
     """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
 
@@ -344,9 +341,7 @@ def fit_on_dask(
     if fit.weights is None:  # what the rows that were drawn say stands for all
         judged = _judge_sample(fit, survey)
         judged = replace(
-            judged,
-            numbers=data.numbers_read(judged.numbers),
-            drawn=data.numbers_read(judged.drawn),
+            judged, numbers=data.numbers_read(judged.numbers), drawn=data.numbers_read(judged.drawn)
         )
     else:
         judged = JudgedRows.of(

@@ -43,11 +43,7 @@ class Refined:
 
 
 def follow_paper(
-    rows: Rows,
-    oracle: Oracle,
-    eps: float,
-    on_round: Callable[[Round], None],
-    **settings: Any,
+    rows: Rows, oracle: Oracle, eps: float, on_round: Callable[[Round], None], **settings: Any
 ) -> Refined:
     """Run Algorithm 1 to the letter: scale and centre fixed by the plain counts, q refined.
 
@@ -81,11 +77,7 @@ def follow_paper(
 
 
 def follow_jointly(
-    rows: Rows,
-    oracle: Oracle,
-    eps: float,
-    on_round: Callable[[Round], None],
-    **settings: Any,
+    rows: Rows, oracle: Oracle, eps: float, on_round: Callable[[Round], None], **settings: Any
 ) -> Refined:
     """Let the oracle judge all rows afresh at the tables of the rows it trusted before.
 
@@ -109,11 +101,7 @@ def follow_jointly(
             break
     counts = rows.count(weights)
     return Refined(
-        normalise_counts(rows.layout, counts),
-        weights,
-        tuple(rounds),
-        found.converged,
-        found.status,
+        normalise_counts(rows.layout, counts), weights, tuple(rounds), found.converged, found.status
     )
 
 

@@ -25,24 +25,14 @@ class Columns(Protocol):
 
 
 def plain_mean(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Trust every row: the mean. One pass; every setting is ignored."""
     return _trust_all(vectors, vectors.mean())
 
 
 def coordinate_median(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Take the median of each coordinate: its error grows like `eps sqrt(dim)`.
 
@@ -82,12 +72,7 @@ def geometric_median(
 
 
 def one_shot(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Look once: drop the share eps of the rows that lie farthest along the top direction.
 

@@ -357,9 +357,7 @@ def to_pomegranate(network: BayesianNetwork, dtype: str = "float32") -> Any:
 
 
 def from_pomegranate(
-    model: Any,
-    nodes: Sequence[str] | None = None,
-    states: States | None = None,
+    model: Any, nodes: Sequence[str] | None = None, states: States | None = None
 ) -> BayesianNetwork:
     """Return the network of a model of pomegranate; see `BayesianNetwork.from_pomegranate`."""
     pomegranate = import_library("from_pomegranate", "pomegranate", *POMEGRANATE)[1]

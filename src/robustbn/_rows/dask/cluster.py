@@ -112,11 +112,7 @@ class Partitions:
             self.futures[k] = self.client.compute(self.makers[k](is_anew=True))
 
     def _ask_once(
-        self,
-        what: str,
-        question: Question,
-        weights: RowVector | None,
-        given: Sequence[Any] | None,
+        self, what: str, question: Question, weights: RowVector | None, given: Sequence[Any] | None
     ) -> tuple[Vector, list[Any]]:
         import dask
 
