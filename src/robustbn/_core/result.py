@@ -273,11 +273,6 @@ class RobustFit:
     cells: FoundCells | None = None
 
     @property
-    def kind_counts(self) -> Vector:
-        """Weight of each kind of bad rows on each cell; shape (M, kinds)."""
-        return self.group_counts[:, self.model.is_bad]
-
-    @property
     def counts_in_rows(self) -> Vector:
         """The counts as so many rows, whatever the scale of their weights; shape (M,)."""
         return self.counts / self.unit

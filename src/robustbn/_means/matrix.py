@@ -53,14 +53,36 @@ def as_vectors(X: Any) -> Vectors:
 
 
 @dataclass(frozen=True)
-class DenseVectors:
-    """Rows of a dense array, column j multiplied by `scale[j]`.
+class ScaledRows:
+    """Rows of a matrix, column j multiplied by `scale[j]`."""
+
+    matrix: Any  # shape (N, dim); never changed
+    scale: Vector  # shape (dim,)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.matrix.shape[1])
+
+    def rescaled(self, scale: Vector) -> Self:
+        """Return the same rows with other scales."""
+        return replace(self, scale=scale)
+
+    def expected(self, V: Vector) -> Vector:
+        """Return V: good rows are taken to have covariance I."""
+        return V
+
+
+class DenseVectors(ScaledRows):
+    """Rows of a dense array of any real type, which is never copied.
 
     Time of a product with r columns: O(N dim r). Memory beside the array: one block of rows.
     """
-
-    array: NDArray[Any]  # of any real type; shape (N, dim). Never copied, never changed.
-    scale: Vector  # shape (dim,)
 
     @classmethod
     def of(cls, X: ArrayLike) -> Self:
@@ -83,28 +105,9 @@ class DenseVectors:
             _require_finite(block, partial(_shift_row, start))
         return held
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return int(self.array.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """Number of columns."""
-        return int(self.array.shape[1])
-
-    @property
-    def nnz(self) -> int:
-        """Entries that a pass touches."""
-        return self.n_rows * self.dim
-
-    def rescaled(self, scale: Vector) -> Self:
-        """Return the same rows with other scales."""
-        return replace(self, scale=scale)
-
     def lifted(self, exponents: NDArray[np.int32]) -> Self:
         """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
-        return replace(self, array=np.ldexp(self.array.astype(np.float64), exponents))
+        return replace(self, matrix=np.ldexp(self.matrix.astype(np.float64), exponents))
 
     def column_sizes(self) -> Vector:
         """Return the largest number of each column, whatever its sign; one pass."""
@@ -151,10 +154,6 @@ class DenseVectors:
             norms[start : start + len(block)] = (block * block) @ squares
         return norms
 
-    def expected(self, V: Vector) -> Vector:
-        """Return V: good rows are taken to have covariance I."""
-        return V
-
     def column_medians(self) -> Vector:
         """Return the median of each column; O(N dim)."""
         medians = [np.median(columns, axis=1) for columns in self._columns()]
@@ -171,7 +170,7 @@ class DenseVectors:
         n = min(BLOCK_ENTRIES, limit) // self.dim
         n = n if n >= 4 else max(1, WIDE_BLOCK_ENTRIES // self.dim)
         for start in range(0, self.n_rows, n):
-            yield start, self.array[start : start + n]
+            yield start, self.matrix[start : start + n]
 
     def _centred(self, center: Vector, width: int) -> Iterator[tuple[int, Vector]]:
         """Yield blocks of rows minus `center / scale`, so that scales act on short tables only."""
@@ -183,18 +182,14 @@ class DenseVectors:
         """Yield a few columns at a time, as lines."""
         n = max(8, BLOCK_ENTRIES // self.n_rows)
         for start in range(0, self.dim, n):
-            yield np.ascontiguousarray(self.array[:, start : start + n].T, dtype=np.float64)
+            yield np.ascontiguousarray(self.matrix[:, start : start + n].T, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class SparseVectors:
-    """Rows of a SciPy sparse matrix, column j multiplied by `scale[j]`.
+class SparseVectors(ScaledRows):
+    """Rows of a SciPy sparse matrix, CSR or CSC, of float64.
 
     Time of a product with r columns: O((nnz + N + dim) r). Memory beside the matrix: N × 16.
     """
-
-    matrix: Any  # CSR or CSC, of float64; shape (N, dim). Never changed.
-    scale: Vector  # shape (dim,)
 
     @classmethod
     def of(cls, X: Any) -> Self:
@@ -223,25 +218,6 @@ class SparseVectors:
 
         _require_finite(matrix.data[None, :], locate)
         return cls(matrix, np.ones(X.shape[1]))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return int(self.matrix.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """Number of columns."""
-        return int(self.matrix.shape[1])
-
-    @property
-    def nnz(self) -> int:
-        """Entries that a pass touches."""
-        return int(self.matrix.nnz)
-
-    def rescaled(self, scale: Vector) -> Self:
-        """Return the same rows with other scales."""
-        return replace(self, scale=scale)
 
     def lifted(self, exponents: NDArray[np.int32]) -> Self:
         """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
@@ -286,10 +262,6 @@ class SparseVectors:
         norms = squares @ self.scale**2 - 2.0 * (m @ (self.scale * center)) + center @ center
         clipped: RowVector = np.maximum(norms, 0.0)
         return clipped
-
-    def expected(self, V: Vector) -> Vector:
-        """Return V: good rows are taken to have covariance I."""
-        return V
 
     def column_medians(self) -> Vector:
         """Return the median of each column, 0 where fewer than half of the entries are stored."""

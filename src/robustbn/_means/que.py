@@ -269,7 +269,6 @@ class QueSettings:
     """What stays the same during a run."""
 
     eps: float
-    tolerated: float
     step_cap: float
     sketch: Vector
     seed: int
@@ -330,7 +329,7 @@ def que(
     seed = int(rng.integers(2**31))
     tolerated = tolerated_excess(eps, beta, gamma, allowance)
     sketch = draw_sketch(vectors.dim, width, rng)
-    settings = QueSettings(eps, tolerated, step_cap, sketch, seed)
+    settings = QueSettings(eps, step_cap, sketch, seed)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
     seen = see(vectors)
     state = QueState(weights, seen.look_at(weights, seed=seed))
