@@ -23,6 +23,7 @@ from robustbn._means.weighting import (
     ALLOWANCE,
     STEP_CAP,
     Look,
+    end_with,
     follow_weights,
     sampling_noise,
     soft_filter,
@@ -347,14 +348,7 @@ def que(
         if followed is not seen.vectors:
             seen = see(followed)
             state = replace(state, look=seen.look_at(state.weights, seed=seed))
-    return OracleResult(
-        vectors.mean(state.weights),
-        state.weights,
-        1.0 - float(state.weights.sum()) / vectors.n_rows,
-        status is Status.CLEAN,
-        str(status),
-        state.history,
-    )
+    return end_with(vectors, state.weights, status, state.history)
 
 
 def _run_epoch(

@@ -18,6 +18,7 @@ from robustbn._means.weighting import (
     MOST_STEPS,
     STEP_CAP,
     Look,
+    end_with,
     follow_weights,
     look_at,
     sampling_noise,
@@ -165,14 +166,7 @@ def spectral_filter(
         history.append(Step(number, tuple(found.values.tolist()), threshold, removed, wall_s))
         if status is not Status.STEPS_SPENT:
             break
-    return OracleResult(
-        vectors.mean(weights),
-        weights,
-        1.0 - float(weights.sum()) / n_rows,
-        status is Status.CLEAN,
-        str(status),
-        tuple(history),
-    )
+    return end_with(vectors, weights, status, history)
 
 
 def examine(

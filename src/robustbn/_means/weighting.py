@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
+from robustbn._core.result import OracleResult, Status, Step
 from robustbn._core.spectrum import Spectrum, top_eigenpairs
 
 ALLOWANCE = 0.1  # eps ln(1/eps): raises the threshold; 0.5 only tied looking once, 0.1 saw more
@@ -61,14 +62,11 @@ class Look:
         return self.spectrum.top
 
 
-def look_at(
-    vectors: Vectors, weights: RowVector, *, width: int = 8, depth: int = 4, seed: int = 0
-) -> Look:
-    """Return the weighted mean and the top of the weighted covariance; `1 + depth` passes."""
+def look_at(vectors: Vectors, weights: RowVector, *, seed: int = 0) -> Look:
+    """Return the weighted mean and the top of the weighted covariance; five passes."""
     mean = vectors.mean(weights)
     total = float(weights.sum(dtype=np.float64))
-    spectrum = top_eigenpairs(vectors, weights, mean, total, width=width, depth=depth, seed=seed)
-    return Look(mean, total, spectrum)
+    return Look(mean, total, top_eigenpairs(vectors, weights, mean, total, seed=seed))
 
 
 def sampling_noise(
@@ -104,6 +102,20 @@ def tolerated_excess(eps: float, beta: float, gamma: float, allowance: float) ->
     """
     stability = 3.0 * gamma + 6.0 * beta**2 + 6.0 * beta**2 / eps
     return stability + allowance * eps * math.log(1.0 / eps)
+
+
+def end_with(
+    vectors: Vectors,
+    weights: RowVector,
+    status: Status,
+    history: Iterable[Step] = (),
+    mean: Vector | None = None,
+) -> OracleResult:
+    """Return what an oracle found; `mean` is that of the weighted rows unless it is given."""
+    mean = vectors.mean(weights) if mean is None else mean
+    removed = 1.0 - float(weights.sum()) / vectors.n_rows
+    is_done = status in (Status.CLEAN, Status.NOT_TESTED)
+    return OracleResult(mean, weights, removed, is_done, str(status), tuple(history))
 
 
 # --- lowering weights -----------------------------------------------------------------------------
