@@ -58,7 +58,6 @@ def mend_labels(
     *,
     context: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
-    kernels: str | None = None,
     n_threads: int | None = None,
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
@@ -72,13 +71,13 @@ def mend_labels(
     labels = tuple(names for _, names in coded)
     seen: States = np.stack([codes for codes, _ in coded], axis=1)
     cards, chosen, groups = tuple(map(len, labels)), None, None
-    gains = look_first(cards, parents, seen, kernels, n_threads).gains
+    gains = look_first(cards, parents, seen, None, n_threads).gains
     if not pays_at_first(gains, len(seen)):
         return Mended(labels, NO_CELLS, None)
     lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))
     learn = partial(
         learn_cells, cards, parents, seen, CHAIN, is_open=gains > -CLOSED * lost, seed=seed,
-        kernels=kernels, n_threads=n_threads,
+        n_threads=n_threads,
     )  # fmt: skip
     learned = learn()
     if context:
@@ -88,15 +87,9 @@ def mend_labels(
             chosen, groups = list(context)[places.column], tried[places.column].codes
             learned = learn(groups=groups)
     judged = judge_cells(
-        learned.model,
-        seen,
-        learned.truth,
-        groups=groups,
-        calm=SETTLED,
-        key=seed,
-        kernels=kernels,
+        learned.model, seen, learned.truth, groups=groups, calm=SETTLED, key=seed,
         n_threads=n_threads,
-    )
+    )  # fmt: skip
     return Mended(labels, doubt_singles(judged.named, learned, labels), learned.model, chosen)
 
 
