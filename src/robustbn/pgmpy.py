@@ -54,6 +54,13 @@ class _Estimator(DiscreteParameterEstimator):  # type: ignore[misc]
     _learner: ClassVar[type[Any]]
     _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Hold the settings that were given, each under its name."""
+        for name, value in given.items():
+            if name not in ("self", "state_names"):
+                setattr(self, name, value)
+        super().__init__(state_names=given["state_names"])
+
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the tables of a model from the rows of a pandas frame.
 
@@ -125,16 +132,7 @@ class MaximumLikelihoodEstimator(_Estimator):
         n_threads: int | None = None,
         kernels: str | None = None,
     ) -> None:
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.n_threads = n_threads
-        self.kernels = kernels
-        super().__init__(state_names=state_names)
+        self._keep(locals())
 
 
 @explained_by(_estimator.RobustEstimator)
@@ -210,27 +208,7 @@ class RobustEstimator(_Estimator):
         kernels: str | None = None,
         verbose: bool | int | None = None,
     ) -> None:
-        self.contamination = contamination
-        self.method = method
-        self.schedule = schedule
-        self.polish = polish
-        self.misfit = misfit
-        self.copies = copies
-        self.cells = cells
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.missing_is_evidence = missing_is_evidence
-        self.sample_rows = sample_rows
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.kernels = kernels
-        self.verbose = verbose
-        super().__init__(state_names=state_names)
+        self._keep(locals())
 
 
 def _structure(model: Any, data: pd.DataFrame, state_names: States | None) -> BayesianNetwork:
