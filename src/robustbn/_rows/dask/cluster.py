@@ -228,8 +228,7 @@ def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tu
     except distributed.KilledWorker as error:
         error.add_note(
             f"While {what}: several workers died while computing the same partition. It may be "
-            "larger than "
-            "their memory: make partitions smaller, or give the workers more memory."
+            "larger than their memory: make partitions smaller, or give the workers more memory."
         )
         raise
     finally:
