@@ -48,8 +48,6 @@ class Limits:
 class Worth:
     """What sets of parents are worth to a child, in nats: counted once, then remembered.
 
-    Parameters
-    ----------
     counts : of all rows, or of a sample of them.
     n_rows : all rows; what a sample tells is scaled to them.
     screen : what a sample tells: one more parent is counted only where that speaks for it.

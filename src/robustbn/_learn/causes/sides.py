@@ -28,8 +28,6 @@ SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be a
 class Seen:
     """The cells of a family that some rows show.
 
-    Parameters
-    ----------
     table : weight of the rows in each cell, one axis for each column, the child's last.
     """
 

@@ -20,8 +20,6 @@ INDEPENDENT = 2.0  # rows in which columns are independent, added to good rows: 
 class Weighed:
     """Rows with weights: how often each state, pair of states or cell is seen among them.
 
-    Parameters
-    ----------
     layout : of the network.
     codes, weights : the rows; a code past the last state is a hole.
     """
