@@ -179,9 +179,9 @@ class RobustEstimator(_Estimator):
     """
 
     _learner = _estimator.RobustEstimator
-    row_weights_ = property(attrgetter("estimator_.row_weights_"))
-    contamination_ = property(attrgetter("estimator_.contamination_"))
-    kinds_ = property(attrgetter("estimator_.kinds_"))
+    row_weights_ = property(attrgetter("estimator_.row_weights_"), doc="The trust in each row.")
+    contamination_ = property(attrgetter("estimator_.contamination_"), doc="The share distrusted.")
+    kinds_ = property(attrgetter("estimator_.kinds_"), doc="The groups of bad rows.")
 
     def __init__(
         self,
