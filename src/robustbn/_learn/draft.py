@@ -256,12 +256,15 @@ def measure_pairs(worth: Worth) -> Gains:
     return both
 
 
-def find_tree(worth: Worth) -> list[Edge]:
+def find_tree(gains: Gains) -> list[Edge]:
     """Return the edges of the tree that gains most, away from the node that tells most.
 
-    Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu).
+    Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu). O(d^2) time.
+
+    Parameters
+    ----------
+    gains : of pairs, as `measure_pairs` returns them.
     """
-    gains = measure_pairs(worth)
     links, edges = np.round(gains, 6), list[Edge]()
     root = int(np.argmax(np.maximum(gains, 0).sum(axis=0)))
     nearest = np.full(len(gains), root)  # of the nodes inside, to each node
@@ -311,7 +314,7 @@ def find_structure(
         some = np.sort(rng.choice(len(codes), SCREENED, replace=False))
         screen = Worth(FamilyCounts(take_rows(codes, some), cards), len(codes))
         worth = Worth(worth.counts, len(codes), screen)
-    best = climb_from(find_tree(screen), screen, limits)
+    best = climb_from(find_tree(measure_pairs(screen)), screen, limits)
     if shakes is None:
         shakes = SHAKES if worth is screen else SHAKES_OF_SAMPLE
     for k in range(1 + shakes):

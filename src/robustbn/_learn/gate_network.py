@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustbn._core.layout import Codes, Layout
-from robustbn._learn.draft import Gains, Worth, find_tree, measure_pairs
+from robustbn._learn.draft import Worth, find_tree, measure_pairs
 from robustbn._rows.families import FamilyCounts
 from robustbn._rows.memory import find_holed
 
@@ -28,22 +28,22 @@ def draft_layout(layout: Layout, codes: Codes) -> Layout:
     n = max(PAIRED // layout.n_nodes**2, LEAST_DRAFTED)
     some = codes[:: -(-len(codes) // n)]
     worth = Worth(FamilyCounts(some, cards), len(some))
-    gains, tree = measure_pairs(worth), {child: parent for parent, child in find_tree(worth)}
+    gains = measure_pairs(worth)
+    tree = {child: parent for parent, child in find_tree(gains)}
     order = [*(c for c in range(layout.n_nodes) if c not in tree), *tree]  # parents come first
     families: list[tuple[int, ...]] = [(c,) for c in range(layout.n_nodes)]
     for place, child in enumerate(order):
         if child in tree:
-            families[child] = (*_add_parents(worth, gains, child, tree, order[:place]), child)
+            before = np.setdiff1d(order[:place], tree[child])
+            nearest = before[np.argsort(-gains[before, child], kind="stable")][:NEAREST]
+            parents = _add_parents(worth, child, tree[child], nearest.tolist())
+            families[child] = (*parents, child)
     return Layout(cards, tuple(families))
 
 
-def _add_parents(
-    worth: Worth, gains: Gains, child: int, tree: dict[int, int], before: list[int]
-) -> list[int]:
-    """Return the parent of a child in the tree, and those of the nearest that pay beside it."""
-    own = [tree[child]]
-    told = worth.of(child, own)
-    nearest = sorted((p for p in before if p not in own), key=lambda p: -gains[p, child])[:NEAREST]
+def _add_parents(worth: Worth, child: int, first: int, nearest: list[int]) -> list[int]:
+    """Return the first parent of a child, and those of the nearest columns that pay beside it."""
+    own, told = [first], worth.of(child, [first])
     while nearest and len(own) < MOST_PARENTS:
         found = worth.of_each(child, own, nearest)
         best = int(np.argmax(found))
