@@ -102,7 +102,7 @@ def _tell_pairs(result: FitResult) -> Iterator[Finding]:
     if pairs is None or (repetition is not None and repetition.is_design):
         return
     where = _find_place(result, pairs)
-    n, n_columns = len(pairs.again), len(result.network.nodes)
+    n, n_columns = len(pairs.again), result.network.n_nodes
     yield Finding(
         Kind.REPEATED_ROWS,
         WARNING,
@@ -110,8 +110,9 @@ def _tell_pairs(result: FitResult) -> Iterator[Finding]:
         f"{count(n_columns, 'column')} of the network; if no row was copied, at most about "
         f"{pairs.most:,.0f} would.{saying.having(where, ' They')}",
         0.7,
-        where=saying.where_of(where),
-        n_rows=n,
+        tuple(result.network.nodes),
+        saying.where_of(where),
+        n,
         cause="copies",
         advice=Remedy(
             "Check whether cases were entered twice, or come in pairs by design.",
