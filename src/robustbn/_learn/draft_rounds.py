@@ -29,6 +29,7 @@ from robustbn._learn.draft import (
     find_tree,
     freeze,
     list_edges,
+    measure_pairs,
 )
 from robustbn._learn.gain import find_gain
 from robustbn._learn.multiplicity import heed_design
@@ -92,7 +93,7 @@ def _leave_out(
     few, n_wrong = take_rows(codes, some), 0
     whole = _draft_apart(few, cards, limits)[0]
     worth = Worth(FamilyCounts(few, cards), len(few))
-    structure = freeze(Climb(worth, limits, find_tree(worth)))
+    structure = freeze(Climb(worth, limits, find_tree(measure_pairs(worth))))
     for _ in range(ROUNDS):
         network = _network_of(structure, cards)
         holed = find_holed(network.layout, codes)

@@ -46,6 +46,14 @@ def load_rows(
         ) from None
 
 
+def load_codes(
+    layout: Layout, codes: Codes, kernels: str | None = None, n_threads: int | None = None
+) -> Rows:
+    """Hand codes that are known to be right to kernels, by any layout of their columns."""
+    layout = layout.with_holes(find_holed(layout, codes))
+    return load_kernels(kernels).encode(layout, codes, n_threads)
+
+
 def find_holed(layout: Layout, codes: Codes) -> tuple[int, ...]:
     """Return the columns in which some value is missing. O(N d) time."""
     is_holed = (codes == np.array(layout.cards)).any(axis=0)

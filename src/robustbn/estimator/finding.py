@@ -17,7 +17,7 @@ from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import (
     ORIGIN_P_VALUE,
     ROW_NUMBER,
@@ -47,7 +47,7 @@ from robustbn._learn.units import (
     name_states,
     name_unit,
 )
-from robustbn._rows.memory import find_holed, load_rows
+from robustbn._rows.memory import find_holed, load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
@@ -81,7 +81,7 @@ def build_result(
         partial(_choose_questions, network, learned),
         partial(_find_places, network, judged, aside, found.reading.n_read),
         partial(_find_differences, network, judged, aside, found.reading.n_read),
-        partial(_calibrate, network, learned, judged, load),
+        partial(_calibrate, layout, judged, fit.kernels, fit.n_threads),
         partial(_find_swaps, network, judged, aside.clues.numbers),
         partial(_find_doubt, network, learned, judged, load),
     )
@@ -111,7 +111,7 @@ def build_result_of_file(
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
     nothing = partial(known_value, [])
-    calibration = partial(known_value, beside.calibration)
+    calibration = partial(known_value, beside.good_rows)
     deeper = Deeper(
         _loader(fit, network), partial(known_value, groups), nothing, nothing, nothing,
         calibrate=calibration, find_doubt=partial(known_value, beside.doubt),
@@ -202,13 +202,13 @@ def _find_where_of(
 
 
 def _calibrate(
-    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+    layout: Layout, judged: JudgedRows, kernels: str | None, n_threads: int | None
 ) -> Calibration | None:
     """Return how much like mixed columns the good rows are; None if there are none."""
-    if not judged.drawn_trust.any():
+    if not (judged.drawn_trust >= DOUBT).any():
         return None
-    codes, trust = judged.drawn_codes, judged.drawn_trust
-    found = calibrate(network.layout, learned.written_counts, load, codes, trust)
+    load = partial(load_codes, kernels=kernels, n_threads=n_threads)
+    found = calibrate(layout, load, judged.drawn_codes, judged.drawn_trust)
     return found if found.spread > 0 else None
 
 
