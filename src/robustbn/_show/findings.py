@@ -62,34 +62,41 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
 
 
 def find_swaps(result: FitResult) -> Iterator[Finding]:
-    """Yield the pairs of columns whose values were exchanged in some rows."""
+    """Yield the pairs of columns whose values were exchanged in some rows, or at a place."""
     for swap in result.deeper.swaps:
-        columns = tuple(result.network.nodes[node] for node in swap.nodes)
+        columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
-        said = (
-            f"The values of {saying.quote_names(columns)} appear to be swapped in about "
-            f"{count(n, 'row')} ({percent(swap.share)})"
-        )
+        parts = saying.say_parts(result, swap.parts)
         rows: list[int] = []
         if result.judged is not None:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
             rows = np.sort(result.judged.drawn[surest]).tolist()
-        if rows and not result.rows_hidden:
-            is_file = saying.has_lines(result)
-            numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
-            said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
-        look = f"Compare {' and '.join(columns)} in these rows with their source."
+        what = f"he values of {saying.quote_names(columns)} appear to be swapped"
+        if parts:
+            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
+            look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
+            some = _choose_rows(parts)
+            python = f"table.loc[{some}, {columns}] = table.loc[{some}, {columns[::-1]}].to_numpy()"
+        else:
+            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)})"
+            look = f"Compare {' and '.join(columns)} in these rows with their source."
+            python = "fit.findings_"
+            if rows and not result.rows_hidden:
+                is_file = saying.has_lines(result)
+                numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
+                said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         yield Finding(
             Kind.ROWS,
-            ERROR if swap.odds >= SURE_SWAP else WARNING,
+            ERROR if parts or swap.odds >= SURE_SWAP else WARNING,
             said + ".",
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
-            columns,
+            tuple(columns),
+            saying.where_of(parts),
             n_rows=n,
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, saying.base_command(result.command), "fit.findings_"),
+            advice=Remedy(look, saying.base_command(result.command), python),
             rows=tuple(rows),
         )
 
@@ -311,7 +318,6 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
         sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
     is_unit = "unit" in names
-    some = _choose_rows(parts, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
@@ -326,26 +332,27 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         advice=Remedy(
             "Check the source of these rows. If the values are correct, no action is needed.",
             f"{saying.base_command(result.command)} --report report.html",
-            f"{some}[{list(columns)!r}].describe()",
+            f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
     )
 
 
-def _choose_rows(parts: saying.Parts, place: Difference) -> str:
-    """Return Python for the rows of a place."""
-    chosen = [
-        f"(table[{name!r}].astype(str) == {first!r})"
-        if first == last
-        else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
-        for name, first, last in parts
-        if name not in (ROW_NUMBER, "line", FILE_NAME)
-    ]
-    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
-    for name, first, last in place.parts:
-        if name == ROW_NUMBER and not chosen:
-            some = f"table.iloc[{first.replace(',', '')}:{int(last.replace(',', '')) + 1}]"
-    return some
+def _choose_rows(parts: saying.Parts) -> str:
+    """Return Python for the rows of a place, as `table.loc` takes them."""
+    chosen, lines = [], "slice(None)"
+    for name, first, last in parts:
+        if name in (ROW_NUMBER, "line"):
+            add = saying.LINE_OF_ROW if name == "line" else 0
+            start, end = (int(text.replace(",", "")) - add for text in (first, last))
+            lines = f"table.index[{start}:{end + 1}]"
+        elif name != FILE_NAME:
+            chosen.append(
+                f"(table[{name!r}].astype(str) == {first!r})"
+                if first == last
+                else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
+            )
+    return " & ".join(chosen) or lines
 
 
 def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:

@@ -31,15 +31,17 @@ from robustbn._core.origins import (
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
+from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import make_number_tables, make_tables
-from robustbn._learn.differences import MOST_STRETCHES, find_differences
+from robustbn._learn.differences import find_differences
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
 from robustbn._learn.sorted_runs import find_sorted_runs
-from robustbn._learn.swaps import Labels, Numbers, find_swaps
+from robustbn._learn.swap_search import find_swaps
+from robustbn._learn.swaps import Column, Labels, Numbers, put_back
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
@@ -80,9 +82,9 @@ def build_result(
         partial(_find_alone, find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
         partial(_find_places, network, judged, aside, found.reading.n_read),
-        partial(_find_differences, network, judged, aside, found.reading.n_read),
+        partial(_find_alone, _find_differences, network, judged, aside, found.reading.n_read),
         partial(_calibrate, network, learned, judged, load),
-        partial(_find_swaps, network, judged, aside.clues.numbers),
+        partial(_find_swaps, network, judged, aside, found.reading.n_read),
         partial(_find_doubt, network, learned, judged, load),
     )
     result = describe_result(fit, network, plain, learned, found.reading, deeper)
@@ -261,21 +263,36 @@ def _nodes_as_places(
         yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
 
 
-def _find_differences(
+def _list_context(
     network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
-) -> list[Difference]:
-    """Return the places where tables differ, in an even sample of rows, with the causes."""
+) -> list[ContextColumn]:
+    """Return the groups of all rows, those of their numbers last; empty if they are not known."""
     if aside.counted is not None or aside.is_forgotten:
         return []
-    drawn = judged.drawn
     context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
-    context.append(RowNumbers.of(n_read, MOST_STRETCHES).as_column())
+    return [*context, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
+
+
+def _find_differences(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int, swaps: Sequence[Swap]
+) -> list[Difference]:
+    """Return the places where tables differ, in an even sample of rows, with the causes.
+
+    Columns that are swapped at a place are put back before.
+    """
+    context, drawn = _list_context(network, judged, aside, n_read), judged.drawn
+    if not context:
+        return []
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-    columns = _find_numbers(network, judged, aside.clues.numbers)
-    tables = make_tables(network.layout, judged.drawn_codes)
-    for node, each in columns.items():
-        tables += make_number_tables(network.layout, judged.drawn_codes, node, each.values)
-    in_order = list(_find_sorted(drawn, columns, looked_at))
+    codes, columns = judged.drawn_codes, _find_columns(network, judged, aside.clues.numbers)
+    for swap in swaps:
+        if swap.parts:
+            codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
+    numbers = {node: each for node, each in columns.items() if isinstance(each, Numbers)}
+    tables = make_tables(network.layout, codes)
+    for node, each in numbers.items():
+        tables += make_number_tables(network.layout, codes, node, each.values)
+    in_order = list(_find_sorted(drawn, numbers, looked_at))
     left = np.ones(len(drawn), bool)
     for place in in_order:
         left[place.rows] = False
@@ -288,7 +305,7 @@ def _find_differences(
             causes=(
                 *each.causes,
                 *_name_causes(network, each, context, aside.clues.numbers),
-                *_name_states(network, each, judged.drawn_codes),
+                *_name_states(network, each, codes),
             ),
         )
         for each in found
@@ -324,24 +341,25 @@ def _find_sorted(
             )
 
 
-def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
-    """Return the columns whose values were swapped in some rows, in an even sample of rows.
+def _find_swaps(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
+) -> list[Swap]:
+    """Return the columns whose values were swapped in some rows, in an even sample of rows."""
+    context = _list_context(network, judged, aside, n_read)
+    return find_swaps(
+        network.layout,
+        judged.drawn_codes,
+        _find_columns(network, judged, aside.clues.numbers),
+        judged.drawn_trust >= DOUBT,
+        [ContextColumn(each.groups, each.codes[judged.drawn]) for each in context],
+    )
 
-    Rows that are distrusted are explained already: noise looks like swapped values, too.
-    """
-    columns: dict[int, Numbers | Labels] = {**_find_labels(network, judged)}
-    columns |= _find_numbers(network, judged, numbers)
-    some = np.flatnonzero(judged.drawn_trust >= DOUBT)
-    columns = {node: replace(each, values=each.values[some]) for node, each in columns.items()}
-    found = find_swaps(network.layout, judged.drawn_codes[some], columns)
-    return [_spread_swap(swap, some, len(judged.drawn)) for swap in found]
 
-
-def _spread_swap(swap: Swap, some: NDArray[np.int64], n_rows: int) -> Swap:
-    """Return a swap that was found in some of the rows, told of all of them."""
-    chances = np.zeros(n_rows)
-    chances[some] = swap.chances
-    return replace(swap, share=swap.share * len(some) / max(n_rows, 1), chances=chances)
+def _find_columns(
+    network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows
+) -> dict[int, Column]:
+    """Return the labels or the original numbers of all nodes, in an even sample of rows."""
+    return {**_find_labels(network, judged), **_find_numbers(network, judged, numbers)}
 
 
 def _find_labels(network: BayesianNetwork, judged: JudgedRows) -> dict[int, Labels]:

@@ -9,8 +9,9 @@ from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.clues import NumberRows
 from robustbn._core.origins import ContextColumn, Groups, RowNumbers
 from robustbn._learn.blocks import RowPrints, find_blocks
+from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import make_number_tables, make_tables
-from robustbn._learn.differences import MOST_STRETCHES, find_differences
+from robustbn._learn.differences import find_differences
 from robustbn._learn.units import find_one_value, name_states, name_unit
 
 
