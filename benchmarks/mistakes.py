@@ -245,6 +245,54 @@ def truncated(
     return Planted(frame, (column,), PLACE, names)
 
 
+def entered_twice(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Enter some cases a second time, under other identifiers and anywhere."""
+    some = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    again = frame.iloc[some].assign(id=np.arange(900_000, 900_000 + len(some)))
+    frame = pd.concat([frame, again], ignore_index=True)
+    frame = frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
+    return Planted(frame, tuple(table.nodes), (), (("repeated rows", ""),))
+
+
+def decimal_point(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Lose the decimal point of some numbers."""
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    frame[table.unit] = frame[table.unit].astype(float)
+    frame.loc[rows, table.unit] *= 10
+    names = (("wrong cells", "decimal point"), ("wrong cells", "far"), ("rows", "unit"))
+    return Planted(frame, (table.unit,), (), names)
+
+
+def reversed_labels(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Write the two most frequent categories for each other at one site."""
+    rows = slice_of(frame, share)
+    one, other = frame[table.category].value_counts().index[:2]
+    frame[table.category] = frame[table.category].astype(object)
+    frame.loc[rows, table.category] = frame.loc[rows, table.category].replace(
+        {one: other, other: one}
+    )
+    names = (("column differs", "stand"), ("rows", "swapped labels"))
+    return Planted(frame, (table.category,), PLACE, names)
+
+
+def misaligned(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Move one column down by a row in a stretch of rows."""
+    n, start = max(int(share * len(frame)), 10), len(frame) // 2
+    values = frame[table.unit].to_numpy().copy()
+    values[start + 1 : start + n] = frame[table.unit].to_numpy()[start : start + n - 1]
+    frame[table.unit] = values
+    names = (("column differs", ""), ("rows", "wrong join"))
+    return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
+
+
 MISTAKES: dict[str, Plant] = {
     "shift": shift,
     "defaults": defaults,
@@ -261,6 +309,10 @@ MISTAKES: dict[str, Plant] = {
     "pasted": pasted,
     "codes": codes,
     "truncated": truncated,
+    "entered twice": entered_twice,
+    "decimal point": decimal_point,
+    "reversed labels": reversed_labels,
+    "misaligned": misaligned,
 }
 
 

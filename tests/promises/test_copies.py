@@ -275,3 +275,34 @@ def test_the_page_on_copies_runs_as_written():
     page = (Path(__file__).parents[2] / "docs" / "copies.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(block, "docs/copies.md", "exec"), {})  # noqa: S102
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+EDGES = [("age", "school"), ("school", "income"), ("income", "abroad")]
+
+
+def people(share=0.02, n_copies=0):
+    """Return a table in which so many of the old and poor are from abroad; of the others 2 %."""
+    rng = np.random.default_rng(0)
+    age, school = rng.uniform(18, 90, 6000), rng.normal(13, 2.5, 6000)
+    income = rng.gamma(3, 900, 6000)
+    is_other = (age > 72) & (income < 1600) & (school < 11)
+    abroad = (rng.random(6000) < np.where(is_other, share, 0.02)).astype(int)
+    columns = {"age": age.round(1), "school": school.round(2), "income": income.round()}
+    frame = pd.DataFrame({**columns, "abroad": abroad})
+    return pd.concat([frame, frame[abroad == 1].iloc[[0] * n_copies]], ignore_index=True)
+
+
+@pytest.mark.parametrize("place", ["memory", "stream", "dask"])
+def test_rows_are_copies_only_if_their_numbers_are_the_same(tmp_path, place):
+    network = robustbn.fit(EDGES, people(), random_state=0).network_.with_cpts(None)
+    with Client(processes=False, n_workers=1, dashboard_address=":0"):
+        for share, n_copies in ((0.3, 0), (0.02, 60)):
+            path = tmp_path / f"{n_copies}.parquet"
+            people(share, n_copies).to_parquet(path)
+            table = dd.read_parquet(path) if place == "dask" else path
+            settings = {} if place == "dask" else {"place": place}
+            found = robustbn.fit(network, table, random_state=0, **settings).repeats_
+            assert [each.seen >= 60 for each in found] == [True] * (n_copies > 0)

@@ -331,6 +331,34 @@ def test_a_block_with_other_ids_and_some_changes_is_still_told(tmp_path):
     assert not [f for f in found if f.kind == "repeated ids"]
 
 
+@pytest.mark.parametrize("place", ["memory", "stream"])
+def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(tmp_path, place):
+    frame, rng = clean_table(), np.random.default_rng(0)
+    frame["weight"] += rng.integers(0, 100, N) / 1000  # weighed to the gram
+    copies = frame.iloc[rng.choice(N, 300, replace=False)]
+    frame = pd.concat([frame, copies], ignore_index=True).iloc[rng.permutation(N + 300)]
+    frame = frame.assign(id=np.arange(10_000, 10_300 + N), day="2023-01-01")
+    found = look_at(frame, tmp_path, place=place).findings_
+    (told,) = [each for each in found if each.kind == "repeated rows"]
+    assert (told.severity, told.cause) == ("warning", "copies")
+    assert abs(told.n_rows - 300) <= 10
+    assert not told.where  # of two rows that stand anywhere, the later one is no place
+    nodes = ["sex", "height", "weight", "risk"]
+    assert frame.reset_index().duplicated(nodes)[list(told.rows)].all()
+
+
+def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(3)
+    age = np.round(rng.gamma(4, 9, N) + 18)  # long to the right: ten times as old is not far
+    some = rng.choice(N, 30, replace=False)
+    age[some] *= 10
+    fit = look_at(frame.assign(risk=age.clip(18, 900)), tmp_path)
+    (told,) = serious(fit)
+    assert (told.kind, told.cause, told.columns) == ("wrong cells", "decimal point", ("risk",))
+    assert abs(told.n_rows - 30) <= 3
+    assert "divided by 10" in told.sentence
+
+
 def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     frame = clean_table()
     frame.loc[:20, "weight"] = 999

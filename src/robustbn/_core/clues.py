@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
 DECLARED, TITLE = "declared missing", "repeated header"
 MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
 MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
 
 
@@ -39,6 +40,23 @@ class NumberRows:
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     # the values of each node, NaN where there is none; shape (n,) each
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def print_rows(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return a print of the numbers of some rows, equal where all are; 0 if they are not known.
+
+        Parameters
+        ----------
+        rows : their numbers, increasing; shape (n,).
+        """
+        prints = np.ones(len(self.rows), np.uint64)
+        for values in self.values.values():
+            alike = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+            prints = prints * FACTOR + alike.view(np.uint64)
+        found, at = np.zeros(len(rows), np.uint64), np.searchsorted(rows, self.rows)
+        is_there = np.isin(self.rows, rows)
+        if self.values:
+            found[at[is_there]] = np.maximum(prints[is_there], np.uint64(1))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +87,16 @@ class RepeatedBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class RepeatedPairs:
+    """Rows that appear exactly twice, more of them than independent rows have."""
+
+    # first, again: numbers of the rows of each pair, by the second
+    first: NDArray[np.int64]
+    again: NDArray[np.int64]
+    most: float  # pairs that independent rows have at most
+
+
+@dataclass(frozen=True, eq=False)
 class Swap:
     """Two columns that seem to be exchanged in some rows."""
 
@@ -91,6 +119,7 @@ class Clues:
     ids: tuple[RepeatedIds, ...] = ()  # identifiers that occur more than once, by column
     # rows that come again in the same order, where the rows are in memory
     blocks: tuple[RepeatedBlock, ...] = ()
+    pairs: RepeatedPairs | None = None  # other rows that come again, if they are too many
 
     def with_beside(self, other: Clues) -> Clues:
         """Return these clues with those of columns beside the network's."""

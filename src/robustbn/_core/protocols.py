@@ -209,6 +209,8 @@ class Survey:
     numbers: NDArray[np.int64]  # which rows they are, increasing; shape (n,)
     rows: Rows  # the same rows, encoded
     context: tuple[ContextColumn, ...] = ()  # of the same rows: columns outside the network
+    # prints of their numbers before these were cut, 0 where they are not known; shape (n,)
+    written: NDArray[np.uint64] | None = None
 
     @property
     def is_whole(self) -> bool:

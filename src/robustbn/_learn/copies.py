@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout, take_rows
-from robustbn._core.protocols import LoadCodes, Rows, RowVector, Vector
+from robustbn._core.protocols import Copied, LoadCodes, Rows, RowVector, Vector
 from robustbn._core.row_model import (
     NO_REPEATS,
     Repeats,
@@ -41,6 +41,7 @@ class Copies:
     seen, weight : how often each appears, and what all its copies weigh.
     codes, rows : one copy of each.
     pattern : log of the share of all rows in which the same values are missing.
+    alike : share of the copies of each with the same numbers, before these were cut.
     places : the numbers of all rows that are the first of them, then the second, and so on.
     """
 
@@ -51,6 +52,7 @@ class Copies:
     codes: Codes
     rows: Rows
     pattern: Vector
+    alike: Vector
     places: NDArray[np.int64]
 
     def weigh(self, repeats: Repeats, n_rows: int) -> RowVector:
@@ -63,6 +65,9 @@ class Copies:
     def hold_to(self, model: RowModel, n_rows: float) -> Repeats:
         """Return the rows that appear too often for chance, held to what is expected.
 
+        Rows whose numbers lie in the same intervals are copies only if most of those that are too
+        many have the same numbers.
+
         Parameters
         ----------
         model : what all rows look like.
@@ -73,6 +78,7 @@ class Copies:
         expected = self._expect(model, n_rows)
         seen = np.maximum(self.weight, 1e-12)
         found = _charge(_find_surprise(seen, SLACK * expected), seen, n_rows) > 0
+        found &= self.alike * seen >= (seen - expected) / 2
         return Repeats(
             self.fingerprints[found],
             np.minimum(1, expected[found] / seen[found]),
@@ -139,6 +145,7 @@ def find_copies(
     *,
     knows_patterns: bool = False,
     most: int = 0,
+    written: NDArray[np.uint64] | None = None,
     kernels: str | None = None,
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
@@ -149,6 +156,7 @@ def find_copies(
     load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.
     most : copies of a row that speak against none; it has to appear more often.
+    written : prints of the numbers of the rows before they were cut; see `Survey`.
     kernels : that look for fingerprints which occur several times.
     """
     found = load_kernels(kernels).find_copied(prints, max(LEAST_SEEN, most + 1))
@@ -160,7 +168,26 @@ def find_copies(
     rows, pattern = load(one_each), np.zeros(len(seen))
     if rows.layout.holed and not knows_patterns:
         pattern = np.log(share_patterns(rows.layout, codes, first))
-    return Copies(found.prints, first, seen, weight, one_each, rows, pattern, found.rows)
+    alike = np.ones(len(seen)) if written is None else _share_alike(found, written)
+    return Copies(found.prints, first, seen, weight, one_each, rows, pattern, alike, found.rows)
+
+
+def _share_alike(found: Copied, written: NDArray[np.uint64]) -> Vector:
+    """Return the share of the rows of each print that have the numbers which most of them have.
+
+    Of those whose numbers are known; 1 where none is.
+    """
+    place = np.repeat(np.arange(len(found.seen)), found.seen)
+    numbers = written[found.rows]
+    place, numbers = place[numbers > 0], numbers[numbers > 0]
+    order = np.lexsort((numbers, place))
+    place, numbers = place[order], numbers[order]
+    is_new = np.append(True, (np.diff(place) > 0) | (numbers[1:] != numbers[:-1]))[: len(place)]
+    most = np.zeros(len(found.seen))
+    np.maximum.at(most, place[is_new], np.diff(np.append(np.flatnonzero(is_new), len(place))))
+    n_known = np.bincount(place, minlength=len(found.seen))
+    shares: Vector = np.where(n_known > 0, most / np.maximum(n_known, 1), 1.0)
+    return shares
 
 
 def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Vector:

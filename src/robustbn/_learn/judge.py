@@ -47,21 +47,21 @@ BESIDE_EXACT: Traits = {
     "evidence": 0.627,
     "breadth": 0.680,
     "rival": -1.526,
-    "many": -1478.674,
-    "intercept": 0.759,
+    "many": -1479.073,
+    "intercept": 0.760,
 }
 # Of all other groups.
 BESIDE_OTHERS: Traits = {
-    "evidence": 1.548,
-    "breadth": 1.576,
-    "divergence": 1.792,
-    "excess": -0.145,
-    "rival": -0.348,
-    "many": -780.861,
-    "apart": -2.298,
-    "act": 6.880,
-    "worth": 9.079,
-    "intercept": -14.705,
+    "evidence": 1.571,
+    "breadth": 1.571,
+    "divergence": 1.763,
+    "excess": -0.143,
+    "rival": -0.345,
+    "many": -778.759,
+    "apart": -2.295,
+    "act": 6.833,
+    "worth": 9.111,
+    "intercept": -14.637,
 }
 
 
@@ -146,7 +146,8 @@ def find_traits(state: State) -> list[Traits]:
 def find_kin(state: State) -> Vector:
     """Return how far each group is a part of each other one, from 0 to 1; shape (K, K).
 
-    The share of its rows that would be the other's without it; no part is larger than its whole.
+    The share of its rows that would be the other's without it. A part has at most as many rows as
+    its whole; between once and twice as many, the share fades to 0.
     """
     shares = np.asarray(state.population.shares, np.float64)
     kin = np.zeros((shares.shape[1] - 1,) * 2)
@@ -156,7 +157,7 @@ def find_kin(state: State) -> Vector:
         weights = state.sample.base * own
         kin[k] = np.insert((weights @ others)[1:] / max(float(weights.sum()), 1e-9), k, 0.0)
     masses = np.maximum(state.population.masses[1:], 1e-9)
-    return kin * np.minimum(masses / masses[:, None], 1.0)
+    return kin * np.clip(2.0 - masses[:, None] / masses, 0.0, 1.0)
 
 
 def _judge_as_parts(evidence: list[float], kin: Vector) -> list[float]:

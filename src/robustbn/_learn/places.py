@@ -20,7 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
-from robustbn._learn.blocks import MOST_OTHER, RowPrints, find_blocks
+from robustbn._learn.blocks import MOST_OTHER, RowPrints, find_blocks, find_pairs
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -87,7 +87,9 @@ def fit_in_memory(
     kept = slice(None) if table.kept is None else table.kept
     context = tuple(replace(each, codes=each.codes[kept]) for each in table.aside.places)
     engine = config.kernels, config.n_threads
-    data = RowsInMemory(network, table.codes, *engine, table.holed, context)
+    numbers, rows = table.aside.clues.numbers, np.arange(len(table))
+    written = numbers.print_rows(_numbers_read(table, rows)) if numbers.values else None
+    data = RowsInMemory(network, table.codes, *engine, table.holed, context, written)
     if fit_rows is None:
         fit = _fit_weighted(network, data, weights, config, watch, complete, sides)
     else:
@@ -196,7 +198,7 @@ def look_for_copies(
     prints: NDArray[np.uint64],
     kernels: str | None,
 ) -> Aside:
-    """Return what is beside a table, with blocks of rows that come again; see `find_blocks`.
+    """Return what is beside a table, with blocks of rows, and single rows, that come again.
 
     Parameters
     ----------
@@ -207,6 +209,7 @@ def look_for_copies(
     clues, ids = aside.clues, []
     kept = np.arange(len(prints)) if kept is None else kept
     by_rows = RowPrints.of(prints, clues.numbers, kept)
+    is_told = np.zeros(len(prints), bool)
     for each in clues.ids:
         first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
         is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
@@ -214,8 +217,10 @@ def look_for_copies(
         for column in aside.context:
             is_same &= column.codes[each.first[is_left]] == column.codes[each.again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
+        is_told[again[is_left]] = True
     blocks = []
     for block in find_blocks(by_rows, kernels):
+        is_told[block.again : block.again + block.n_rows] = True
         first, again = (kept[each : each + block.n_rows] for each in (block.first, block.again))
         differing = tuple(
             column.name
@@ -223,7 +228,10 @@ def look_for_copies(
             if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
         )
         blocks.append(replace(block, first=int(first[0]), again=int(again[0]), differing=differing))
-    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks)))
+    pairs = find_pairs(by_rows, is_told, kernels)
+    if pairs is not None:
+        pairs = replace(pairs, first=kept[pairs.first], again=kept[pairs.again])
+    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks), pairs=pairs))
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:

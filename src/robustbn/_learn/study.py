@@ -182,6 +182,7 @@ class Study:
             self.load,
             knows_patterns=self.knows_patterns,
             most=self.most_copies,
+            written=self.survey.written,
             kernels=self.config.kernels,
         )
 

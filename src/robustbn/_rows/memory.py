@@ -100,7 +100,7 @@ def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
 class RowsInMemory:
     """A table in memory, as `Data`; values may be missing in the `holed` columns.
 
-    `context` are columns outside the network, of the same rows.
+    `context` are columns outside the network, of the same rows; `written` as in `Survey`.
     """
 
     network: BayesianNetwork
@@ -109,6 +109,7 @@ class RowsInMemory:
     n_threads: int | None = None
     holed: tuple[int, ...] = ()
     context: tuple[ContextColumn, ...] = ()
+    written: NDArray[np.uint64] | None = None
 
     @cached_property
     def rows(self) -> Rows:
@@ -117,16 +118,18 @@ class RowsInMemory:
     def picked(self, which: NDArray[np.int64]) -> RowsInMemory:
         """Return some of the rows, by their places."""
         context = tuple(replace(each, codes=each.codes[which]) for each in self.context)
-        return replace(self, codes=take_rows(self.codes, which), context=context)
+        written = None if self.written is None else self.written[which]
+        return replace(self, codes=take_rows(self.codes, which), context=context, written=written)
 
     def survey(self, weights: RowVector | None, n_most: int, seed: int) -> Survey:
         n = len(self.codes)
         counts = self.rows.count(weights)
         if n <= n_most:
-            return Survey(n, counts, self.codes, np.arange(n), self.rows, self.context)
-        chosen = draw_evenly(n, n_most, seed)
-        some = self.picked(chosen)
-        return Survey(n, counts, some.codes, chosen, some.rows, some.context)
+            chosen, some = np.arange(n), self
+        else:
+            chosen = draw_evenly(n, n_most, seed)
+            some = self.picked(chosen)
+        return Survey(n, counts, some.codes, chosen, some.rows, some.context, some.written)
 
     def judge(
         self,

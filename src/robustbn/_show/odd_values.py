@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
-from robustbn._core.far import find_rest, is_apart, is_code
+from robustbn._core.far import find_rest, find_slip, is_apart, is_code
 from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
@@ -136,18 +136,20 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         values_shown = ", ".join(f"{value:g}" for value in shown)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
         codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
+        factor = find_slip(values[order[low:]])[1]
+        like = f"; divided by {factor:g}, they are distributed like them" if factor > 1 else ""
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
-            f"{first}.{saying.having(parts, ' They')}",
+            f"{first}{like}.{saying.having(parts, ' They')}",
             0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
             saying.where_of(parts),
             n,
             n,
-            cause="far values",
+            cause="decimal point" if factor > 1 else "far values",
             advice=_mend(result, node, rows, codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )

@@ -1,11 +1,13 @@
-"""Findings about what comes again: blocks of rows, single rows, identifiers."""
+"""Findings about what comes again: blocks of rows, pairs, single rows, identifiers."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 
-from robustbn._core.clues import RepeatedBlock, RepeatedIds
+import numpy as np
+
+from robustbn._core.clues import RepeatedBlock, RepeatedIds, RepeatedPairs
 from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._core.origins import ROW_NUMBER
@@ -18,7 +20,7 @@ MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer ar
 
 
 def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield blocks of rows that come again, or else single rows that come too often."""
+    """Yield blocks of rows that come again, pairs, and single rows that come too often."""
     fit = saying.base_command(result.command)
     blocks = result.aside.clues.blocks
     yield from _tell_stack(result, [block for block in blocks if block.differing])
@@ -41,6 +43,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
             ),
         )
     yield from _tell_design(result)
+    yield from _tell_pairs(result)
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
     if not blocks and n_copies >= MANY_COPIES * result.n_rows and n_copies >= 1:
         worst = result.repeats[0]
@@ -93,6 +96,33 @@ def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[
     )
 
 
+def _tell_pairs(result: FitResult) -> Iterator[Finding]:
+    """Yield that more rows appear exactly twice than independent rows would."""
+    pairs, repetition = result.aside.clues.pairs, result.learned.repetition
+    if pairs is None or (repetition is not None and repetition.is_design):
+        return
+    where = _find_place(result, pairs)
+    n, n_columns = len(pairs.again), result.network.n_nodes
+    yield Finding(
+        Kind.REPEATED_ROWS,
+        WARNING,
+        f"{count(n, 'row appears', 'rows appear')} exactly twice, the same in all "
+        f"{count(n_columns, 'column')} of the network; if no row was copied, at most about "
+        f"{pairs.most:,.0f} would.{saying.having(where, ' They')}",
+        0.7,
+        tuple(result.network.nodes),
+        saying.where_of(where),
+        n,
+        cause="copies",
+        advice=Remedy(
+            "Check whether cases were entered twice, or come in pairs by design.",
+            f"{saying.base_command(result.command)} --ask 20",
+            "table[table.duplicated(list(fit.network_.nodes), keep=False)]",
+        ),
+        rows=tuple(pairs.again[: saying.MOST_NUMBERED].tolist()),
+    )
+
+
 def _tell_design(result: FitResult) -> Iterator[Finding]:
     """Yield that rows are repeated on purpose, or those of one state more than others."""
     repetition = result.learned.repetition
@@ -123,7 +153,7 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         share = n / max(result.reading.n_read, 1)
         if not is_copy and share > 1 - COPIES and ids.column != result.reading.config.id:
             continue  # several rows for one id, by design
-        where = _place_again(result, ids)
+        where = _find_place(result, ids)
         such = ""
         if ids.examples and not result.rows_hidden:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
@@ -133,7 +163,7 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
             ERROR if is_copy else WARNING,
             f"{count(ids.n_ids, 'value')} of {as_text(ids.column)} "
             f"{'occurs' if ids.n_ids == 1 else 'occur'} more than once{such}: "
-            f"{count(n, 'duplicate row')}; {rest}.{saying.having(where, ' The later ones')}",
+            f"{count(n, 'duplicate row')}; {rest}.{saying.having(where, ' They')}",
             0.99 if is_copy else 0.7,
             (ids.column,),
             saying.where_of(where),
@@ -148,6 +178,9 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         )
 
 
-def _place_again(result: FitResult, ids: RepeatedIds) -> tuple[tuple[str, str, str], ...]:
-    origins = result.deeper.find_places(ids.again)
+def _find_place(
+    result: FitResult, repeated: RepeatedIds | RepeatedPairs
+) -> tuple[tuple[str, str, str], ...]:
+    """Return where rows and their copies are; of two rows the later one always comes late."""
+    origins = result.deeper.find_places(np.union1d(repeated.first, repeated.again))
     return saying.say_parts(result, origins[0].parts) if origins else ()

@@ -104,3 +104,27 @@ def test_copies_weigh_rows_as_their_fingerprints_do():
     light = find_copies(prints, even, codes, lambda some: load_rows(network, some))
     np.testing.assert_array_equal(heavy.weight, 2 * copies.weight)
     np.testing.assert_array_equal(light.weight, copies.weight)
+
+
+def test_the_share_of_copies_with_the_same_numbers_is_that_of_rows_whose_numbers_are_known():
+    network = random_network("empty", 3, random_state=0)
+    codes = sample(network, 500, random_state=0)
+    prints, rng = load_rows(network, codes).fingerprints(), np.random.default_rng(0)
+    even = even_weights(len(codes))
+
+    def find(written):
+        return find_copies(
+            prints, even, codes, lambda some: load_rows(network, some), written=written
+        )
+
+    different = rng.permutation(np.arange(1, 501)).astype(np.uint64)
+    np.testing.assert_array_equal(find(different).alike, 1 / find(different).seen)
+    for not_known in (None, np.zeros(500, np.uint64)):
+        assert (find(not_known).alike == 1).all()
+    chosen = find(None).fingerprints[1]
+    written = np.where((prints == chosen) & (rng.random(500) < 0.8), np.uint64(7), different)
+    is_same = written[prints == chosen] == 7
+    assert find(written).alike[1] == is_same.mean()
+    written[rng.random(500) < 0.5] = 0
+    some = written[prints == chosen]
+    assert find(written).alike[1] == np.mean(some[some > 0] == 7)

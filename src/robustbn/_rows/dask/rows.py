@@ -107,7 +107,9 @@ class RowsOnDask:
             chosen = draw_evenly(n, n_most, seed)
         codes = self.fetch(chosen)
         rows = load_rows(self.network, codes, self.kernels, self.n_threads, holed=None)
-        return Survey(n, counts, codes, np.arange(n) if chosen is None else chosen, rows)
+        numbers = np.arange(n) if chosen is None else chosen
+        written = self.found.clues.numbers.print_rows(self.numbers_read(numbers))
+        return Survey(n, counts, codes, numbers, rows, written=written)
 
     def judge(
         self,

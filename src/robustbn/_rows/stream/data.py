@@ -157,7 +157,9 @@ class RowsInStream:
         drawn = found.draw.finish()
         network = self.stream.network
         rows = load_rows(network, drawn.codes, self.kernels, self.n_threads, holed=None)
-        return Survey(found.n_rows, found.counts, drawn.codes, drawn.numbers, rows)
+        written = found.noticed.clues().numbers.print_rows(drawn.numbers)
+        counted = found.n_rows, found.counts
+        return Survey(*counted, drawn.codes, drawn.numbers, rows, written=written)
 
     def judge(
         self,

@@ -1,0 +1,71 @@
+"""Rows that appear exactly twice: more than independent rows have, or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robustbn._core.clues import NumberRows
+from robustbn._learn.blocks import RowPrints, find_pairs
+
+
+def look_at(prints, is_told=None):
+    rows = RowPrints.of(prints.astype(np.uint64), NumberRows(), np.arange(len(prints)))
+    return find_pairs(rows, np.zeros(len(prints), bool) if is_told is None else is_told)
+
+
+def independent_rows(kind, n, rng):
+    if kind == "even":
+        return rng.integers(50, 20 * n, n)
+    if kind == "many":
+        return rng.integers(50, 2**60, n)
+    if kind == "few":
+        return rng.integers(0, n // 3, n)
+    if kind == "heavy":
+        return np.minimum(rng.zipf(1.3, n), 2**60)
+    return np.concatenate([rng.integers(0, 50, n // 2), rng.integers(50, 2**60, n - n // 2)])
+
+
+@pytest.mark.parametrize("kind", ["even", "many", "few", "heavy", "half"])
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_independent_rows_of_any_distribution_are_no_pairs(kind, n):
+    rng = np.random.default_rng(n)
+    assert not any(look_at(independent_rows(kind, n, rng)) for _ in range(20))
+
+
+@pytest.mark.parametrize("kind", ["many", "half"])
+def test_rows_that_were_entered_twice_are_found_wherever_they_stand(kind):
+    rng = np.random.default_rng(0)
+    rows = independent_rows(kind, 5000, rng)
+    copied = np.sort(rng.choice(np.flatnonzero(rows >= 50), 300, replace=False))
+    order = rng.permutation(5300)
+    prints = np.concatenate([rows, rows[copied]])[order]
+    found = look_at(prints)
+    np.testing.assert_array_equal(prints[found.first], prints[found.again])
+    assert (found.first < found.again).all()
+    assert (np.diff(found.again) > 0).all()
+    place = np.argsort(order)
+    both = np.sort(np.stack([place[copied], place[5000 + np.arange(300)]]), axis=0)
+    assert np.isin(both[1], found.again).mean() > 0.9
+    assert found.most < 300
+
+
+def test_copies_that_are_told_already_are_left_out():
+    rows = np.random.default_rng(1).integers(0, 2**60, 5000)
+    is_told = np.arange(5300) >= 5000
+    assert look_at(np.concatenate([rows, rows[:300]]), is_told) is None
+    assert look_at(np.concatenate([rows, rows[:300]])) is not None
+
+
+def test_rows_in_the_same_intervals_are_copies_only_if_their_numbers_are_the_same():
+    rng = np.random.default_rng(2)
+    prints = rng.integers(0, 2**60, 5000).astype(np.uint64)
+    prints[4700:] = prints[:300]
+    numbers = rng.normal(size=5000)
+    told = np.zeros(5000, bool)
+    for is_same in (False, True):
+        if is_same:
+            numbers[4700:] = numbers[:300]
+        known = NumberRows(np.arange(5000), {"a": numbers})
+        found = find_pairs(RowPrints.of(prints, known, np.arange(5000)), told)
+        assert (found is not None) == is_same
