@@ -17,6 +17,7 @@ MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memo
 FINE = 10  # intervals of a number that is compared by itself: a drift moves few rows by a quarter
 LEAST_RANKED = 4 * FINE  # rows of a configuration, that ranks are told of
 TILTS = np.linspace(-40.0, 40.0, 401)  # logs of density a rank: the strongest has all at one end
+CUT_OFF = np.linspace(0.1, 0.99, 10)  # shares of a place's values that are of other rows
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
@@ -124,6 +125,23 @@ class ComparedFactors(ComparedTable):
         return ratios, np.full(len(inside), max(np.count_nonzero(table.any(axis=0)) - 1.0, 1.0))
 
 
+@dataclass(frozen=True, eq=False)
+class ComparedLinks(ComparedFactors):
+    """A table from whose parents a place cuts the node off: one free number, the share of rows."""
+
+    def compare(self, inside: Vector, total: Vector) -> tuple[Vector, Vector]:
+        """Return the log-likelihood ratio of a mixture with other rows' values; `ComparedTable`.
+
+        A place has `(1 - a) P(k | c) + a P(k)`: a share a of its values is of any rows.
+        """
+        n = max(total.sum(), 1.0)
+        given = total / np.add.reduceat(total, self.starts)[self.configs]
+        alone = np.bincount(self.of_cells, total)[self.of_cells] / n
+        times = np.divide(alone, given, out=np.ones_like(alone), where=given > 0)
+        logs = np.log1p(np.outer(times - 1, CUT_OFF))
+        return np.maximum((inside @ logs).max(axis=1), 0.0), np.ones(len(inside))
+
+
 def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
     """Return the tables of some rows; where values are missing, those of their being missing.
 
@@ -154,7 +172,8 @@ def _make_tables(layout: Layout, codes: Codes, family: Sequence[int]) -> list[Co
     table = ComparedTable(node, False, codes[:, node], cells, configs)
     if len(table.starts) < 2:
         return [table]
-    return [table, ComparedFactors(node, False, codes[:, node], cells, configs, used % card)]
+    given = node, False, codes[:, node], cells, configs, used % card
+    return [table, ComparedFactors(*given), ComparedLinks(*given)]
 
 
 def make_number_tables(

@@ -13,7 +13,8 @@ numbers and its n rows,
 
 is the log-likelihood ratio of a shift whose natural size is known from v numbers only. It is paid
 for like any explanation (`find_gain`). Of the slices that gain so, the one whose own tables gain
-most over zero is taken, its rows are set aside, and the rest is compared again.
+most over zero is taken, its rows are set aside for the nodes that differ there, and the rest is
+compared again.
 
 Runs are found in two steps: windows of every length that overlap by half are tried, and the ends of
 the best one are moved to where the rows stop being more likely under its own table.
@@ -25,7 +26,7 @@ there as often as the node changes from row to row, over how often it would in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, product
 
 import numpy as np
@@ -76,18 +77,23 @@ def find_differences(
     columns = gather_places(context)
     if not tables or not columns:
         return []
-    left = np.ones(len(tables[0].cells), bool) if left is None else left
+    first = np.ones(len(tables[0].cells), bool) if left is None else left
+    left_of = {table.node: first for table in tables}
     turnover = np.array([[each.find_turnover(table) for each in columns] for table in tables])
     found = list[Difference]()
     for _ in range(2 * MOST_PLACES):
-        rest = _Rest(tables, columns, turnover, left)
+        rest = _Rest(tables, columns, turnover, left_of)
         best = max(rest.measure_all(), default=None, key=lambda each: each[0])
         if best is None or len(found) == MOST_PLACES:
             break
-        place = rest.describe(best[1])
-        if place is not None:
-            found.append(place)
-        left = left & ~rest.rows_of(best[1])
+        _, number, place = best
+        difference = rest.describe(place)
+        nodes = {tables[number].node}
+        if difference is not None:
+            found.append(difference)
+            nodes |= {*difference.nodes, *difference.missing}
+        for node in nodes:
+            left_of[node] = left_of[node] & ~rest.rows_of(place, node)
     return found
 
 
@@ -99,9 +105,9 @@ class _Rest:
         tables: Sequence[ComparedTable],
         columns: Sequence[ContextPlaces],
         turnover: Vector,
-        left: NDArray[np.bool_],
+        left_of: Mapping[int, NDArray[np.bool_]],
     ) -> None:
-        self.tables, self.columns, self.left = tables, columns, left
+        self.tables, self.columns, self.left_of = tables, columns, left_of
         self.turnover = turnover
         self.pairs = [
             (a, b)
@@ -116,16 +122,16 @@ class _Rest:
             columns[a].n_places * columns[b].n_places for a, b in self.pairs
         )
 
-    def rows_of(self, place: _Place) -> NDArray[np.bool_]:
-        """Return which of the rows that are left lie at a place."""
-        inside = self.left.copy()
+    def rows_of(self, place: _Place, node: int) -> NDArray[np.bool_]:
+        """Return which of the rows that are left for a node lie at a place."""
+        inside = self.left_of[node].copy()
         for column, first, last in place:
             codes = self.columns[column].codes
             inside &= (codes >= first) & (codes <= last)
         return inside
 
-    def measure_all(self) -> Iterator[tuple[float, _Place]]:
-        """Yield what differs most and clearly, for every table and column: its gain, its place."""
+    def measure_all(self) -> Iterator[tuple[float, int, _Place]]:
+        """Yield what differs most and clearly, for every table and column: gain, table, place."""
         of_cells = groupby(range(len(self.tables)), lambda number: id(self.tables[number].cells))
         for numbers in (list(some) for _, some in of_cells):  # counted once
             for k, column in enumerate(self.columns):
@@ -138,13 +144,13 @@ class _Rest:
                 for number, _, paid, ends in tried:
                     place = ((k, *ends),)
                     if self._is_clear(number, place, paid, self.n_tried):
-                        yield paid, place
+                        yield paid, number, place
             for pair in self.pairs:
                 yield from self._measure_pair(numbers, *pair)
 
     def _measure_pair(
         self, numbers: Sequence[int], a: int, b: int
-    ) -> Iterator[tuple[float, _Place]]:
+    ) -> Iterator[tuple[float, int, _Place]]:
         """Yield what differs most where a value of one column meets a run of another."""
         one, other = self.columns[a], self.columns[b]
         n_values, n_stretches = len(one.firsts), len(other.firsts)
@@ -161,7 +167,7 @@ class _Rest:
             for number, k, paid, ends in tried:
                 place = (a, int(some[k]), int(some[k])), (b, *ends)
                 if self._is_clear(number, place, paid, n_tried):
-                    yield paid, place
+                    yield paid, number, place
 
     def _find_runs(
         self,
@@ -213,7 +219,7 @@ class _Rest:
     def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
         """Return how many rows of each group show each cell; shape (groups, J)."""
         n_cells = len(table.configs)
-        some = self.left & (codes >= 0) & (table.cells >= 0)
+        some = self.left_of[table.node] & (codes >= 0) & (table.cells >= 0)
         places = codes[some] * n_cells + table.cells[some]
         counted = np.bincount(places, minlength=n_groups * n_cells)
         return counted.reshape(n_groups, n_cells).astype(np.float64)
@@ -222,10 +228,10 @@ class _Rest:
         """Return the gain of a place over the spread among others, and its size in spreads."""
         table, turnover = self.tables[number], self.turnover[number]
         share = min(turnover[column] for column, _, _ in place)
-        inside = self.rows_of(place) & (table.cells >= 0)
+        inside = self.rows_of(place, table.node) & (table.cells >= 0)
         n_cells = len(table.configs)
         here = share * np.bincount(table.cells[inside], minlength=n_cells)[None]
-        some = self.left & (table.cells >= 0)
+        some = self.left_of[table.node] & (table.cells >= 0)
         total = share * np.bincount(table.cells[some], minlength=n_cells)
         ratio, free, rows = (float(each[0]) for each in _measure(table, here, total))
         if ratio - free / 2 < LEAST_EFFECT * rows:
@@ -258,7 +264,7 @@ class _Rest:
         parts, runs = zip(
             *(self.columns[column].describe(*ends) for column, *ends in place), strict=True
         )
-        inside = np.flatnonzero(self.rows_of(place))
+        inside = np.flatnonzero(self.rows_of(place, found[0][2].node))
         return Difference(
             parts,
             tuple(dict.fromkeys(table.node for _, _, table in found if not table.is_missing)),

@@ -31,6 +31,7 @@ MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
+LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
 
 
@@ -317,12 +318,12 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     if causes:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
         sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
-    is_unit = "unit" in names
+    is_unit, is_clear = "unit" in names, place.size >= CLEAR and not _is_order(result, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
-        ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
+        ERROR if is_unit else WARNING if is_clear or names else NOTE,
         sentence,
-        0.99 if is_unit else 0.8 if place.size >= CLEAR else 0.5,
+        0.99 if is_unit else 0.8 if is_clear else 0.5,
         columns,
         saying.where_of(parts),
         place.n_rows,
@@ -336,6 +337,12 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         ),
         rows=_rows_at(result, place),
     )
+
+
+def _is_order(result: FitResult, place: Difference) -> bool:
+    """Whether a place is a long run: rows come in some order, and which end is odd is not known."""
+    is_run = len(place.parts) == 1 and place.parts[0][1] != place.parts[0][2]
+    return is_run and place.n_rows > LONG * result.reading.n_read
 
 
 def _choose_rows(parts: saying.Parts) -> str:
