@@ -359,6 +359,18 @@ def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
     assert "divided by 10" in told.sentence
 
 
+def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
+    """Files come in some order: of two halves that differ, nobody knows which one is odd."""
+    for n_rows, severity in ((1500, "note"), (400, "warning")):
+        frame, rng = clean_table(), np.random.default_rng(0)
+        rows = np.arange(1000, 1000 + n_rows)
+        frame.loc[rows, "risk"] = rng.choice(["high", "low"], n_rows, p=[0.7, 0.3])
+        found = look_at(frame.drop(columns="day"), tmp_path).findings_
+        told = [each for each in found if each.columns == ("risk",) and each.where]
+        told = [each for each in told if "line" in each.where and not each.cause]
+        assert [each.severity for each in told] == [severity], [str(f) for f in found]
+
+
 def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     frame = clean_table()
     frame.loc[:20, "weight"] = 999

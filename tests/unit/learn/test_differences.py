@@ -10,7 +10,7 @@ from robustbn._core.clues import NumberRows
 from robustbn._core.origins import ContextColumn, Groups, RowNumbers
 from robustbn._learn.blocks import RowPrints, find_blocks
 from robustbn._learn.compared_places import MOST_STRETCHES
-from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.compared_tables import ComparedTable, make_number_tables, make_tables
 from robustbn._learn.differences import find_differences
 from robustbn._learn.units import find_one_value, name_states, name_unit
 
@@ -214,3 +214,36 @@ def test_a_state_that_takes_the_rows_of_another_is_renamed(here, name):
     for n_outside in (0.0, 20.0):  # the end of a place is rough
         usual = np.array([500.0 - n_outside, 300.0, 200.0, n_outside])
         assert name_states(np.array(here, float), usual) == name
+
+
+def test_a_column_that_is_cut_off_from_its_parents_in_few_rows_is_found():
+    """The parents have many configurations: a table of its own would cost more than it gains."""
+    rng = np.random.default_rng(7)
+    layout = BayesianNetwork(
+        {"a": [], "b": [], "c": ["a", "b"]}, {"a": range(6), "b": range(6), "c": range(4)}
+    ).layout
+    codes = rng.integers(0, 6, (N, 3)).astype(np.uint8)
+    usual = (codes[:, 0] + codes[:, 1]) % 4
+    codes[:, 2] = np.where(rng.random(N) < 0.6, usual, rng.integers(0, 4, N))
+    _, columns = looked_at(codes, rng)
+    tables = make_tables(layout, codes)
+    assert not find_differences(tables, columns)
+    codes[3000:3240, 2] = np.roll(codes[3000:3240, 2], 1)
+    tables = make_tables(layout, codes)
+    assert not find_differences([t for t in tables if type(t) is ComparedTable], columns)
+    (found,) = find_differences(tables, columns)
+    assert found.nodes == (2,)
+    assert 2 * len(found.rows) > 240
+    assert np.isin(found.rows, np.arange(3000, 3240)).mean() > 0.9
+
+
+def test_a_column_that_names_the_place_of_a_difference_does_not_differ_for_it():
+    """Rows that a place explains are left out of the columns that differ there, and of no other."""
+    codes, rng = drawn(1), np.random.default_rng(1)
+    sites, columns = looked_at(codes, rng)
+    network = BayesianNetwork({"site": [], **NETWORK.parents}, {"site": range(5), **NETWORK.states})
+    codes[(sites == 1) & (np.arange(N) < 3000), 4] ^= 1
+    codes = np.column_stack([sites.astype(np.uint8), codes])
+    (found,) = find_differences(make_tables(network.layout, codes), columns)
+    assert found.nodes[0] == 5
+    assert 0 not in found.nodes

@@ -192,3 +192,15 @@ def test_a_place_with_other_people_is_no_swap(names):
     people = frame.sample(len(rows), weights=weights, random_state=0)
     frame.loc[rows, [*frame.columns[:4]]] = people[[*frame.columns[:4]]].to_numpy()
     assert not find_swaps(frame, ANSWERS)
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+def test_columns_that_say_which_category_a_row_has_are_not_swapped():
+    rng = np.random.default_rng(9)
+    ended = rng.choice(4, N_ROWS, p=[0.32, 0.1, 0.17, 0.41])
+    weeks = rng.gamma(2, np.array([3.0, 4.0, 4.0, 9.0])[ended])
+    frame = pd.DataFrame({f"end{k}": (ended == k).astype(int) for k in range(4)}).assign(
+        weeks=weeks
+    )
+    edges = [("weeks", "end3"), ("end3", "end0"), ("end3", "end1"), ("end3", "end2")]
+    assert not find_swaps(frame, edges)
