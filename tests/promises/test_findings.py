@@ -129,6 +129,19 @@ def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_
     assert "'minor' seems to stand for 'low' there" in found.sentence
 
 
+def test_labels_that_stand_for_each_other_at_one_site_are_told(tmp_path):
+    frame = clean_table()
+    is_there = frame["site"] == "south"
+    frame.loc[is_there, "sex"] = frame.loc[is_there, "sex"].map(
+        {"female": "male", "male": "female"}
+    )
+    (found,) = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert found.cause == "swapped labels"
+    assert "sex" in found.columns
+    assert found.where == {"site": "south"}
+    assert "'female' and 'male' seem to stand for each other there" in found.sentence
+
+
 def test_a_batch_of_test_rows_is_told_as_copies_of_a_few_forms(tmp_path):
     frame, rng = clean_table(), np.random.default_rng(0)
     columns = ["sex", "height", "weight", "risk"]

@@ -28,9 +28,9 @@ from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import Vector
 from robustbn._core.row_model import logistic
 from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_places
-from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 from robustbn._learn.gain import find_gain
-from robustbn._learn.swaps import Column, Numbers, Pair, Places, put_back
+from robustbn._learn.swaps import Column, Pair, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
@@ -43,7 +43,6 @@ MOST_MOVES = 4  # of a place, by the tables with its rows put back: most need on
 MOST_PLACES = 4  # at which the same columns are swapped
 YARDSTICK = 0.9  # quantile of how far off other values are: columns may be swapped at some, too
 CHANCE = 1.645  # standard deviations: the same quantile of what chance alone gives
-LEFT = 0.1  # of what own tables gain, what they gain once put back: 0 where planted, 0.3 elsewhere
 
 
 def find_swaps(
@@ -152,8 +151,11 @@ def _find_places(
             return
         inside = np.flatnonzero(pair.is_there)[who]
         back = put_back(codes, columns, nodes, inside)
-        own, left = (_find_own(layout, *each, nodes, inside) for each in ((codes, columns), back))
-        if left > LEFT * own:
+        own, left = (
+            find_own_gain(layout, some, list_numbers(every), nodes, inside)
+            for some, every in ((codes, columns), back)
+        )
+        if left > MOST_LEFT * own:
             return
         chances = np.zeros(len(codes))
         chances[inside] = 1.0
@@ -190,27 +192,3 @@ def _weigh_place(pair: Pair, place: ContextPlaces, ends: tuple[int, int], odds: 
     spread = float(np.quantile(off, YARDSTICK) / CHANCE) ** 2
     belief = min(max(-2 * mean / max(spread, 1e-9), 0.0), 1.0)
     return belief * pair.find_evidence(place.holds(*ends).astype(np.float64))
-
-
-def _find_own(
-    layout: Layout,
-    codes: Codes,
-    columns: Mapping[int, Column],
-    nodes: tuple[int, int],
-    inside: Places,
-) -> float:
-    """Return what tables of its own gain at a place, of all families that hold two nodes."""
-    tables = make_tables(layout, codes)
-    for node, column in columns.items():
-        if isinstance(column, Numbers):
-            tables += make_number_tables(layout, codes, node, column.values)
-    gains = dict[int, float]()
-    for table in tables:
-        if {*layout.families[table.node]} & {*nodes} and not table.is_missing:
-            cells, n_cells = table.cells[inside], len(table.configs)
-            here = np.bincount(cells[cells >= 0], minlength=n_cells)[None].astype(np.float64)
-            total = np.bincount(table.cells[table.cells >= 0], minlength=n_cells)
-            ratio, free = table.compare(here, total.astype(np.float64))
-            gain = float(find_gain(ratio, free, here.sum())[0])
-            gains[table.node] = max(gains.get(table.node, 0.0), gain)
-    return sum(gains.values())

@@ -137,6 +137,11 @@ class Pair:
         return sum(part.find_evidence(who) - part.find_evidence(nobody) for part in self.parts)
 
 
+def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
+    """Return the numbers of the nodes that are cut into intervals."""
+    return {node: each.values for node, each in columns.items() if isinstance(each, Numbers)}
+
+
 def put_back(
     codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int], rows: Places
 ) -> tuple[Codes, dict[int, Column]]:

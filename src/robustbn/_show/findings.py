@@ -303,7 +303,8 @@ def find_differing(result: FitResult) -> Iterator[Finding]:
 
 def _tell_difference(result: FitResult, place: Difference) -> Finding:
     network, parts = result.network, saying.say_parts(result, place.parts)
-    columns = tuple(network.nodes[node] for node in place.nodes)
+    named = [node for node, _, _ in place.causes]
+    columns = tuple(network.nodes[node] for node in dict.fromkeys((*place.nodes, *named)))
     said = saying.having(parts, "Where ").strip()
     causes = [
         text if name == "copies" else f"{network.nodes[node]}: {text}"

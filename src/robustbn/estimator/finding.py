@@ -41,12 +41,13 @@ from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import find_swaps
-from robustbn._learn.swaps import Column, Labels, Numbers, put_back
+from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
+    find_one_state,
     find_one_value,
-    name_states,
+    find_stand_in,
     name_unit,
 )
 from robustbn._rows.memory import find_holed, load_rows
@@ -288,10 +289,10 @@ def _find_differences(
     for swap in swaps:
         if swap.parts:
             codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
-    numbers = {node: each for node, each in columns.items() if isinstance(each, Numbers)}
+    numbers = list_numbers(columns)
     tables = make_tables(network.layout, codes)
-    for node, each in numbers.items():
-        tables += make_number_tables(network.layout, codes, node, each.values)
+    for node, values in numbers.items():
+        tables += make_number_tables(network.layout, codes, node, values)
     in_order = list(_find_sorted(drawn, numbers, looked_at))
     left = np.ones(len(drawn), bool)
     for place in in_order:
@@ -305,7 +306,7 @@ def _find_differences(
             causes=(
                 *each.causes,
                 *_name_causes(network, each, context, aside.clues.numbers),
-                *_name_states(network, each, codes),
+                *_name_states(network, each, codes, numbers),
             ),
         )
         for each in found
@@ -313,7 +314,7 @@ def _find_differences(
 
 
 def _find_sorted(
-    drawn: NDArray[np.int64], numbers: Mapping[int, Numbers], context: Sequence[ContextColumn]
+    drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
     """Yield the stretches of rows over which a column seems to have been sorted by itself.
 
@@ -323,8 +324,8 @@ def _find_sorted(
     context : groups of these rows; those of their numbers are the last.
     """
     column = len(context) - 1
-    for node, each in numbers.items():
-        for run in find_sorted_runs(each.values, len(numbers)):
+    for node, values in numbers.items():
+        for run in find_sorted_runs(values, len(numbers)):
             rows = np.arange(run.rows[0], run.rows[-1] + 1)
             first, last = (context[column].codes[k] for k in (rows[0], rows[-1]))
             way = "ascend" if run.is_ascending else "descend"
@@ -423,28 +424,35 @@ def _name_causes(
 
 
 def _name_states(
-    network: BayesianNetwork, place: Difference, codes: Codes
+    network: BayesianNetwork, place: Difference, codes: Codes, numbers: Mapping[int, Vector]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the mistakes that explain the states of a node at a place; intervals excepted."""
     n_forms = count_forms(codes, place.rows)
     if n_forms and place.nodes:
         yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} distinct rows"
+    layout = network.layout
+    near = dict.fromkeys(i for node in place.nodes for i in layout.families[node][::-1])
+    labels = [node for node in near if node not in numbers]
+    found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
+    best = max((each for each in found if each), key=lambda each: each.gain, default=None)
+    if best is not None:
+        states = [repr(network.states[network.nodes[best.node]][k]) for k in best.pair]
+        if best.is_mutual:
+            text = f"{states[0]} and {states[1]} seem to stand for each other there"
+            yield best.node, "swapped labels", text
+        else:
+            yield best.node, "renamed", f"{states[0]} seems to stand for {states[1]} there"
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
-    for node in place.nodes:
-        how = network.reading.get(network.nodes[node])
-        if how is not None and how.edges is not None:
-            continue
-        states = network.states[network.nodes[node]]
+    for node in (node for node in place.nodes if node in labels and best is None):
         here, there = (
-            np.bincount(codes[side, node], minlength=len(states) + 1)[:-1].astype(np.float64)
+            np.bincount(codes[side, node], minlength=layout.cards[node] + 1)[:-1]
             for side in (is_inside, ~is_inside)
         )
-        name, first, second = name_states(here, there)
-        if name == "renamed":
-            yield node, name, f"{states[second]!r} seems to stand for {states[first]!r} there"
-        elif name:
-            yield node, name, f"nearly all are {states[first]!r} there"
+        state = find_one_state(here, there)
+        if state is not None:
+            value = network.states[network.nodes[node]][state]
+            yield node, "one value", f"nearly all are {value!r} there"
 
 
 def _choose_questions(
