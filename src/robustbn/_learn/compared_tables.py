@@ -139,7 +139,7 @@ class ComparedLinks(ComparedFactors):
         A place has `(1 - a) P(k | c) + a P(k)`: a share a of its values is of any rows.
         """
         n = max(total.sum(), 1.0)
-        given = total / np.add.reduceat(total, self.starts)[self.configs]
+        given = total / np.maximum(np.add.reduceat(total, self.starts), 1e-9)[self.configs]
         alone = np.bincount(self.of_cells, total)[self.of_cells] / n
         times = np.divide(alone, given, out=np.ones_like(alone), where=given > 0)
         logs = np.log1p(np.outer(times - 1, CUT_OFF))

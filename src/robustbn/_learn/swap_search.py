@@ -8,13 +8,14 @@ At a place, who is swapped is given and nothing is free: the log-odds of the row
 context column, or run of periods, are summed, and only the choice of pair and place is paid for.
 If a swap has the log-odds m a row elsewhere, it has -m where the columns are swapped. Networks
 misfit and values differ naturally, so that sums over the other values vary by V a row, more than
-by the 2 |m| of a likelihood ratio: the evidence counts by 2 |m| / V. And it is a swap only if, with
-the two columns put back, their tables are as elsewhere.
+by the 2 |m| of a likelihood ratio: the evidence counts by 2 |m| / V.
+
+Either is a swap only if, with the two columns put back, tables are as elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -30,7 +31,7 @@ from robustbn._core.row_model import logistic
 from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_places
 from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 from robustbn._learn.gain import find_gain
-from robustbn._learn.swaps import Column, Pair, list_numbers, put_back
+from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
@@ -85,8 +86,35 @@ def find_swaps(
         if not at_places and _may_gain(odds):
             good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
             swap = _find_rows(good, is_good, len(pairs))
-            found += [] if swap is None else [swap]
+            if swap is not None and _is_clean(
+                layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
+            ):
+                found.append(swap)
     return sorted(found, key=lambda swap: -swap.gain)
+
+
+def _is_clean(
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
+    nodes: tuple[int, int],
+    inside: Places,
+    compared: Collection[int],
+) -> bool:
+    """Return whether some rows are as the others, once two columns are put back in them.
+
+    Rows that were swapped here and there are like the others in all columns; a natural kind of
+    rows, which a swap makes likelier, differs in more than two of them.
+
+    Parameters
+    ----------
+    compared : nodes whose families are compared.
+    """
+    own, left = (
+        find_own_gain(layout, some, list_numbers(every), compared, inside)
+        for some, every in ((codes, columns), put_back(codes, columns, nodes, inside))
+    )
+    return left <= MOST_LEFT * own
 
 
 def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dict[int, Column]:
@@ -150,18 +178,13 @@ def _find_places(
         if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
             return
         inside = np.flatnonzero(pair.is_there)[who]
-        back = put_back(codes, columns, nodes, inside)
-        own, left = (
-            find_own_gain(layout, some, list_numbers(every), nodes, inside)
-            for some, every in ((codes, columns), back)
-        )
-        if left > MOST_LEFT * own:
+        if not _is_clean(layout, codes, columns, nodes, inside, nodes):
             return
         chances = np.zeros(len(codes))
         chances[inside] = 1.0
         share, mean = len(inside) / len(codes), float(odds[who].mean())
         yield Swap(nodes, share, gain, mean, chances, (place.describe(*ends)[0],))
-        codes, columns = back
+        codes, columns = put_back(codes, columns, nodes, inside)
 
 
 def _find_place(

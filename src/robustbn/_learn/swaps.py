@@ -25,7 +25,6 @@ from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
 
 FINE = 64  # intervals of the histograms, as many of the numbers of both columns in each
-EXCLUSIVE = 10.0  # rows that should have a label in both columns, where none has: no chance
 NEVER = -1e3  # log-odds of a swap that no row can show
 
 Places = NDArray[np.int64]
@@ -78,21 +77,8 @@ class Labels:
         return self.states[values.astype(np.int64)]
 
     def shares(self, other: Column) -> bool:
-        """Whether values of another column can be values of this one.
-
-        Columns of which only one has a label at a time say which category a row has: if they were
-        swapped, it would be of another category, as many rows are.
-        """
-        if not isinstance(other, Labels):
-            return False
-        both = np.isfinite(self.values) & np.isfinite(other.values)
-        one, two = (each.values[both].astype(np.int64) for each in (self, other))
-        n_one, n_two, n_same = (
-            np.bincount(some, minlength=len(self.states)) for some in (one, two, one[one == two])
-        )
-        excluded = (n_same == 0) & (n_one * n_two > EXCLUSIVE * max(len(one), 1))
-        is_common = (self.states >= 0) & (other.states >= 0)
-        return bool(is_common.any() and not excluded.any())
+        """Whether values of another column can be values of this one."""
+        return isinstance(other, Labels) and bool(((self.states >= 0) & (other.states >= 0)).any())
 
 
 Column = Numbers | Labels
