@@ -19,9 +19,7 @@ FINE = 10  # intervals of a number that is compared by itself: a drift moves few
 LEAST_RANKED = 4 * FINE  # rows of a configuration, that ranks are told of
 TILTS = np.linspace(-40.0, 40.0, 401)  # logs of density a rank: the strongest has all at one end
 CUT_OFF = np.linspace(0.1, 0.99, 10)  # shares of a place's values that are of other rows
-# of what own tables gain at a place, what they may gain once a mistake there is put back: planted
-# swaps leave 0, other pairs of columns 0.3 and more
-MOST_LEFT = 0.1
+MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted, 0.3 of wrong pairs
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]

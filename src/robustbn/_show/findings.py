@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
+EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
@@ -73,15 +75,17 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
             rows = np.sort(result.judged.drawn[surest]).tolist()
         what = f"he values of {saying.quote_names(columns)} appear to be swapped"
+        python = "fit.findings_"
         if parts:
             said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
             look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
             some = _choose_rows(parts)
-            python = f"table.loc[{some}, {columns}] = table.loc[{some}, {columns[::-1]}].to_numpy()"
+            if some != EVERY_ROW:
+                back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
+                python = f"table.loc[{some}, {columns}] = {back}"
         else:
             said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)})"
             look = f"Compare {' and '.join(columns)} in these rows with their source."
-            python = "fit.findings_"
             if rows and not result.rows_hidden:
                 is_file = saying.has_lines(result)
                 numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
@@ -347,18 +351,21 @@ def _is_order(result: FitResult, place: Difference) -> bool:
 
 
 def _choose_rows(parts: saying.Parts) -> str:
-    """Return Python for the rows of a place, as `table.loc` takes them."""
-    chosen, lines = [], "slice(None)"
+    """Return Python for the rows of a place, as `table.loc` takes them; all, if no column says."""
+    chosen, lines = [], EVERY_ROW
     for name, first, last in parts:
+        column = f"table[{name!r}]"
+        if re.match(r"\d{4}-\d\d", first):  # a month has more than its first day
+            column += f".astype(str).str[:{len(first)}]"
         if name in (ROW_NUMBER, "line"):
             add = saying.LINE_OF_ROW if name == "line" else 0
             start, end = (int(text.replace(",", "")) - add for text in (first, last))
             lines = f"table.index[{start}:{end + 1}]"
         elif name != FILE_NAME:
+            ends = f"{saying.as_python(first)}, {saying.as_python(last)}"
+            is_one = first == last
             chosen.append(
-                f"(table[{name!r}].astype(str) == {first!r})"
-                if first == last
-                else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
+                f"({column}.astype(str) == {first!r})" if is_one else f"{column}.between({ends})"
             )
     return " & ".join(chosen) or lines
 

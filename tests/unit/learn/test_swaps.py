@@ -146,9 +146,14 @@ def test_labels_that_are_swapped_at_one_place_are_an_error_with_the_place(n_plac
     assert found.n_rows == rows.sum()
 
 
-def test_the_python_of_a_swap_at_a_place_puts_it_back():
+@pytest.mark.parametrize(
+    ("first", "last"), [("2023-03-01", "2023-05-31"), ("2023-03-01", "2023-03-31"), (None, None)]
+)
+def test_the_python_of_a_swap_at_a_place_puts_it_back(first, last):
     frame = make_answers()
-    rows = frame["asked_by"] == "p7"
+    days = np.random.default_rng(0).integers(0, 730, N_ROWS)
+    frame["day"] = (np.datetime64("2023-01-01") + days).astype(str)
+    rows = frame["day"].between(first, last) if first else frame["asked_by"] == "p7"
     table = swap_at(frame, rows, "smokes", "works")
     [found] = find_swaps(table, ANSWERS)
     exec(found.advice.python, {"table": table})  # noqa: S102
