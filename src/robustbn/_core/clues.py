@@ -103,6 +103,8 @@ class Swap:
     gain: float  # in nats, after paying for it
     odds: float  # mean log-odds of the swapped rows, each by itself
     chances: NDArray[np.float64]  # probability of each row; shape (n,)
+    # the place at which they are, if that is what they have in common: column, first, last value
+    parts: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
