@@ -7,7 +7,7 @@ its column, any state.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -116,6 +116,7 @@ def sum_counts(
     return CellCounts(cell_start, none, cells, config_start, none, configs, states)
 
 
+@lru_cache(maxsize=4)
 def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
     """Return which tables are too large to hold every cell of."""
     sizes = (prod(cards[p] for p in (*of, i)) for i, of in enumerate(parents))

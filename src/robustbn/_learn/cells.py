@@ -33,7 +33,7 @@ Groups = NDArray[np.int32] | None  # of rows; None if there is one group only
 LEAST_RATE, LARGEST_RATE = 1e-7, 0.9  # of errors in a column
 FIRST_RATE = 0.003  # of errors in rows as they are: rare combinations would need more
 FIRST_FREE = 4.0  # free numbers that errors in labels as they are must pay for
-RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of errors: one must explain rows as they are
+RATES = (3e-3, 1e-3, 3e-4, 1e-2, 3e-2)  # of errors: one must explain rows as they are
 SMALLEST = 1e-6  # probability of a cell to be right
 TRIED = (1e-4, 1e-3, 0.01, 0.04, 0.16)  # rates that are tried for each column by itself
 INNER = 3, 1  # sweeps between two looks at tables and rates, and those of them that do not count
@@ -211,9 +211,9 @@ class FirstLook:
     contrast: float
 
     @cached_property
-    def best(self) -> float:
-        """What errors of the best of all `RATES` bring to all columns."""
-        return max(sum(_bring(rate, column) for column in self.odds) for rate in RATES)
+    def pays(self) -> bool:
+        """Whether errors of any of `RATES` bring something to all columns together."""
+        return any(sum(_bring(rate, column) for column in self.odds) > 0 for rate in RATES)
 
 
 def look_first(
@@ -242,11 +242,12 @@ def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any], groups: Grou
 
     wrong : probability of each cell to be wrong at the model's rates.
     """
-    odds = []
+    odds, seen, wrong = [], np.asfortranarray(seen), np.asfortranarray(wrong)
     for j, card in enumerate(model.cards):
         is_shown = (seen[:, j] < card) & (card > 1)
         rate = _rates_of(model.rates[:, j], groups, is_shown)
-        p, any_state = wrong[is_shown, j].astype(np.float64), rate / card
+        shown = wrong[:, j] if is_shown.all() else wrong[is_shown, j]
+        p, any_state = shown.astype(np.float64), rate / card
         # All states together over the one that is shown, by the tables alone.
         times = (p * (1 - rate) + any_state) / (any_state * np.maximum(1 - p, SMALLEST))
         odds.append(times / card)
@@ -359,32 +360,38 @@ def _find_own(
 
 def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
     """Return the model with the smoothing that predicts rows best which are left out one by one."""
-    concentration, novelty = np.ones(model.n_nodes), np.ones(model.n_nodes)
-    for i, card in enumerate(model.cards):
-        states = model.counts.states[model.state_start[i] : model.state_start[i + 1]]
-        seen, total = states[states > 0], states.sum()
-        novelty[i] = (
-            model.novelty[i]
-            if keeps_novelty
-            else _choose(seen, np.full(len(seen), total), np.full(len(seen), 1 / card), total)
-        )
-        share = np.maximum(states - 1, 0) + novelty[i] / card
-        share /= max(total - 1, 0) + novelty[i]
-        counts, configs, at = list_cells(model, i)
-        concentration[i] = _choose(counts, configs, share[at])
+    start, cards = model.state_start, np.array(model.cards)
+    of_state = np.repeat(np.arange(model.n_nodes), cards)
+    states, card = model.counts.states, cards[of_state]
+    total, novelty = np.add.reduceat(states, start[:-1]), model.novelty
+    if not keeps_novelty:
+        novelty = _choose(of_state, states, total[of_state], 1 / card, total)
+    share = np.maximum(states - 1, 0) + (novelty / cards)[of_state]
+    share /= (np.maximum(total - 1, 0) + novelty)[of_state]
+    counts, configs, at = zip(*(list_cells(model, i) for i in range(model.n_nodes)), strict=True)
+    nodes = np.repeat(np.arange(model.n_nodes), [len(each) for each in counts])
+    shares = share[np.concatenate(at) + start[nodes]]
+    joined = np.concatenate(counts), np.concatenate(configs)
+    concentration = _choose(nodes, *joined, shares, np.ones(model.n_nodes))
     return replace(model, concentration=concentration, novelty=novelty)
 
 
-def _choose(counts: Vector, totals: Vector, shares: Vector, most: float = 1.0) -> float:
-    """Return the c for which `sum of C log((C - 1 + c b) / (C[a] - 1 + c))` is largest.
+def _choose(
+    nodes: NDArray[np.int64], counts: Vector, totals: Vector, shares: Vector, most: Vector
+) -> Vector:
+    """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`.
 
-    most : times the largest of `SMOOTHING` that is tried.
+    nodes : of the counts, increasing.
+    most : times the largest of `SMOOTHING` that is tried, at least 1; of each node.
     """
-    tried = np.append(SMOOTHING, SMOOTHING[-1] * most) if most > 1 else SMOOTHING
-    brought = np.zeros(len(tried))
+    tried = np.vstack([np.tile(SMOOTHING[:, None], len(most)), SMOOTHING[-1] * np.maximum(most, 1)])
+    brought = np.zeros(tried.shape)
     for first in range(0, len(counts), AT_ONCE):
         some = slice(first, first + AT_ONCE)
-        left = np.maximum(counts[some] - 1, 0) + tried[:, None] * shares[some]
-        of = np.maximum(totals[some] - 1, 0) + tried[:, None]
-        brought += np.log(left / of) @ counts[some]
-    return float(tried[brought.argmax()])
+        of, begin = np.unique(nodes[some], return_index=True)
+        c = tried[:, nodes[some]]
+        left = np.maximum(counts[some] - 1, 0) + c * shares[some]
+        told = np.log(left / (np.maximum(totals[some] - 1, 0) + c)) * counts[some]
+        brought[:, of] += np.add.reduceat(told, begin, axis=1)
+    best: Vector = tried[brought.argmax(axis=0), np.arange(len(most))]
+    return best

@@ -217,7 +217,8 @@ def _settle(state: State, model: RowModel, counts: Vector) -> tuple[RowModel, Ve
     study, draw = state.study, state.study.draw
     some, many = (study.choose(n, model.repeats) for n in (state.n_rows, study.n_rows))
     settled, by_component = settle(model, (some.rows, some.base), (many.rows, many.base), draw)
-    if _find_lost(state, settled, study.n_rows) > study.config.ceiling:
+    is_new = settled is not model  # or it is within the ceiling already
+    if is_new and _find_lost(state, settled, study.n_rows) > study.config.ceiling:
         return model, counts
     return settled, by_component[:, 1:] * study.weight_of(many)
 

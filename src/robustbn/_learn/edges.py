@@ -33,12 +33,14 @@ def find_edges(
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()
     screened = [*screen_pairs(layout, q, codes[few], weights[few], nodes)]
     told = [find_gain(told / 2, free, weights[few].sum()) for *_, told, free in screened]
-    ancestors = find_ancestors(layout)
+    ancestors, by_column = find_ancestors(layout), np.asfortranarray(codes)
     for k in np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]:
         i, j, *_ = screened[k]
         ways = [(p, c) for p, c in ((i, j), (j, i)) if c not in ancestors[p]]
-        gains = [(_measure(layout, codes, weights, p, c), _evenness(codes, c), c) for p, c in ways]
-        gain, _, child = max(gains)
+        gains = {c: _measure(layout, by_column, weights, p, c) for p, c in ways}
+        gain = max(gains.values())
+        alike = [c for c in gains if gains[c] == gain]
+        child = alike[0] if len(alike) == 1 else max(alike, key=lambda c: (_evenness(codes, c), c))
         best[child] = max(gain, best.get(child, 0.0))
     return sorted(best.values(), reverse=True)
 

@@ -39,7 +39,7 @@ HANDFUL = 0.01  # share of rows, added to a start's own: or a handful of odd row
 PROMISING = 0.05  # nats a row: a start that lacks no more after its first steps may still pay
 KEPT = 6  # starts after the first steps; none holds another's rows
 FINISHED = 2  # starts that are fitted together with all groups
-FIRST_STEPS, MORE_STEPS, JOINT_STEPS = 3, 6, 25  # of all starts, of those kept, of all groups
+RACE_STEPS, JOINT_STEPS = 3, 25  # of all starts, and again of those kept; of all groups
 MISSED_STEPS = 3  # of the shares of those that are left, when a group is left out
 SETTLED = 10  # steps after which ties are kept: they would flicker
 TOLERANCE = 5e-6  # nats a row: a step that gains less is the last
@@ -236,16 +236,13 @@ def _near_copies(
 ) -> list[NDArray[np.bool_]]:
     """Return the rows near each of the few that appear most in excess of their density."""
     n_copied, share_near, no_chance = NEAR
-    found: list[NDArray[np.bool_]] = []
-    centres: list[Codes] = []
     radius = max(1.0, share_near * families.layout.n_nodes)
-    for i in np.argsort(-surprise, kind="stable")[: n_copied * 60]:
-        if surprise[i] < no_chance or len(found) == n_copied:
-            break
-        row = copies.codes[i]
-        if all(np.count_nonzero(row != other) > 2 * radius for other in centres):
-            centres.append(row)
-            found.append(_distance_from(sample, families, row) <= radius)
+    most = np.argsort(-surprise, kind="stable")[: n_copied * 60]
+    left, found = copies.codes[most[surprise[most] >= no_chance]], list[NDArray[np.bool_]]()
+    while len(left) and len(found) < n_copied:
+        centre = left[0]
+        found.append(_distance_from(sample, families, centre) <= radius)
+        left = left[np.count_nonzero(left != centre, axis=1) > 2 * radius]
     return found
 
 
@@ -255,33 +252,48 @@ def _distance_from(sample: Sample, families: Families, row: Codes) -> RowVector:
     return sample.rows.project(differs[:, None])[:, 0]
 
 
-def race(
-    sample: Sample,
-    families: Families,
-    density: RowVector,
-    good: Vector,
-    tables: Vector,
-    shares: Vector,
-    n_steps: int,
-) -> tuple[Vector, Vector, Vector]:
-    """Let every start fit its tables and its share alone against a fixed density; S columns a pass.
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Groups that race, each alone against a fixed density of all rows.
 
-    Returns tables, shares, and what each gains a row that it holds.
+    Parameters
+    ----------
+    tables, shares : of each; shapes (M, S) and (S,).
+    divided : the rows among each and all others.
+    worth : what each gains a row that it holds.
     """
 
-    def divide() -> DividedApart:
-        offset = np.log1p(-shares) - np.log(shares)
-        return sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+    tables: Vector
+    shares: Vector
+    divided: DividedApart
+    worth: Vector
 
-    divided = divide()
-    for _ in range(n_steps):
-        tied = families.tie(divided.counts, good)
-        tables, n_free = tied.tables, tied.n_parameters
-        shares = np.clip(divided.masses / sample.total, *START_SHARES)
-        divided = divide()
-    brought, n_tried = divided.log_sums + sample.total * np.log1p(-shares), float(len(shares))
-    gains = find_gain(brought, n_free + 1, divided.masses, n_tried)  # one more: its share
-    return tables, shares, _gain_a_row(sample, gains, divided.masses)
+    @classmethod
+    def at(cls, sample: Sample, density: RowVector, tables: Vector, shares: Vector) -> Starts:
+        """Divide rows among starts with these tables and shares, worth nothing yet. One pass."""
+        offset = np.log1p(-shares) - np.log(shares)
+        divided = sample.rows.divide_apart(np.log(tables), offset, density, sample.base)
+        return cls(tables, shares, divided, np.zeros(len(shares)))
+
+    def picked(self, which: list[int]) -> Starts:
+        """Return some of them."""
+        counts, *sums = self.divided.counts[:, which], self.divided.masses, self.divided.log_sums
+        divided = DividedApart(counts, *(each[which] for each in sums))
+        return Starts(self.tables[:, which], self.shares[which], divided, self.worth[which])
+
+
+def race(
+    sample: Sample, families: Families, density: RowVector, good: Vector, starts: Starts, n: int
+) -> Starts:
+    """Let every start fit its tables and its share, in n steps; S columns a pass."""
+    for _ in range(n):
+        tied = families.tie(starts.divided.counts, good)
+        shares = np.clip(starts.divided.masses / sample.total, *START_SHARES)
+        starts = Starts.at(sample, density, tied.tables, shares)
+    brought = starts.divided.log_sums + sample.total * np.log1p(-shares)
+    n_free, n_rows = tied.n_parameters + 1, starts.divided.masses  # one more: its share
+    gains = find_gain(brought, n_free, n_rows, len(shares))
+    return replace(starts, worth=_gain_a_row(sample, gains, n_rows))
 
 
 def _gain_a_row(sample: Sample, gain: Vector, n_rows: Vector) -> Vector:
@@ -324,37 +336,44 @@ def find_starts(
     good, density = population.model.good, population.density
     tables, shares = build_starts(study, sample, families, population, look)
     n_tried = float(len(shares))
-    tables, shares, worth = race(sample, families, density, good, tables, shares, FIRST_STEPS)
-    kept = _different(sample, density, tables, shares, worth)
+    starts = Starts.at(sample, density, tables, shares)
+    starts = race(sample, families, density, good, starts, RACE_STEPS)
+    # Beside a clean rest only rows that are taken from it explain anything.
+    asked = population.shares[:, 0] if look.excess <= 0 else np.ones_like(sample.base)
+    kept = _different(sample, density, starts, asked)
     if not kept:
         return [], n_tried
-    tables, shares, worth = race(
-        sample, families, density, good, tables[:, kept], shares[kept], MORE_STEPS
-    )
+    starts = race(sample, families, density, good, starts.picked(kept), RACE_STEPS)
     found = []
-    for j in np.argsort(-worth, kind="stable")[:FINISHED]:
-        if worth[j] > 0:
-            model = replace(population.model, shares=population.model.shares * (1 - shares[j]))
-            found.append(model.with_component(tables[:, j], float(shares[j])))
+    for j in np.argsort(-starts.worth, kind="stable")[:FINISHED]:
+        share = float(starts.shares[j])
+        if starts.worth[j] > 0:
+            model = replace(population.model, shares=population.model.shares * (1 - share))
+            found.append(model.with_component(starts.tables[:, j], share))
     return found, n_tried
 
 
-def _different(
-    sample: Sample, density: RowVector, tables: Vector, shares: Vector, worth: Vector
-) -> list[int]:
-    """Return the best starts, none of which holds nearly the same rows as a better one."""
+def _different(sample: Sample, density: RowVector, starts: Starts, asked: RowVector) -> list[int]:
+    """Return the best starts, none of which holds nearly the same rows as a better one.
+
+    Parameters
+    ----------
+    asked : part of each row that counts; a start holds at least `LEAST_ROWS` of them.
+    """
     kept: list[int] = []
-    order = [j for j in np.argsort(-worth, kind="stable").tolist() if worth[j] > -PROMISING]
-    if not order:
+    order = np.argsort(-starts.worth, kind="stable")
+    order = order[starts.worth[order] > -PROMISING]
+    if not len(order):
         return kept
-    offset = (np.log1p(-shares) - np.log(shares))[order]
-    odds = sample.rows.project(np.log(tables[:, order]), offset) - density[:, None]
-    belongs = logistic(odds.astype(np.float32)) * sample.base[:, None]
-    alike = belongs.T @ belongs
+    tables, shares = starts.tables[:, order], starts.shares[order]
+    odds = sample.rows.project(np.log(tables), np.log1p(-shares) - np.log(shares))
+    belongs = logistic((odds - density[:, None]).astype(np.float32)) * sample.base[:, None]
+    alike, n_held = belongs.T @ belongs, asked @ belongs
     size = np.sqrt(alike.diagonal())
     for j in range(len(order)):
         if len(kept) == KEPT:
             break
-        if all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept):
+        is_other = all(alike[j, i] <= 0.9 * size[j] * size[i] for i in kept)
+        if is_other and n_held[j] >= LEAST_ROWS:
             kept.append(j)
-    return [order[j] for j in kept]
+    return [int(order[j]) for j in kept]

@@ -20,7 +20,7 @@ from robustbn._core.numbers import count
 from robustbn._core.protocols import Judged, Rows, RowVector, Vector
 from robustbn._core.result import Misfit, RobustFit, Verdict
 from robustbn._core.row_model import SMALLEST_SHARE, RowModel
-from robustbn._learn.groups import JOINT_STEPS, UNLIKELY, race
+from robustbn._learn.groups import JOINT_STEPS, UNLIKELY, Starts, race
 from robustbn._learn.study import Sample, Study
 from robustbn._learn.ties import Families
 
@@ -130,14 +130,14 @@ def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel
     density = model.log_density(sample.rows)
     missed = known.rows.count(is_missed.astype(np.float64))
     start = families.tie(missed[:, None], model.good).tables[:, 0]
-    starts = np.repeat(start[:, None], len(UNLIKELY), axis=1)
-    tables, shares, worth = race(
-        sample, families, density, model.good, starts, np.array(UNLIKELY), JOINT_STEPS
-    )
-    for k in np.argsort(-worth):
-        if worth[k] > 0 and shares[k] <= CEILING:
-            more = replace(model, shares=model.shares * (1 - shares[k]))
-            more = more.with_component(tables[:, k], float(shares[k]))
+    tables = np.repeat(start[:, None], len(UNLIKELY), axis=1)
+    starts = Starts.at(sample, density, tables, np.array(UNLIKELY))
+    starts = race(sample, families, density, model.good, starts, JOINT_STEPS)
+    for k in np.argsort(-starts.worth):
+        share = float(starts.shares[k])
+        if starts.worth[k] > 0 and share <= CEILING:
+            more = replace(model, shares=model.shares * (1 - share))
+            more = more.with_component(starts.tables[:, k], share)
             if more.sort(known.rows)[0][is_missed, -1].mean() > 0.5:
                 return more
     return model

@@ -84,7 +84,7 @@ def screen_pairs(
     degrees of freedom. A pair is seen by the rows that show both nodes and all their parents. Nodes
     of very many states are left out.
     """
-    cards, chosen = np.array(layout.cards), set(nodes)
+    cards, chosen, family = np.array(layout.cards), set(nodes), layout.families
     screened = np.flatnonzero(cards <= MOST_STATES_SCREENED).tolist()
     start = np.concatenate([[0], np.cumsum(cards[screened])]).astype(np.int64)
     product = np.zeros((start[-1], start[-1]))
@@ -100,17 +100,16 @@ def screen_pairs(
         product += residuals.T @ (residuals * given[:, None])
         total += given @ shown
         squares += shown.T @ (shown * np.square(given)[:, None])
-    whitened = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
-    n_effective = np.outer(total, total) / np.maximum(squares, 1e-300)
+    roots = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
+    for side in (product, product.T):
+        for root, a, b in zip(roots, start, start[1:], strict=False):
+            side[a:b] = root @ side[a:b]
+    told = np.add.reduceat(np.add.reduceat(product**2, start[:-1], axis=0), start[:-1], axis=1)
+    told *= np.outer(total, total) / np.maximum(squares, 1e-300)
     for k, i in enumerate(screened):
         for h, j in enumerate(screened[:k]):
-            is_joined = i in layout.families[j] or j in layout.families[i]
-            if is_joined or not (i in chosen or j in chosen):
-                continue
-            cross = product[start[k] : start[k + 1], start[h] : start[h + 1]]
-            cross = whitened[k] @ cross @ whitened[h]
-            freedom = (cards[i] - 1) * (cards[j] - 1)
-            yield i, j, n_effective[k, h] * float((cross**2).sum()), float(freedom)
+            if (i in chosen or j in chosen) and not (i in family[j] or j in family[i]):
+                yield i, j, float(told[k, h]), float((layout.cards[i] - 1) * (layout.cards[j] - 1))
 
 
 def _residuals(
@@ -121,10 +120,11 @@ def _residuals(
     That is each state, 1 or 0, less what the parents lead to expect.
     """
     cells, is_shown = layout.joint_states(codes, layout.families[node])
-    rows, states = np.flatnonzero(is_shown), np.arange(layout.cards[node])
-    own = codes[rows, node, None].astype(np.int64)
-    first = layout.cell_start[node] + cells[rows, None] - own
-    return rows, (own == states) - q[first + states]
+    rows, card, start = np.flatnonzero(is_shown), layout.cards[node], layout.cell_start
+    tables = q[start[node] : start[node + 1]].reshape(-1, card)
+    left = -tables[cells[rows] // card]
+    left[np.arange(len(rows)), codes[rows, node]] += 1
+    return rows, left
 
 
 def _root_of_inverse(matrix: Vector) -> Vector:
@@ -160,8 +160,9 @@ def measure_pair(
     if prod(shape) > MOST_TABLE:
         return None
     cells, is_shown = layout.joint_states(codes, [*given, parent, child])
-    weights = weights[is_shown]
-    counts = np.bincount(cells[is_shown], weights, prod(shape)).reshape(shape).astype(np.float64)
+    if not is_shown.all():
+        cells, weights = cells[is_shown], weights[is_shown]
+    counts = np.bincount(cells, weights, prod(shape)).reshape(shape).astype(np.float64)
     total = float(counts.sum())
     alone = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True)
     alone /= np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300)

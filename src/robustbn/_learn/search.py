@@ -25,7 +25,9 @@ from robustbn._core.result import Round
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._learn.edges import find_edges
 from robustbn._learn.groups import (
+    JOINT_STEPS,
     LEAST_ROWS,
+    RACE_STEPS,
     Entry,
     Population,
     find_missed,
@@ -199,7 +201,7 @@ class CopiedRows:
             return None
         if state.look.excess <= 0 and copies.find_surplus_of_main(repeats, model) < LEAST_ROWS:
             return None  # they are of groups, or too few to describe
-        held = hold_copies(replace(state, repeats=repeats))
+        held = hold_copies(replace(state, repeats=repeats), RACE_STEPS)
         gain = _find_gain_of_copies(state, held)
 
         def enter() -> State:
@@ -208,7 +210,7 @@ class CopiedRows:
             told = counts * np.log(state.families.own(counts) / held.population.model.good)
             entry = Entry(gain / state.times, 0.0, float(surplus.sum()))
             entry = replace(entry, lead=_find_lead(state, entry, told, 1))
-            return replace(held, copied=entry).look_again("held copies")
+            return hold_copies(replace(held, copied=entry)).look_again("held copies")
 
         return Candidate(gain, enter)
 
@@ -258,13 +260,19 @@ def _find_lead(state: State, entry: Entry, told: Vector, most: int = EDGE_NODES)
 EXPLANATIONS: tuple[Explanation, ...] = (Groups(), CopiedRows())
 
 
-def hold_copies(state: State) -> State:
-    """Return the state with copies, if they have entered, held to what is now expected."""
+def hold_copies(state: State, n_steps: int = JOINT_STEPS) -> State:
+    """Return the state with copies, if they have entered, held to what is now expected.
+
+    Parameters
+    ----------
+    n_steps : of fitting all groups each time; a proposal needs few.
+    """
     study, copies, total, surplus = state.study, state.study.copies, state.study.total, 0.0
     for _ in range(COPIES_STEPS if len(state.repeats.factors) else 0):
         state = replace(state, sample=study.choose(state.n_rows, state.repeats))
         before, model = state.population, state.population.model
-        population = fit_population(state.sample, state.families, model, before.ties.modes)
+        modes = before.ties.modes
+        population = fit_population(state.sample, state.families, model, modes, n_steps)
         left = total * (1 - copies.find_surplus(state.repeats, total))
         repeats = copies.hold_to(population.model, left)
         more = copies.find_surplus(repeats, total)

@@ -14,7 +14,7 @@ from robustbn._core.expansion import chi_distance, normalise_counts, uniform_tab
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import Draw, RowModel, logistic
-from robustbn._core.trust import sum_weights
+from robustbn._core.trust import is_even, sum_weights
 from robustbn._learn.look import LEAST_DRAWN, MOST_DRAWN
 
 LEAST_STEPS, MOST_STEPS = 4, 8  # the calibration starts at none, and two or three settle it
@@ -62,8 +62,9 @@ class OddsHistogram:
     def count(self, log_odds: RowVector, weights: RowVector | None) -> Vector:
         """Return the weight in each bin; what is outside is left out."""
         scale = self.n_bins / (self.high - self.low)
-        bins = np.clip((log_odds - self.low) * scale + 1, 0, self.n_bins + 1).astype(np.int32)
-        return np.bincount(bins, weights, minlength=self.n_bins + 2)[1:-1].astype(np.float64)
+        bins = np.clip((log_odds - self.low) * scale + 1, 0, self.n_bins + 1).astype(np.intp)
+        given = None if weights is None or is_even(weights) else weights
+        return np.bincount(bins, given, minlength=self.n_bins + 2)[1:-1].astype(np.float64)
 
     @property
     def centers(self) -> Vector:

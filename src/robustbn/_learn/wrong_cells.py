@@ -126,7 +126,7 @@ def _find(
         # Errors that show any state must bring at least as much as those that show the usual ones.
         # A limit of -1.5 nats leaves less of counting's loss in real tables with 1 to 4 % of the
         # cells replaced (34.7 instead of 37.5 %), but clean ones lose five times as much.
-        if found.contrast < 0 or found.best <= 0:
+        if found.contrast < 0 or not found.pays:
             return nothing
     # What is left of bad rows looks like wrong cells.
     if _leaves_out(trust) and not pays_at_first(found.gains, len(first)):

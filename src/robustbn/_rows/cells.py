@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import replace
+from math import prod
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -64,22 +65,21 @@ def count_cells(
     O(n d) time, and sorting for hashed tables.
     """
     hashed, parts, states = find_hashed(cards, parents), [], []
-    is_hole = truth >= np.array(cards)
+    by_column = np.asfortranarray(truth)
+    is_hole = by_column >= np.array(cards)
     has_holes = bool(is_hole.any())
     for i, card in enumerate(cards):
-        shown = truth
+        shown, own = by_column, by_column[:, i]
         if has_holes:
-            shown = truth[~is_hole[:, [*parents[i], i]].any(axis=1)]
-        config = _key(cards, parents[i], shown)
-        cell = config * np.uint64(card) + shown[:, i].astype(np.uint64)
-        n_configs = int(np.prod([cards[p] for p in parents[i]], dtype=np.int64))
-        parts.append(
-            [
-                _tally(cell, None if hashed[i] else n_configs * card),
-                _tally(config, None if hashed[i] else n_configs),
-            ]
-        )
-        states.append(np.bincount(truth[~is_hole[:, i], i], minlength=card))
+            shown = by_column[~is_hole[:, [*parents[i], i]].any(axis=1)]
+            own = own[~is_hole[:, i]]
+        cell, size = _key(cards, (*parents[i], i), shown), prod(cards[p] for p in parents[i])
+        if hashed[i]:
+            parts.append([_tally(cell), _tally(_key(cards, parents[i], shown))])
+        else:
+            counts = np.bincount(cell.view(np.int64), minlength=size * card).astype(np.float64)
+            parts.append([(NO_KEYS, counts), (NO_KEYS, counts.reshape(size, card).sum(axis=1))])
+        states.append(np.bincount(own, minlength=card))
     cells, configs = zip(*parts, strict=True)
     return CellCounts(*_join(cells), *_join(configs), np.concatenate(states).astype(np.float64))
 
@@ -88,18 +88,16 @@ def _key(cards: tuple[int, ...], columns: tuple[int, ...], truth: States) -> NDA
     """Return the joint state of some columns, modulo 2^64; shape (n,)."""
     at = np.zeros(len(truth), np.uint64)
     for p in columns:
-        at = at * np.uint64(cards[p]) + truth[:, p].astype(np.uint64)
+        at *= np.uint64(cards[p])
+        at += truth[:, p].astype(np.uint64)
     return at
 
 
 Tally = tuple[NDArray[np.uint64], Vector]
 
 
-def _tally(keys: NDArray[np.uint64], size: int | None) -> Tally:
-    """Return keys and how often each occurs; without keys where all up to a size are counted."""
-    if size is not None:
-        counts = np.bincount(keys.astype(np.int64), minlength=size).astype(np.float64)
-        return NO_KEYS, counts
+def _tally(keys: NDArray[np.uint64]) -> Tally:
+    """Return different keys and how often each occurs."""
     found, seen = np.unique(keys, return_counts=True)
     return found, seen.astype(np.float64)
 

@@ -77,10 +77,11 @@ def drawing(
     layout = network.layout.with_holes(holed) if holed else network.layout
 
     def draw(parts: Sequence[tuple[Vector, int]]) -> Rows:
-        drawn = []
+        drawn = list[Codes]()
         for q, n in parts:
             key = int(rng.integers(2**63))
-            drawn.append(native.sample(network.layout, order, q, n, key, n_threads))
+            if n or not drawn:
+                drawn.append(native.sample(network.layout, order, q, n, key, n_threads))
         codes = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
         if like is not None and holed:
             codes = codes.astype(layout.code_dtype, copy=False)

@@ -183,6 +183,11 @@ class NativeRows(DividedInParts):
         return pairs
 
     def fingerprints(self) -> NDArray[np.uint64]:
+        """Return one number a row; one pass serves all calls."""
+        return self._fingerprints
+
+    @cached_property
+    def _fingerprints(self) -> NDArray[np.uint64]:
         hashes: NDArray[np.uint64] = allocate((self.n_rows,), np.uint64, "Hashing rows")
         self._call(_native.fingerprints, hashes)
         return hashes

@@ -314,14 +314,16 @@ def sampling_thresholds(layout: Layout, probabilities: Vector) -> list[NDArray[n
     A draw `u`, uniform in 0 ... 2^30 - 1, picks the state `sum(u >= thresholds)`: a state of
     probability 0 is never picked, others to within 2^-30.
     """
-    start = layout.cell_start
-    thresholds = []
-    for i, card in enumerate(layout.cards):
-        table = probabilities[start[i] : start[i + 1]].reshape(-1, card)
-        cumulative = np.cumsum(table, axis=1)
+    start, cards, found = layout.cell_start, np.array(layout.cards), dict[int, NDArray[np.int32]]()
+    of_cell = np.repeat(cards, layout.cells_per_node)
+    for card in np.unique(cards):  # nodes of as many states at once
+        cumulative = np.cumsum(probabilities[of_cell == card].reshape(-1, card), axis=1)
         cumulative /= cumulative[:, -1:]
-        thresholds.append(np.rint(cumulative[:, :-1] * 2.0**30).astype(np.int32))
-    return thresholds
+        of_all = np.rint(cumulative[:, :-1] * 2.0**30).astype(np.int32)
+        nodes = np.flatnonzero(cards == card)
+        ends = np.cumsum((start[nodes + 1] - start[nodes]) // card)
+        found |= dict(zip(nodes.tolist(), np.split(of_all, ends[:-1]), strict=True))
+    return [found[i] for i in range(len(cards))]
 
 
 def _count_reached(
