@@ -28,7 +28,7 @@ from benchmarks.worker import peak_bytes, reset_peak
 from robustbn import MaximumLikelihoodEstimator, sample
 from robustbn._core.expansion import normalise_counts
 from robustbn._learn.completion import complete
-from robustbn._rows.memory import find_holed, gather_holes, load_rows
+from robustbn._rows.memory import find_holed, gather, load_rows
 
 PYAGRUM, SCALE, WIDE = "holes pyagrum", "holes scale", "holes wide"
 WIDE_LIMIT_S = 240.0
@@ -71,14 +71,14 @@ def measure_scale(cell: HoleCell) -> Record:
     encoded = load_rows(network, rows, None, THREADS)
     observed = load_rows(network, holed, None, THREADS, holed=find_holed(layout, holed)).count()
     learn_holes = partial(complete, layout, EVERYONE["pseudo_count"])
-    gathered = gather_holes(network, holed, None, None, THREADS)
+    gathered = gather(network.layout, holed, None, THREADS)
     found = learn_holes(observed, gathered)
     masked = with_holes(rows, is_hidden)
     estimator = partial(MaximumLikelihoodEstimator, network, n_threads=THREADS, **EVERYONE)
     timings = time_interleaved(
         {
             "count": lambda: replace(encoded).count(),  # rows remember their counts
-            "gather": lambda: gather_holes(network, holed, None, None, THREADS),
+            "gather": lambda: gather(network.layout, holed, None, THREADS),
             "steps": lambda: learn_holes(observed, gathered),
             "fit": lambda: estimator().fit(rows),
             "use": lambda: estimator().fit(masked),

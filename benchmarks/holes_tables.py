@@ -23,7 +23,7 @@ from benchmarks.holes_scenes import (
 from benchmarks.real_tables import MOST_ROWS, Codes, code_columns, learn_greedily
 from robustbn import BayesianNetwork, RobustEstimator
 from robustbn._learn.likelihood import log_likelihood_of_rows
-from robustbn._rows.memory import find_holed, gather_holes, load_rows
+from robustbn._rows.memory import find_holed, gather, load_rows
 
 REAL_HOLES = "holes real"
 HOLED_TABLES = ("modeldata/credit_data", "sampleSelection/nlswork", "survival/flchain")
@@ -85,7 +85,7 @@ def score_shown(network: BayesianNetwork, rows: Codes, is_hidden: Mask) -> NDArr
     codes = np.where(is_hidden, np.array(network.layout.cards, rows.dtype), rows)
     q = network.probabilities
     loaded = load_rows(network, codes, None, 1, holed=find_holed(network.layout, codes))
-    gathered = gather_holes(network, codes, None, None, 1)
+    gathered = gather(network.layout, codes, None, 1)
     shown = log_likelihood_of_rows(loaded, q) + gathered.posterior(codes, q).log_likelihoods
     return np.asarray(shown, np.float64)
 

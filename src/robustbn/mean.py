@@ -14,13 +14,7 @@ from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
 from robustbn._core.result import MeanResult, Oracle, OracleResult
 from robustbn._means import NEED_SHARE, ORACLES
-from robustbn._means.matrix import (
-    LARGEST,
-    DenseVectors,
-    SparseVectors,
-    as_vectors,
-    find_lifts,
-)
+from robustbn._means.matrix import LARGEST, DenseVectors, SparseVectors, as_vectors, find_lifts
 from robustbn.exceptions import DataError, SettingError
 
 SCALE_FREE = ("none", "coordinate_median")  # scales would not change them
@@ -181,8 +175,6 @@ def _find_scales(
 ) -> tuple[Vector, bool]:
     """Return what to multiply columns by, and whether the covariance of good rows is then known.
 
-    Parameters
-    ----------
     lifts : exponents of the powers of two that columns were multiplied by already.
     """
     ones = np.ones(vectors.dim)

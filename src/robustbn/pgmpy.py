@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from robustbn import estimator as _estimator
-from robustbn._core.groups import Group
-from robustbn._core.protocols import RowVector
+from robustbn._core.docstrings import explained_by
 from robustbn._networks.libraries import (
     collect_cpds,
     from_pgmpy,
@@ -54,6 +54,13 @@ class _Estimator(DiscreteParameterEstimator):  # type: ignore[misc]
     _learner: ClassVar[type[Any]]
     _tags = {"supports_latent_variables": False, "supports_weighted_data": True}  # noqa: RUF012
 
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Hold the settings that were given, each under its name."""
+        for name, value in given.items():
+            if name not in ("self", "state_names"):
+                setattr(self, name, value)
+        super().__init__(state_names=given["state_names"])
+
     def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the tables of a model from the rows of a pandas frame.
 
@@ -76,6 +83,7 @@ class _Estimator(DiscreteParameterEstimator):  # type: ignore[misc]
         return self
 
 
+@explained_by(_estimator.RobustEstimator)
 class MaximumLikelihoodEstimator(_Estimator):
     """Learn the tables of a pgmpy model by counting. Every row is trusted.
 
@@ -84,38 +92,6 @@ class MaximumLikelihoodEstimator(_Estimator):
     state_names : dict or None, default=None
         The states of the nodes. A node it does not name has the states that the model knows (from
         its tables, or from `to_pgmpy`), or else the sorted values of its column.
-    prior : BayesianNetwork, str, float or None, default=None
-        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
-        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
-        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
-        parents and states gives an expert's tables, or last year's; nothing is added where its
-        probabilities are NaN.
-    pseudo_count : float, default=1.0
-        What the prior "laplace" adds to every cell.
-    equivalent_sample_size : float, default=10.0
-        How many rows the prior "bdeu" is worth.
-    equivalent_rows : float or dict, default=50.0
-        How many rows an expert's tables are worth in each configuration; fewer are added where the
-        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
-        with one number per configuration, in the shape of the parents' states; nodes that it does
-        not name get 50.
-    on_unknown : {"error", "drop", "missing"}, default="error"
-        What to do with a value that is not a state of its node: "error" raises an error, "drop"
-        leaves the row out and counts it, and "missing" treats the value as missing.
-    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
-        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
-        each table over the rows that show all its columns; "state" adds a state named "missing";
-        "drop" leaves the row out; "error" raises an error.
-    bins : dict, int, str or None, default=None
-        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
-        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
-        five intervals with about the same number of rows. Without a dict, it applies to all
-        columns.
-    n_threads : int or None, default=None
-        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
-        which joblib and Dask set for their workers. It does not change the results.
-    kernels : {"native", "numpy"} or None, default=None
-        Which kernels to use; by default the fastest that are installed.
 
     Attributes
     ----------
@@ -156,18 +132,10 @@ class MaximumLikelihoodEstimator(_Estimator):
         n_threads: int | None = None,
         kernels: str | None = None,
     ) -> None:
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.n_threads = n_threads
-        self.kernels = kernels
-        super().__init__(state_names=state_names)
+        self._keep(locals())
 
 
+@explained_by(_estimator.RobustEstimator)
 class RobustEstimator(_Estimator):
     """Learn the tables of a pgmpy model from rows that cannot all be trusted.
 
@@ -176,76 +144,6 @@ class RobustEstimator(_Estimator):
     state_names : dict or None, default=None
         The states of the nodes. A node it does not name has the states that the model knows (from
         its tables, or from `to_pgmpy`), or else the sorted values of its column.
-    contamination : float or "auto", default="auto"
-        The largest share of bad rows to expect, below 0.5; up to twice that share may be
-        distrusted. "auto" estimates it.
-    method : str, default="filter"
-        How bad rows are found. "filter" is the recommended method: filters, and a model of the bad
-        rows. "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
-        "descent" (projected gradient) are robust means as in the paper. "none" (counting),
-        "trimmed" (by likelihood), "one_shot", "ransac", "geometric_median" and "coordinate_median"
-        are baselines to compare with.
-    schedule : {"joint", "paper"}, default="joint"
-        "joint" updates tables, scale and weights together. "paper" runs Algorithm 1 of the paper,
-        with its fixed scale and its thresholds, and needs a number for `contamination`.
-    polish : bool, default=True
-        Whether groups of bad rows are described by networks of their own. If False, the filters
-        alone judge the rows.
-    misfit : {"allow", "none"}, default="allow"
-        "allow" accepts that the network is an approximation, and separates what it misses from bad
-        rows. "none" assumes that good rows come from exactly this network, as the paper does.
-    copies : {"auto", "count", "distrust"}, default="auto"
-        How to treat rows that appear more often than they should. "auto" distrusts the copies of a
-        few rows, but keeps repeated rows if most rows repeat, as in a bootstrap sample; they then
-        count as rows, but not as more evidence. "count" never distrusts a row because of its
-        copies. "distrust" always does.
-    cells : {"find", "trust"}, default="find"
-        "find" looks for single wrong cells in good rows and counts their most likely true values.
-        "trust" counts every cell of a trusted row as it is.
-    prior : BayesianNetwork, str, float or None, default=None
-        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
-        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
-        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
-        parents and states gives an expert's tables, or last year's; nothing is added where its
-        probabilities are NaN.
-    pseudo_count : float, default=1.0
-        What the prior "laplace" adds to every cell.
-    equivalent_sample_size : float, default=10.0
-        How many rows the prior "bdeu" is worth.
-    equivalent_rows : float or dict, default=50.0
-        How many rows an expert's tables are worth in each configuration; fewer are added where the
-        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
-        with one number per configuration, in the shape of the parents' states; nodes that it does
-        not name get 50.
-    on_unknown : {"error", "drop", "missing"}, default="error"
-        What to do with a value that is not a state of its node: "error" raises an error, "drop"
-        leaves the row out and counts it, and "missing" treats the value as missing.
-    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
-        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
-        each table over the rows that show all its columns; "state" adds a state named "missing";
-        "drop" leaves the row out; "error" raises an error.
-    bins : dict, int, str or None, default=None
-        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
-        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
-        five intervals with about the same number of rows. Without a dict, it applies to all
-        columns.
-    missing_is_evidence : bool, default=False
-        Whether the pattern of missing values counts as evidence about a row. It is off because
-        genuine groups differ in what they leave out. If True, `network_` has one more node, named
-        "... is missing", for every column with missing values.
-    sample_rows : int or None, default=None
-        How many rows the judgement is learned from; it is then applied to all rows. By default 200
-        per free parameter of the network, and at least 50,000.
-    random_state : int, RandomState, Generator or None, default=None
-        The seed. The same seed gives the same result for any number of threads.
-    n_threads : int or None, default=None
-        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
-        which joblib and Dask set for their workers. It does not change the results.
-    kernels : {"native", "numpy"} or None, default=None
-        Which kernels to use; by default the fastest that are installed.
-    verbose : bool or None, default=None
-        True prints every round on standard error, False prints nothing. By default a fit that takes
-        more than two seconds shows its progress on standard error if that is a terminal.
 
     Attributes
     ----------
@@ -281,6 +179,9 @@ class RobustEstimator(_Estimator):
     """
 
     _learner = _estimator.RobustEstimator
+    row_weights_ = property(attrgetter("estimator_.row_weights_"), doc="The trust in each row.")
+    contamination_ = property(attrgetter("estimator_.contamination_"), doc="The share distrusted.")
+    kinds_ = property(attrgetter("estimator_.kinds_"), doc="The groups of bad rows.")
 
     def __init__(
         self,
@@ -307,50 +208,7 @@ class RobustEstimator(_Estimator):
         kernels: str | None = None,
         verbose: bool | int | None = None,
     ) -> None:
-        self.contamination = contamination
-        self.method = method
-        self.schedule = schedule
-        self.polish = polish
-        self.misfit = misfit
-        self.copies = copies
-        self.cells = cells
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.missing_is_evidence = missing_is_evidence
-        self.sample_rows = sample_rows
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.kernels = kernels
-        self.verbose = verbose
-        super().__init__(state_names=state_names)
-
-    @property
-    def kinds_(self) -> list[Group]:
-        """The kinds of bad rows that were found, largest first."""
-        kinds: list[Group] = self.estimator_.kinds_
-        return kinds
-
-    def fit(self, model: Any, data: pd.DataFrame, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the tables of a model from the rows of a pandas frame.
-
-        Parameters
-        ----------
-        model : pgmpy.models.DiscreteBayesianNetwork
-            The model whose tables are learned; without latent nodes.
-        data : pandas.DataFrame
-            The rows, with a column for every node of the model.
-        sample_weight : array-like or None, default=None
-            One finite, non-negative weight per row; by default all are 1.
-        """
-        super().fit(model, data, sample_weight)
-        self.row_weights_: RowVector = self.estimator_.row_weights_
-        self.contamination_: float = self.estimator_.contamination_
-        return self
+        self._keep(locals())
 
 
 def _structure(model: Any, data: pd.DataFrame, state_names: States | None) -> BayesianNetwork:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustbn._core.calls import naming_the_nearest
+from robustbn._core.docstrings import explained_by
 from robustbn._core.file_names import nearest_name
 from robustbn._core.numbers import count
 from robustbn._core.structure import as_names, check_edges
@@ -27,6 +28,7 @@ from robustbn._tables.states import (
     propose_states,
 )
 from robustbn._tables.survey import DATE, NUMBER, ColumnSurvey, survey_columns
+from robustbn._tables.table import read_table
 from robustbn._tables.values import declare_missing
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
@@ -103,6 +105,7 @@ def say_states(column: ColumnStates, limit: int = 8) -> str:
     return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 
+@explained_by(read_table)
 @naming_the_nearest
 def states_from(
     table: Any,
@@ -152,31 +155,9 @@ def states_from(
         The largest number of states of a node, including "other".
     most_numbers : int, default=12
         Columns with more different numbers than this are cut into intervals.
-    rename : dict or None, default=None
-        The node of each column whose name differs from it, as {column: node}.
-    labels : dict or None, default=None
-        For each node, the state that each value stands for, where they differ. None among the
-        values names the state of missing values; None as a state declares a value missing.
-    missing : list, dict or None, default=None
-        Values that mean "missing", such as [999, "?"], in every column, or by node as in {"age":
-        999}. They are still counted and reported in `fit.findings_`.
-    ignore_case : bool, default=False
-        Whether "Yes" stands for the state "yes".
     dates : str, dict or None, default=None
         The order in dates such as 03/07/2024, for each node or for all: "dmy" or "mdy"; "ymd" for
         numbers such as 20240531 that are not clearly dates.
-    sep : str or None, default=None
-        The column separator of a text file; by default it is found.
-    encoding : str, default="utf-8"
-        The encoding of a text file.
-    connection : object or None, default=None
-        A DuckDB connection, or a connection to any database with cursors; `table` is then an SQL
-        query.
-    format : str or None, default=None
-        The format of the file, whatever its name: "csv", "tsv", "jsonl", "arrow", "parquet" or
-        "xlsx".
-    sheet : str, int or None, default=None
-        The sheet of a workbook (`.xlsx`): its name, or its number starting at 1.
     watch : callable or None, default=None
         A function that is called with the number of rows of each chunk that was read.
 

@@ -129,6 +129,19 @@ def test_a_category_that_is_renamed_for_some_time_is_told_with_its_old_name(tmp_
     assert "'minor' seems to stand for 'low' there" in found.sentence
 
 
+def test_labels_that_stand_for_each_other_at_one_site_are_told(tmp_path):
+    frame = clean_table()
+    is_there = frame["site"] == "south"
+    frame.loc[is_there, "sex"] = frame.loc[is_there, "sex"].map(
+        {"female": "male", "male": "female"}
+    )
+    (found,) = [f for f in serious(look_at(frame, tmp_path)) if f.kind == "column differs"]
+    assert found.cause == "swapped labels"
+    assert "sex" in found.columns
+    assert found.where == {"site": "south"}
+    assert "'female' and 'male' seem to stand for each other there" in found.sentence
+
+
 def test_a_batch_of_test_rows_is_told_as_copies_of_a_few_forms(tmp_path):
     frame, rng = clean_table(), np.random.default_rng(0)
     columns = ["sex", "height", "weight", "risk"]
@@ -357,6 +370,18 @@ def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
     assert (told.kind, told.cause, told.columns) == ("wrong cells", "decimal point", ("risk",))
     assert abs(told.n_rows - 30) <= 3
     assert "divided by 10" in told.sentence
+
+
+def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
+    """Files come in some order: of two halves that differ, nobody knows which one is odd."""
+    for n_rows, severity in ((1500, "note"), (400, "warning")):
+        frame, rng = clean_table(), np.random.default_rng(0)
+        rows = np.arange(1000, 1000 + n_rows)
+        frame.loc[rows, "risk"] = rng.choice(["high", "low"], n_rows, p=[0.7, 0.3])
+        found = look_at(frame.drop(columns="day"), tmp_path).findings_
+        told = [each for each in found if each.columns == ("risk",) and each.where]
+        told = [each for each in told if "line" in each.where and not each.cause]
+        assert [each.severity for each in told] == [severity], [str(f) for f in found]
 
 
 def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):

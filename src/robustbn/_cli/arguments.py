@@ -414,6 +414,11 @@ def _read_ticks(path: str, n_rows: int) -> Any:
     return said
 
 
+def reading_of(config: TableConfig, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with which states are found in a table."""
+    return {name: getattr(config, name) for name in (*COLUMNS, *TEXT_FILES)} | rules_of(options)
+
+
 def rules_of(options: Mapping[str, Any]) -> dict[str, Any]:
     limits = {name: options[name] for name in LIMITS if options[name] is not None}
     return {"dates": _parse_dates(options["dates"]), **limits}

@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 @force_option
 @screen_options
 def compare_command(
-    first: str,
-    second: str,
-    screen: Screen,
-    top: int,
-    common: bool,
-    report: str | None,
-    force: bool,
+    first: str, second: str, screen: Screen, top: int, common: bool, report: str | None, force: bool
 ) -> None:
     """Compare two fits, or measure the distance between two networks.
 
@@ -88,12 +82,7 @@ def _is_fit(text: str) -> bool:
 
 
 def compare_fits(
-    fits: Sequence[Any],
-    names: tuple[str, str],
-    outputs: Outputs,
-    *,
-    top: int,
-    common: bool = False,
+    fits: Sequence[Any], names: tuple[str, str], outputs: Outputs, *, top: int, common: bool = False
 ) -> dict[str, Any]:
     """Return what differs between two fits, and write the page if one is planned."""
     from robustbn.estimator import compare

@@ -162,13 +162,7 @@ def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
             leave_out=arguments.split_names(options["leave_out"] or ""),
             random_state=options["seed"],
             states=options["states"],
-            bins=config.bins,
-            rename=config.rename,
-            labels=config.labels,
-            ignore_case=config.ignore_case,
-            sep=config.sep,
-            encoding=config.encoding,
-            **arguments.rules_of(options),
+            **arguments.reading_of(config, options),
         )
 
 

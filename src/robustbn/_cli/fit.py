@@ -31,14 +31,7 @@ from robustbn._cli.options import (
     prior,
     setting_options,
 )
-from robustbn._cli.screen import (
-    STATISTICS,
-    Screen,
-    Steps,
-    fails_over,
-    say_error,
-    screen_options,
-)
+from robustbn._cli.screen import STATISTICS, Screen, Steps, fails_over, say_error, screen_options
 from robustbn._cli.states import describe_columns, find_states, lacks_states
 from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.file_names import name_of, plain_path

@@ -74,10 +74,7 @@ def describe_run(
         "command": job.command_line,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": result.versions,
-        "inputs": {
-            "network": hash_files(job.network_path),
-            "table": hash_files(job.table_path),
-        },
+        "inputs": {"network": hash_files(job.network_path), "table": hash_files(job.table_path)},
         "seed": job.options["seed"],
         "settings": {name: value for name, value in job.options.items() if name not in OUTPUTS},
         "reading": vars(job.config),

@@ -165,11 +165,7 @@ def _survey(path: str, config: TableConfig, steps: Steps) -> tuple[Source, list[
     return source, surveys, n_rows
 
 
-def _rules_for(
-    config: TableConfig,
-    names: Sequence[str],
-    options: Mapping[str, Any],
-) -> StateRules:
+def _rules_for(config: TableConfig, names: Sequence[str], options: Mapping[str, Any]) -> StateRules:
     from robustbn._tables.states import StateRules
 
     nodes = {name: config.rename.get(name, name) for name in names}

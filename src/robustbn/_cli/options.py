@@ -111,8 +111,7 @@ def prior(value: Any) -> dict[str, Any]:
     if number is not None and not (math.isfinite(number) and number >= 0 and name != "none"):
         raise click.BadParameter(
             f"{value!r} is not a prior: give a number such as 1, none, laplace, bdeu:10, or a "
-            "network "
-            "with tables."
+            "network with tables."
         )
     if name == "none":
         return {"prior": None}

@@ -212,9 +212,7 @@ def _rewrite(seen: Mapping[str, list[str]], options: Mapping[str, Any]) -> Rewri
 
 
 def _mend(
-    table: Mapping[str, Sequence[str]],
-    parents: Mapping[str, list[str]],
-    options: Mapping[str, Any],
+    table: Mapping[str, Sequence[str]], parents: Mapping[str, list[str]], options: Mapping[str, Any]
 ) -> Mended:
     from robustbn._learn.mending import mend_by_votes, mend_labels
 

@@ -49,13 +49,7 @@ eps_option = click.option(
 @force_option
 @screen_options
 def sample_command(
-    network: str,
-    screen: Screen,
-    rows: int,
-    output: str | None,
-    codes: bool,
-    seed: int,
-    force: bool,
+    network: str, screen: Screen, rows: int, output: str | None, codes: bool, seed: int, force: bool
 ) -> None:
     """Draw rows from NETWORK, which must have tables.
 

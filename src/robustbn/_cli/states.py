@@ -39,12 +39,7 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 @arguments.source_options
 @screen_options
 def states_command(
-    edges: str,
-    table: str,
-    screen: Screen,
-    output: str | None,
-    force: bool,
-    **options: Any,
+    edges: str, table: str, screen: Screen, output: str | None, force: bool, **options: Any
 ) -> None:
     """Find the states of the nodes of EDGES (.csv, .tsv, .txt) in the columns of TABLE.
 
@@ -94,14 +89,8 @@ def find_states(edges: str, table: str, options: Mapping[str, Any], steps: Steps
             table,
             edges,
             states=options["states"],
-            bins=config.bins,
-            rename=config.rename,
-            labels=config.labels,
-            ignore_case=config.ignore_case,
-            sep=config.sep,
-            encoding=config.encoding,
             watch=steps.advance,
-            **arguments.rules_of(options),
+            **arguments.reading_of(config, options),
         )
 
 
@@ -227,8 +216,7 @@ def convert_command(
         network = network.with_cpts(None) if no_tables else network
         with outputs.writing():
             outputs.write(
-                "network",
-                lambda path: write_network(network, path, to_format, numbered=numbered),
+                "network", lambda path: write_network(network, path, to_format, numbered=numbered)
             )
     facts = {**arguments.describe(network), "files": outputs.names}
     screen.show(facts, lambda console, _: print_facts(console, {"written": target}))

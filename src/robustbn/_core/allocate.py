@@ -43,8 +43,7 @@ def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     return InsufficientMemoryError(
         Advice(
             f"{purpose} needs more memory than is available{more}. Raise the limit of this "
-            "process, "
-            "read fewer columns or rows at a time (a path with ",
+            "process, read fewer columns or rows at a time (a path with ",
             Setting("place", "stream"),
             "), or use a machine with more memory.",
         )

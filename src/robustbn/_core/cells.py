@@ -24,16 +24,10 @@ LARGEST_DENSE = 2**20  # cells: a larger table is held by its cells that were se
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Lists of states, one after another.
+    """Lists of states, one after another."""
 
-    Parameters
-    ----------
-    start : where each begins in `states`, and the end of the last.
-    states : all of them.
-    """
-
-    start: NDArray[np.int64]
-    states: NDArray[np.int32]
+    start: NDArray[np.int64]  # where each begins in `states`, and the end of the last
+    states: NDArray[np.int32]  # all of them
 
     @classmethod
     def none(cls, n: int) -> Lists:
@@ -43,23 +37,18 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """How often true values occur together; node by node.
+    """How often true values occur together; node by node."""
 
-    Parameters
-    ----------
-    cell_start, cell_keys, cells : where each node's cells begin; their keys, which are looked at
-        for nodes with hashed tables only; and their counts.
-    config_start, config_keys, configs : the same of configurations.
-    states : counts of each node's states.
-    """
-
+    # cell_start, cell_keys, cells: where each node's cells begin; their keys, which are looked at
+    # for nodes with hashed tables only; and their counts
     cell_start: NDArray[np.int64]
     cell_keys: NDArray[np.uint64]
     cells: Vector
+    # config_start, config_keys, configs: the same of configurations
     config_start: NDArray[np.int64]
     config_keys: NDArray[np.uint64]
     configs: Vector
-    states: Vector
+    states: Vector  # counts of each node's states
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,24 +58,20 @@ class CellModel:
     Given the parents' states a, a state v is true with probability
     `(C[a, v] + c b[v]) / (C[a] + c)`, with the node's concentration c and its share b of all rows,
     itself smoothed by its novelty.
-
-    Parameters
-    ----------
-    cards, parents : states and parents of each node.
-    counts : of true values.
-    concentration, novelty : rows that smooth each node's table, and its shares; shape (d,).
-    rates : probability that a cell shows a draw from its errors, by group of rows and column;
-        shape (g, d).
-    near_nodes, near_columns, nearby : pairs of a node and a neighbour, and for each state of the
-        neighbour those of the node that are tried. Of a node without pairs all states are.
     """
 
+    # cards, parents: states and parents of each node
     cards: tuple[int, ...]
     parents: tuple[tuple[int, ...], ...]
-    counts: CellCounts
+    counts: CellCounts  # of true values
+    # concentration, novelty: rows that smooth each node's table, and its shares; shape (d,)
     concentration: Vector
     novelty: Vector
+    # probability that a cell shows a draw from its errors, by group of rows and column; shape
+    # (g, d)
     rates: Vector
+    # near_nodes, near_columns, nearby: pairs of a node and a neighbour, and for each state of the
+    # neighbour those of the node that are tried. Of a node without pairs all states are.
     near_nodes: tuple[int, ...] = ()
     near_columns: tuple[int, ...] = ()
     nearby: Lists = field(default_factory=lambda: Lists.none(0))
@@ -140,20 +125,15 @@ def find_hashed(cards: tuple[int, ...], parents: tuple[tuple[int, ...], ...]) ->
 
 @dataclass(frozen=True, eq=False)
 class WrongCells:
-    """Cells that are likely to be wrong, the surest first.
+    """Cells that are likely to be wrong, the surest first."""
 
-    Parameters
-    ----------
-    rows, columns : where they are.
-    seen, likely : recorded state, and the likeliest other one.
-    probability : that the likely state is the true one.
-    """
-
+    # rows, columns: where they are
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
+    # seen, likely: recorded state, and the likeliest other one
     seen: NDArray[np.int32]
     likely: NDArray[np.int32]
-    probability: NDArray[np.float32]
+    probability: NDArray[np.float32]  # that the likely state is the true one
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -196,43 +176,26 @@ NO_CELLS = WrongCells(
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What sweeps over rows give.
+    """What sweeps over rows give."""
 
-    Parameters
-    ----------
-    truth : states drawn last; shape (n, d).
-    counts : expected counts of the cells of tables that are not hashed; shape (M,).
-    gains : nats that errors bring to each column, given all other true values; shape (d,).
-    n_wrong : expected number of wrong cells in each column; shape (d,).
-    named : the cells that are likely to be wrong, row by row.
-    wrong : probability that the recorded state is not the true one; shape (n, d); None if nobody
-        asked.
-    """
-
-    truth: Any
-    counts: Vector
-    gains: Vector
-    n_wrong: Vector
-    named: WrongCells
+    truth: Any  # states drawn last; shape (n, d)
+    counts: Vector  # expected counts of the cells of tables that are not hashed; shape (M,)
+    gains: Vector  # nats that errors bring to each column, given all other true values; shape (d,)
+    n_wrong: Vector  # expected number of wrong cells in each column; shape (d,)
+    named: WrongCells  # the cells that are likely to be wrong, row by row
+    # probability that the recorded state is not the true one; shape (n, d); None if nobody asked
     wrong: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedRates:
-    """Rates of errors that differ by a column outside the network.
+    """Rates of errors that differ by a column outside the network."""
 
-    Parameters
-    ----------
-    column : its name.
-    values : the first and the last value of each part of the column that has rates of its own.
-    rates : of each part, by column of the network; shape (g, d).
-    parts : which of them each surveyed row belongs to; shape (n,).
-    """
-
-    column: str
+    column: str  # its name
+    # the first and the last value of each part of the column that has rates of its own
     values: tuple[tuple[str, str], ...]
-    rates: Vector
-    parts: NDArray[np.int32]
+    rates: Vector  # of each part, by column of the network; shape (g, d)
+    parts: NDArray[np.int32]  # which of them each surveyed row belongs to; shape (n,)
 
     @property
     def worst(self) -> int:
@@ -262,33 +225,24 @@ class PlacedRates:
 
 @dataclass(frozen=True, eq=False)
 class FoundCells:
-    """What explains that cells of a table differ from what the network expects.
+    """What explains that cells of a table differ from what the network expects."""
 
-    Parameters
-    ----------
-    model : how any row's cells are judged; its parents are those of the network and then others.
-    n_parents : how many of each node's parents are the network's.
-    gain : nats that wrong cells bring to the rows it was learned from, less their price.
-    n_rows : those rows.
-    seed : of the draws.
-    wrong : the cells of the surveyed rows that are likely to be wrong.
-    change : what every row counts more on each cell of the network, by sweeps with care over the
-        rows that it was learned from, than by a quick look at each row; shape (M,).
-    n_surveyed, counts : the surveyed rows, and the cells of the network that they touch if no cell
-        is wrong; shape (M,); None in a model from a file.
-    by : the column by which rates of errors differ; None if there is none, and in a model from a
-        file. The rates of the model are those of all rows.
-    """
-
+    # how any row's cells are judged; its parents are those of the network and then others
     model: CellModel
-    n_parents: tuple[int, ...]
-    gain: float
-    n_rows: int
-    seed: int
-    wrong: WrongCells
+    n_parents: tuple[int, ...]  # how many of each node's parents are the network's
+    gain: float  # nats that wrong cells bring to the rows it was learned from, less their price
+    n_rows: int  # those rows
+    seed: int  # of the draws
+    wrong: WrongCells  # the cells of the surveyed rows that are likely to be wrong
+    # what every row counts more on each cell of the network, by sweeps with care over the rows that
+    # it was learned from, than by a quick look at each row; shape (M,)
     change: Vector
+    # n_surveyed, counts: the surveyed rows, and the cells of the network that they touch if no cell
+    # is wrong; shape (M,); None in a model from a file
     n_surveyed: int = 0
     counts: Vector | None = None
+    # the column by which rates of errors differ; None if there is none, and in a model from a file.
+    # The rates of the model are those of all rows.
     by: PlacedRates | None = None
 
     def numbered(self, numbers: NDArray[np.int64]) -> FoundCells:
@@ -299,8 +253,6 @@ class FoundCells:
     def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
         """Return the same without the cells of rows that are distrusted as a whole.
 
-        Parameters
-        ----------
         numbers, trust : of the rows that were judged; the numbers increase.
         """
         is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
@@ -360,8 +312,6 @@ class FoundCells:
     def correct(self, counts: Vector, total: float) -> Vector:
         """Return the weight of rows on the cells of the network, from a quick look at them.
 
-        Parameters
-        ----------
         total : weight of the rows.
         """
         return np.maximum(self.marginalise(counts) + total * self.change, 0)

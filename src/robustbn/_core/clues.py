@@ -44,8 +44,6 @@ class NumberRows:
     def print_rows(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return a print of the numbers of some rows, equal where all are; 0 if they are not known.
 
-        Parameters
-        ----------
         rows : their numbers, increasing; shape (n,).
         """
         prints = np.ones(len(self.rows), np.uint64)
@@ -105,6 +103,8 @@ class Swap:
     gain: float  # in nats, after paying for it
     odds: float  # mean log-odds of the swapped rows, each by itself
     chances: NDArray[np.float64]  # probability of each row; shape (n,)
+    # the place at which they are, if that is what they have in common: column, first, last value
+    parts: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -360,8 +360,7 @@ def _check_text(sep: Any, encoding: Any) -> None:
     except (LookupError, TypeError):
         raise SettingError(
             f"encoding must be the name of a text encoding, such as 'utf-8', 'latin-1' or "
-            "'cp1252'; found "
-            f"{encoding!r}."
+            f"'cp1252'; found {encoding!r}."
         ) from None
 
 

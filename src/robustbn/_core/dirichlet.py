@@ -35,8 +35,7 @@ class Expert:
 
     def added(self, layout: Layout) -> Vector:
         """Return the pseudo-counts of an expert who is right, `A[k, v] = rows[k] q[k, v]`; (M,)."""
-        added: Vector = self.rows[layout.config_of_cell] * np.nan_to_num(self.tables)
-        return added
+        return self.rows[layout.config_of_cell] * np.nan_to_num(self.tables)
 
     def nats_against(self, layout: Layout, counts: Vector) -> Vector:
         """Return the log of the Bayes factor of no expert against this one; shape (m,)."""
@@ -59,8 +58,7 @@ class Expert:
             is_right = odds / (1 + odds)
             n = np.count_nonzero(is_told) + sum(BELIEVED)
             share = (is_right[is_told].sum() + BELIEVED[0]) / n
-        weighed: Vector = is_right[layout.config_of_cell] * self.added(layout)
-        return weighed
+        return is_right[layout.config_of_cell] * self.added(layout)
 
 
 def log_evidence(layout: Layout, counts: Vector, added: Vector) -> Vector:
@@ -72,8 +70,7 @@ def log_evidence(layout: Layout, counts: Vector, added: Vector) -> Vector:
     added = np.maximum(added, LEAST_ADDED)
     of_cells = layout.sum_configurations(log_gamma(added + counts) - log_gamma(added))
     total, seen = layout.sum_configurations(added), layout.sum_configurations(counts)
-    evidence: Vector = of_cells + log_gamma(total) - log_gamma(total + seen)
-    return evidence
+    return of_cells + log_gamma(total) - log_gamma(total + seen)
 
 
 def log_gamma(values: Vector) -> Vector:
@@ -87,7 +84,9 @@ def beta_quantile(level: float, a: Vector, b: Vector) -> Vector:
     Bisection of the distribution function; where a and b are both large, by the mean, variance and
     third cumulant of the logit (Cornish and Fisher).
     """
-    z = _normal_quantile(level)
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf(level)
     with np.errstate(all="ignore"):
         low, high = a - 0.5, b - 0.5
         spread = np.sqrt(1 / low + 1 / high)
@@ -133,16 +132,9 @@ def _beta_cdf(logit: Vector, a: Vector, b: Vector, log_beta: Vector) -> Vector:
         if np.abs(total / before - 1).max() < 1e-12:
             break
     part = np.exp(a * log_x + b * log_y - log_beta) * total / p
-    cdf: Vector = np.where(swap, 1 - part, part)
-    return cdf
+    return np.where(swap, 1 - part, part)
 
 
 def _apart(values: Vector, tiny: float) -> Vector:
     """Return values, none of them zero."""
     return np.where(np.abs(values) < tiny, tiny, values)
-
-
-def _normal_quantile(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(level)

@@ -50,15 +50,13 @@ def bdeu_pseudo_counts(layout: Layout, equivalent_sample_size: float) -> Vector:
 
 def uniform_tables(layout: Layout) -> Vector:
     """Return the tables that know nothing; shape (M,)."""
-    uniform: Vector = 1.0 / layout.config_cards[layout.config_of_cell]
-    return uniform
+    return 1.0 / layout.config_cards[layout.config_of_cell]
 
 
 def standard_errors(layout: Layout, counts: Vector, q: Vector) -> Vector:
     """Return `sqrt(q (1 - q) / C[k])` of each cell, never less than that of half a row."""
     of_config = np.maximum(layout.sum_configurations(counts), 0.5)[layout.config_of_cell]
-    errors: Vector = np.sqrt(np.maximum(q * (1 - q), 0.25 / of_config) / of_config)
-    return errors
+    return np.sqrt(np.maximum(q * (1 - q), 0.25 / of_config) / of_config)
 
 
 def chi_distance(layout: Layout, pi: Vector, p: Vector, q: Vector) -> float:
@@ -166,8 +164,7 @@ class Expansion:
         if not self.rows.layout.holed:
             return sum_over_rows(self.rows.layout, cells)
         total = self.n_rows if weights is None else weights.sum(dtype=np.float64)
-        product: Vector = self.rows.count(weights) @ table - total * offset
-        return product
+        return self.rows.count(weights) @ table - total * offset
 
     def score(self, V: Vector, center: Vector) -> RowVector:
         return self.rows.score(self.table(V), center @ V)
@@ -191,15 +188,13 @@ class Expansion:
         layout = self.rows.layout
         scaled = self.scale[:, None] * V
         inner = layout.sum_configurations(self.q[:, None] * scaled)
-        table: Vector = scaled - inner[layout.config_of_cell]
-        return table
+        return scaled - inner[layout.config_of_cell]
 
     def _vectors(self, cells: Vector) -> Vector:
         """Return `sum of weights[n] f^[n] y[n]'` from sums over cells; the adjoint of `table`."""
         layout = self.rows.layout
         by_config = layout.sum_configurations(cells)[layout.config_of_cell]
-        vectors: Vector = self.scale[:, None] * (cells - self.q[:, None] * by_config)
-        return vectors
+        return self.scale[:, None] * (cells - self.q[:, None] * by_config)
 
 
 @dataclass(frozen=True)
@@ -274,8 +269,7 @@ class Contrasts:
     def _share_of_configuration(self, values: Vector) -> Vector:
         """Return the values, divided by their length within the configuration."""
         squares = self.layout.sum_configurations(values**2)
-        shares: Vector = values / np.sqrt(squares)[self.layout.config_of_cell]
-        return shares
+        return values / np.sqrt(squares)[self.layout.config_of_cell]
 
     @cached_property
     def _kept(self) -> NDArray[np.int64]:
@@ -286,8 +280,7 @@ class Contrasts:
 
     def _reflect(self, V: Vector) -> Vector:
         layout, u = self.layout, self._reflector[:, None]
-        reflected: Vector = V - 2.0 * u * layout.sum_configurations(u * V)[layout.config_of_cell]
-        return reflected
+        return V - 2.0 * u * layout.sum_configurations(u * V)[layout.config_of_cell]
 
     def reduce(self, V: Vector) -> Vector:
         """Return the coordinates of what V has in common with vectors; shape (M - m, r)."""

@@ -233,6 +233,11 @@ class Recorded:
 class Calibration:
     """How much like rows of mixed columns good rows are, by which new ones are judged."""
 
+    # cards, families: of the network by which rows are judged, as in `Layout`; a missing value is
+    # a state where the rows of the fit have some
+    cards: tuple[int, ...]
+    families: tuple[tuple[int, ...], ...]
+    counts: Vector  # of good rows, in each of its cells
     # mean, spread, skew: of that measure among good rows
     mean: float
     spread: float
@@ -271,11 +276,6 @@ class RobustFit:
     recorded: Recorded | None = None
     # what explains wrong cells, and which they are; None if there is nothing to explain
     cells: FoundCells | None = None
-
-    @property
-    def kind_counts(self) -> Vector:
-        """Weight of each kind of bad rows on each cell; shape (M, kinds)."""
-        return self.group_counts[:, self.model.is_bad]
 
     @property
     def counts_in_rows(self) -> Vector:

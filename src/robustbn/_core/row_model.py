@@ -42,8 +42,7 @@ class Filter:
 
     def factor(self, scores: RowVector) -> RowVector:
         """Return the factor that goes with each score."""
-        factor: RowVector = self.factors[np.searchsorted(self.edges, scores, side="right")]
-        return factor
+        return self.factors[np.searchsorted(self.edges, scores, side="right")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +127,7 @@ class RowModel:
     @property
     def is_bad(self) -> NDArray[np.bool_]:
         """Which components are kinds of bad rows: their rows keep less than half their weight."""
-        is_bad: NDArray[np.bool_] = self.kept < 0.5
-        return is_bad
+        return self.kept < 0.5
 
     @property
     def n_kinds(self) -> int:
@@ -184,14 +182,12 @@ class RowModel:
     @cached_property
     def evidence(self) -> Vector:
         """What each cell says for each component and against the main class; shape (M, K)."""
-        evidence: Vector = np.log(self.others) - np.log(self.good)[:, None]
-        return evidence
+        return np.log(self.others) - np.log(self.good)[:, None]
 
     @property
     def log_prior_odds(self) -> Vector:
         """Log of the share of each component over the main class's; shape (K,)."""
-        odds: Vector = np.log(np.maximum(self.shares, SMALLEST_SHARE)) - self.log_main_share
-        return odds
+        return np.log(np.maximum(self.shares, SMALLEST_SHARE)) - self.log_main_share
 
     def log_odds_by_component(self, rows: Rows) -> RowVector:
         """Return `log e[k] T[k](x) / (e[0] T[0](x))`, 0 the main class; shape (N, K). One pass."""
@@ -394,8 +390,7 @@ def log_sum_exp(values: RowVector) -> RowVector:
 
 def softplus(values: RowVector) -> RowVector:
     """Return `log(1 + exp(x))` without overflow."""
-    softplus: RowVector = np.maximum(values, 0) + np.log1p(np.exp(-np.abs(values)))
-    return softplus
+    return np.maximum(values, 0) + np.log1p(np.exp(-np.abs(values)))
 
 
 def logistic(values: RowVector) -> RowVector:

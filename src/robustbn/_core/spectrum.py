@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +26,7 @@ class Spectrum:
 
 
 def top_eigenpairs(
-    vectors: Vectors,
-    weights: RowVector | None,
-    center: Vector,
-    total_weight: float,
-    *,
-    width: int = 8,
-    depth: int = 4,
-    enough: float = math.inf,
-    seed: int = 0,
-    order: NDArray[np.int64] | None = None,
+    vectors: Vectors, weights: RowVector | None, center: Vector, total_weight: float, **how: Any
 ) -> Spectrum:
     """Return the top of `Sigma(w) = sum of w (x - center)(x - center)' / total_weight`.
 
@@ -43,15 +35,11 @@ def top_eigenpairs(
     found to many digits; the edge of a bulk is approached from below, alike for two data sets of
     one kind, so compare like with like.
     """
-    return top_of_products(
-        lambda V: vectors.gram(V, weights, center) / total_weight,
-        vectors.dim,
-        width=width,
-        depth=depth,
-        enough=enough,
-        seed=seed,
-        order=order,
-    )
+
+    def multiply(V: Vector) -> Vector:
+        return vectors.gram(V, weights, center) / total_weight
+
+    return top_of_products(multiply, vectors.dim, **how)
 
 
 def top_of_products(
@@ -93,5 +81,4 @@ def _orthonormal_to(basis: Vector, block: Vector) -> Vector:
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
     q, r = np.linalg.qr(block)
-    new: Vector = q[:, np.abs(np.diag(r)) > 1e-8 * max(size, 1e-300)]
-    return new
+    return q[:, np.abs(np.diag(r)) > 1e-8 * max(size, 1e-300)]

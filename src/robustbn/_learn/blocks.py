@@ -21,6 +21,8 @@ LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: 
 MOST_OTHER = 0.5  # share of a block's rows with other numbers than their copies: it was changed
 MOST_BLOCKS = 5  # that are returned, the longest first
 CLEAR = 2.33  # standard errors: one of 100 tables of rows that are all equally likely has more
+NEAR = 12  # rows on either side of a copy, that a row is compared with
+CHANGED = 0.1  # share of the rows of a copy that were changed: few, but it happens
 GAP = 2  # rows in a row that may differ inside of a block: it was changed here and there
 
 Prints = NDArray[np.uint64]
@@ -31,22 +33,16 @@ class RowPrints:
     """What rows are known by: equal where rows are.
 
     Rows whose numbers lie in the same intervals are no copies where the numbers differ.
-
-    Parameters
-    ----------
-    codes : prints of the states; shape (N,).
-    numbers : prints of the numbers before they were cut, 0 where they are not known; shape (N,).
     """
 
-    codes: Prints
+    codes: Prints  # prints of the states; shape (N,)
+    # prints of the numbers before they were cut, 0 where they are not known; shape (N,)
     numbers: Prints
 
     @classmethod
     def of(cls, codes: Prints, numbers: NumberRows, kept: NDArray[np.int64]) -> RowPrints:
         """Return the prints of rows, by the prints of their states and the numbers of some.
 
-        Parameters
-        ----------
         kept : numbers of these rows, increasing; shape (N,).
         """
         return cls(codes, numbers.print_rows(kept))
@@ -70,14 +66,14 @@ def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlo
     distance between them; along each distance with votes, runs of equal rows are looked for. A run
     of L rows is worth
 
-        L log(1 / c) - 2 log N nats,
+        S log((1 - e) / c) + (L - S) log(e / (1 - c)) - 2 log N nats,
 
-    c being the chance that two rows of the table are equal. Stretches begin at rows that occur more
-    than once; in a long table, at those whose print ends in zeros, so that time and memory beside
-    the prints are bounded and a block is found wherever it stands.
+    S of them being equal, e the share of rows that were changed in a copy, and c the chance that
+    two rows are equal: of the table, or, if that is more, of the run and rows near its copy. In a
+    table that is sorted, or repeats a pattern, these are alike. Stretches begin at rows that occur
+    more than once; in a long table, at those whose print ends in zeros, so that time and memory
+    beside the prints are bounded and a block is found wherever it stands.
 
-    Parameters
-    ----------
     kernels : that find prints which occur more than once.
     """
     prints = rows.codes
@@ -118,8 +114,6 @@ def find_pairs(
     Schwarz: rows that often appear twice by chance appear three times, too. Copied rows do not.
     Of 807 public tables two have more pairs than that: one of polls, and colours with two names.
 
-    Parameters
-    ----------
     is_told : rows that are known to be copies already; shape (N,).
     kernels : that find prints which occur more than once.
     """
@@ -162,14 +156,32 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         n_rows = last - first + 1
         n_same = int(np.count_nonzero(is_same[first : last + 1]))
-        nats = n_same * worth - price
-        if n_rows < LEAST_ROWS or n_rows > offset or nats < LEAST_NATS:
+        if n_rows < LEAST_ROWS or n_rows > offset:
+            continue
+        chance = max(_find_chance(rows.codes, first, last, offset), np.exp(-worth))
+        told = n_same * np.log((1 - CHANGED) / chance)
+        nats = float(told + (n_rows - n_same) * np.log(CHANGED / (1 - chance)) - price)
+        if nats < LEAST_NATS:
             continue
         n_changes = int(np.count_nonzero(np.diff(rows.codes[first : last + 1])))
         n_other, n_known = (int(each[first : last + 1].sum()) for each in (is_other, is_known))
         if n_changes >= LEAST_CHANGES * n_rows and n_other <= MOST_OTHER * n_known:
             found.append(RepeatedBlock(first, first + offset, n_rows, nats))
     return found
+
+
+def _find_chance(prints: Prints, first: int, last: int, offset: int) -> float:
+    """Return how often the rows of a run are equal to others than their copies, near these.
+
+    At the distance at which they are most often; a standard error less, for short runs.
+    """
+    places, most = np.arange(first, last + 1), 0.0
+    for step in (*range(-NEAR, 0), *range(1, NEAR + 1)):
+        others = places + offset + step
+        some, others = places[others < len(prints)], others[others < len(prints)]
+        n_equal = float(np.count_nonzero(prints[some] == prints[others]))
+        most = max(most, (n_equal - np.sqrt(n_equal)) / len(places))
+    return most
 
 
 def _without_overlap(blocks: list[RepeatedBlock]) -> list[RepeatedBlock]:

@@ -48,43 +48,32 @@ STRENGTH = 10.0  # errors: what all rows say of the rate of a group, which may h
 
 @dataclass(frozen=True)
 class Chain:
-    """How long to sweep, and from what rate.
+    """How long to sweep, and from what rate."""
 
-    Parameters
-    ----------
-    n_sweeps, n_burn : all sweeps, and those that are not averaged.
-    start, n_held : rate at first, and the sweeps that it is held for. A high one tries every
-        explanation first: for tables whose columns determine each other, in which many errors
-        together look like truth.
-    is_drawn : whether tables count the true values that were drawn, and not what is expected of
-        them: where a configuration has few rows, only what was drawn can be taken out again.
-    """
-
+    # n_sweeps, n_burn: all sweeps, and those that are not averaged
     n_sweeps: int
     n_burn: int
+    # start, n_held: rate at first, and the sweeps that it is held for. A high one tries every
+    # explanation first: for tables whose columns determine each other, in which many errors
+    # together look like truth.
     start: float = 0.02
     n_held: int = 0
+    # whether tables count the true values that were drawn, and not what is expected of them: where
+    # a configuration has few rows, only what was drawn can be taken out again
     is_drawn: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What sweeps over rows end with.
+    """What sweeps over rows end with."""
 
-    Parameters
-    ----------
-    model : with the counts of the last sweep, and mean rates.
-    seen, truth : recorded values, and true ones drawn last; shape (n, d).
-    gains : nats that errors bring to each column; shape (d,).
-    is_own : the columns with rates of their own; shape (d,).
-    groups : of the rows, each with rates of its own; None if all rows have the same; shape (n,).
-    """
-
-    model: CellModel
+    model: CellModel  # with the counts of the last sweep, and mean rates
+    # seen, truth: recorded values, and true ones drawn last; shape (n, d)
     seen: States
     truth: States
-    gains: Vector
-    is_own: NDArray[np.bool_]
+    gains: Vector  # nats that errors bring to each column; shape (d,)
+    is_own: NDArray[np.bool_]  # the columns with rates of their own; shape (d,)
+    # of the rows, each with rates of its own; None if all rows have the same; shape (n,)
     groups: Groups = None
 
     @property
@@ -112,8 +101,6 @@ def learn_cells(
 
     O(n d r) time a sweep, with r states tried a cell.
 
-    Parameters
-    ----------
     begin : what was learned from other rows with the same parents: the first sweep is by it.
     groups, n_groups : of the rows; each has a rate of its own. Some may have no row here; by
         default the last one has.
@@ -214,19 +201,13 @@ def fill_holes(
 
 @dataclass(frozen=True, eq=False)
 class FirstLook:
-    """What errors bring to rows as they are, in nats.
+    """What errors bring to rows as they are, in nats."""
 
-    Parameters
-    ----------
-    gains : of errors of `FIRST_RATE`, to each column; shape (d,).
-    odds : of each column: see `_find_odds`.
-    contrast : of errors that show any state alike, more than errors that show the states by their
-        shares of all rows. The latter describe rows whose columns depend on each other less than
-        the tables say, which is a population's own variety.
-    """
-
-    gains: Vector
-    odds: list[Vector]
+    gains: Vector  # of errors of `FIRST_RATE`, to each column; shape (d,)
+    odds: list[Vector]  # of each column: see `_find_odds`
+    # of errors that show any state alike, more than errors that show the states by their shares of
+    # all rows. The latter describe rows whose columns depend on each other less than the tables
+    # say, which is a population's own variety.
     contrast: float
 
     @cached_property
@@ -259,8 +240,6 @@ def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any], groups: Grou
 
     Columns of one state, and values that are missing, have none.
 
-    Parameters
-    ----------
     wrong : probability of each cell to be wrong at the model's rates.
     """
     odds, seen, wrong = [], np.asfortranarray(seen), np.asfortranarray(wrong)
@@ -307,8 +286,6 @@ def _find_rates(
     One rate for all columns, or a column's own where that pays for itself; and so many times that
     in each group of rows.
 
-    Parameters
-    ----------
     is_open, is_own : which columns may be wrong, and which have a rate of their own.
     """
     wrong, chances = _count_wrong(model, seen, swept, is_drawn, groups)
@@ -404,8 +381,6 @@ def _choose(
 ) -> Vector:
     """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`.
 
-    Parameters
-    ----------
     nodes : of the counts, increasing.
     most : times the largest of `SMOOTHING` that is tried, at least 1; of each node.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
+from robustbn._learn.gain import find_gain
 
 MOST_CELLS = 4_000  # of a table that is compared: cells times values bound memory and time
 FINE = 10  # intervals of a number that is compared by itself: a drift moves few rows by a quarter
 LEAST_RANKED = 4 * FINE  # rows of a configuration, that ranks are told of
-MANY_FREE = 60  # free numbers of a table: a change of its node alone costs far fewer
 TILTS = np.linspace(-40.0, 40.0, 401)  # logs of density a rank: the strongest has all at one end
+CUT_OFF = np.linspace(0.1, 0.99, 10)  # shares of a place's values that are of other rows
+MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted, 0.3 of wrong pairs
+MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
 
@@ -90,17 +93,74 @@ class ComparedRanks(ComparedTable):
         return ratios, np.ones(len(inside))
 
 
-def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
+@dataclass(frozen=True, eq=False)
+class ComparedFactors(ComparedTable):
+    """A table whose states a place makes more or less likely, in all configurations alike.
+
+    It has one free number for each state but one, however many configurations there are.
+
+    Parameters
+    ----------
+    of_cells : state of each cell; shape (J,).
+    """
+
+    of_cells: Places
+
+    def compare(self, inside: Vector, total: Vector) -> tuple[Vector, Vector]:
+        """Return the log-likelihood ratio of a factor for each state; see `ComparedTable`.
+
+        A place has `P(k | c) s_k`, made to sum to one in each configuration c. The likelihood is
+        that of `s = (seen / expected) ** w`, with the best w of a quadratic approximation: any s
+        bounds the largest likelihood from below, and of two states this one is near it.
+        """
+        is_of = (self.of_cells[:, None] == np.unique(self.of_cells)).astype(np.float64)
+        table = np.add.reduceat(total[:, None] * is_of, self.starts, axis=0)
+        table /= np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+        rows, seen = np.add.reduceat(inside, self.starts, axis=1), inside @ is_of
+        expected = rows @ table
+        logs = np.log((seen + 0.5) / (expected + 0.5))
+        curve = (expected * logs**2).sum(axis=1) - (rows * (logs @ table.T) ** 2).sum(axis=1)
+        slope = ((seen - expected) * logs).sum(axis=1)
+        logs *= np.clip(slope / np.maximum(curve, 1e-9), 1.0, MOST_POWER)[:, None]
+        sums = np.maximum(np.exp(logs) @ table.T, 1e-300)  # 0 where no row is left
+        ratios = (seen * logs).sum(axis=1) - (rows * np.log(sums)).sum(axis=1)
+        return ratios, np.full(len(inside), max(np.count_nonzero(table.any(axis=0)) - 1.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedLinks(ComparedFactors):
+    """A table from whose parents a place cuts the node off: one free number, the share of rows."""
+
+    def compare(self, inside: Vector, total: Vector) -> tuple[Vector, Vector]:
+        """Return the log-likelihood ratio of a mixture with other rows' values; `ComparedTable`.
+
+        A place has `(1 - a) P(k | c) + a P(k)`: a share a of its values is of any rows.
+        """
+        n = max(total.sum(), 1.0)
+        given = total / np.maximum(np.add.reduceat(total, self.starts), 1e-9)[self.configs]
+        alone = np.bincount(self.of_cells, total)[self.of_cells] / n
+        times = np.divide(alone, given, out=np.ones_like(alone), where=given > 0)
+        logs = np.log1p(np.outer(times - 1, CUT_OFF))
+        return np.maximum((inside @ logs).max(axis=1), 0.0), np.ones(len(inside))
+
+
+def make_tables(layout: Layout, codes: Codes, nodes: Collection[int] = ()) -> list[ComparedTable]:
     """Return the tables of some rows; where values are missing, those of their being missing.
 
-    A node whose table has very many free numbers is compared without its parents, too.
+    One with too many cells is that of the node without its parents.
+
+    Parameters
+    ----------
+    nodes : that the families must hold one of; empty: all families.
     """
-    found = []
+    found = list[ComparedTable]()
     for i, family in enumerate(layout.families):
-        table = _make_table(layout, codes, family)
-        found += [table] if 1 < len(table.configs) <= MOST_CELLS else []
-        if len(table.configs) - len(np.unique(table.configs)) > MANY_FREE and len(family) > 1:
-            found.append(_make_table(layout, codes, (i,)))
+        if nodes and not {*nodes} & {*family}:
+            continue
+        tables = _make_tables(layout, codes, family)
+        if len(tables[0].configs) > MOST_CELLS:
+            tables = _make_tables(layout, codes, (i,))
+        found += tables if len(tables[0].configs) > 1 else []
         is_hole = codes[:, i] >= layout.cards[i]
         if is_hole.any() and not is_hole.all():
             of_both = np.zeros(2, np.int64)
@@ -109,17 +169,19 @@ def make_tables(layout: Layout, codes: Codes) -> list[ComparedTable]:
     return found
 
 
-def _make_table(layout: Layout, codes: Codes, family: Sequence[int]) -> ComparedTable:
-    """Return the table of the last member of a family given the others."""
-    cards = np.array([layout.cards[k] for k in family])
-    values = codes[:, list(family)].astype(np.int64)
-    is_shown = (values < cards).all(axis=1)
-    strides = np.append(np.cumprod(cards[::-1])[::-1][1:], 1)
-    used, places = np.unique(values[is_shown] @ strides, return_inverse=True)
+def _make_tables(layout: Layout, codes: Codes, family: Sequence[int]) -> list[ComparedTable]:
+    """Return the table of the last member of a family given the others; its factors, if any."""
+    node, card = family[-1], layout.cards[family[-1]]
+    joint, is_shown = layout.joint_states(codes, family)
+    used, places = np.unique(joint[is_shown], return_inverse=True)
     cells = np.full(len(codes), -1, np.int64)
     cells[is_shown] = places
-    _, configs = np.unique(used // cards[-1], return_inverse=True)
-    return ComparedTable(family[-1], False, codes[:, family[-1]], cells, configs)
+    _, configs = np.unique(used // card, return_inverse=True)
+    table = ComparedTable(node, False, codes[:, node], cells, configs)
+    if len(table.starts) < 2:
+        return [table]
+    given = node, False, codes[:, node], cells, configs, used % card
+    return [table, ComparedFactors(*given), ComparedLinks(*given)]
 
 
 def make_number_tables(
@@ -140,6 +202,35 @@ def make_number_tables(
         cells = cells.astype(np.int64)
         for kind in (ComparedTable, ComparedRanks):
             yield kind(node, False, cells, cells, np.zeros(FINE, np.int64))
+
+
+def find_own_gain(
+    layout: Layout,
+    codes: Codes,
+    numbers: Mapping[int, Vector],
+    nodes: Collection[int],
+    rows: Places,
+) -> float:
+    """Return what tables of its own gain at a place, in nats, over the families of some nodes.
+
+    Parameters
+    ----------
+    codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
+    rows : which of them lie at the place.
+    """
+    tables = make_tables(layout, codes, nodes)
+    for node in {table.node for table in tables} & {*numbers}:
+        tables += make_number_tables(layout, codes, node, numbers[node])
+    gains = dict[int, float]()
+    for table in tables:
+        if not table.is_missing:
+            cells, n_cells = table.cells[rows], len(table.configs)
+            here = np.bincount(cells[cells >= 0], minlength=n_cells)[None].astype(np.float64)
+            total = np.bincount(table.cells[table.cells >= 0], minlength=n_cells)
+            ratio, free = table.compare(here, total.astype(np.float64))
+            gain = float(find_gain(ratio, free, here.sum())[0])
+            gains[table.node] = max(gains.get(table.node, 0.0), gain)
+    return sum(gains.values())
 
 
 def _rank_within(configs: Places, values: Vector) -> Vector:

@@ -37,22 +37,15 @@ LEAST_LEFT = 0.1  # share of an inferred count that a stretched step leaves: nev
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Tables that explain what was seen best, and how much of it was inferred.
+    """Tables that explain what was seen best, and how much of it was inferred."""
 
-    Parameters
-    ----------
-    tables : of the last step; shape (M,).
-    counts : of the complete families, and expected ones of the others; shape (M,).
-    log_likelihood : of what the rows show, under the tables before the last step; without the
-        components that were sampled or are impossible.
-    inferred : how it went.
-    sampling_errors : standard errors of `counts` that sampling adds; None if nothing was sampled.
-    """
-
-    tables: Vector
-    counts: Vector
+    tables: Vector  # of the last step; shape (M,)
+    counts: Vector  # of the complete families, and expected ones of the others; shape (M,)
+    # of what the rows show, under the tables before the last step; without the components that were
+    # sampled or are impossible
     log_likelihood: float
-    inferred: Inferred
+    inferred: Inferred  # how it went
+    # standard errors of `counts` that sampling adds; None if nothing was sampled
     sampling_errors: Vector | None
 
 
@@ -61,22 +54,13 @@ Complete = Callable[[Vector, Holes, float], Completion]  # the last of the posit
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Tables, what they expect, and how well they explain what was seen.
+    """Tables, what they expect, and how well they explain what was seen."""
 
-    Parameters
-    ----------
-    tables : shape (M,).
-    counts : of the complete families and, under the tables, of the others; shape (M,).
-    log_likelihood : of what was seen.
-    log_prior : of the tables.
-    expected : of the families with a hole.
-    """
-
-    tables: Vector
-    counts: Vector
-    log_likelihood: float
-    log_prior: float
-    expected: Expectation
+    tables: Vector  # shape (M,)
+    counts: Vector  # of the complete families and, under the tables, of the others; shape (M,)
+    log_likelihood: float  # of what was seen
+    log_prior: float  # of the tables
+    expected: Expectation  # of the families with a hole
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -98,8 +82,6 @@ def complete(
 
     Each step costs one pass over the distinct questions of the rows, not over the rows.
 
-    Parameters
-    ----------
     pseudo_counts : that smooth the tables.
     observed_counts : weight of the rows that show each cell's whole family; shape (M,).
     holes : the questions that the other families ask.
@@ -159,8 +141,7 @@ def complete(
 def _softened(layout: Layout, tables: Vector, counts: Vector, weight: float) -> Vector:
     """Return tables without zeros, which no step could leave: `weight` more a configuration."""
     of_config = layout.sum_configurations(counts)[layout.config_of_cell]
-    soft: Vector = (of_config * tables + weight * uniform_tables(layout)) / (of_config + weight)
-    return soft
+    return (of_config * tables + weight * uniform_tables(layout)) / (of_config + weight)
 
 
 def _log_likelihood(counts: Vector, tables: Vector) -> float:
@@ -182,8 +163,7 @@ def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
     For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
     step, those at the very end.
     """
-    stretched: Vector = c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
-    return stretched
+    return c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
 
 
 def _left(layout: Layout, step: Point, after: Vector, pace: float, unit: float) -> float:

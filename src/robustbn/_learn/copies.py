@@ -32,27 +32,20 @@ SLACK = 1.5  # times expected: that is estimated, at first with the bad rows
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Distinct rows that appear at least three times.
+    """Distinct rows that appear at least three times."""
 
-    Parameters
-    ----------
-    fingerprints : of each, increasing; as the kernels that hold the rows compute them.
-    first : a row number at which each appears.
-    seen, weight : how often each appears, and what all its copies weigh.
-    codes, rows : one copy of each.
-    pattern : log of the share of all rows in which the same values are missing.
-    alike : share of the copies of each with the same numbers, before these were cut.
-    places : the numbers of all rows that are the first of them, then the second, and so on.
-    """
-
+    # of each, increasing; as the kernels that hold the rows compute them
     fingerprints: NDArray[np.uint64]
-    first: NDArray[np.int64]
+    first: NDArray[np.int64]  # a row number at which each appears
+    # seen, weight: how often each appears, and what all its copies weigh
     seen: NDArray[np.int64]
     weight: Vector
+    # codes, rows: one copy of each
     codes: Codes
     rows: Rows
-    pattern: Vector
-    alike: Vector
+    pattern: Vector  # log of the share of all rows in which the same values are missing
+    alike: Vector  # share of the copies of each with the same numbers, before these were cut
+    # the numbers of all rows that are the first of them, then the second, and so on
     places: NDArray[np.int64]
 
     def weigh(self, repeats: Repeats, n_rows: int) -> RowVector:
@@ -68,8 +61,6 @@ class Copies:
         Rows whose numbers lie in the same intervals are copies only if most of those that are too
         many have the same numbers.
 
-        Parameters
-        ----------
         model : what all rows look like.
         n_rows : what the rows weigh of which it is the density.
         """
@@ -93,8 +84,6 @@ class Copies:
 
         What the others gain or lose by it is not in it.
 
-        Parameters
-        ----------
         model : what all rows looked like before.
         """
         which = self._place(repeats)
@@ -118,8 +107,7 @@ class Copies:
     def _expect(self, model: RowModel, n_rows: float) -> Vector:
         """Return how often each row is expected."""
         log_expected = model.log_density(self.rows) + self.pattern
-        expected: Vector = np.maximum(n_rows * np.exp(log_expected), 1e-300)
-        return expected
+        return np.maximum(n_rows * np.exp(log_expected), 1e-300)
 
     def _place(self, repeats: Repeats) -> NDArray[np.int64]:
         return np.searchsorted(self.fingerprints, repeats.fingerprints)
@@ -150,8 +138,6 @@ def find_copies(
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
-    Parameters
-    ----------
     prints, weights, codes : fingerprints of the rows, their weights and their codes.
     load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.
@@ -203,5 +189,4 @@ def share_patterns(layout: Layout, codes: Codes, which: NDArray[np.int64]) -> Ve
         prints ^= prints >> np.uint64(29)
     wanted, place = np.unique(prints[which], return_inverse=True)
     n = np.bincount(locate_prints(prints, wanted)[1], minlength=len(wanted))
-    shares: Vector = n[place] / len(codes)
-    return shares
+    return n[place] / len(codes)

@@ -50,8 +50,6 @@ def filter_rest(
     Returns the model with its filters, the last look, and why no more was filtered, in a few words;
     empty when the rows look clean.
 
-    Parameters
-    ----------
     base : weight of each row, without its trust.
     most : share of the rows' weight that may be distrusted.
     """

@@ -34,15 +34,10 @@ EXACT = 1e-6  # nats: what differs by less is the same, on any machine
 
 @dataclass(frozen=True)
 class Limits:
-    """What a structure may be.
+    """What a structure may be."""
 
-    Parameters
-    ----------
-    most_parents : of a node; required edges count, but are never refused.
-    forbidden, required : edges that it must not have, and those that it must have.
-    """
-
-    most_parents: int = 3
+    most_parents: int = 3  # of a node; required edges count, but are never refused
+    # forbidden, required: edges that it must not have, and those that it must have
     forbidden: Collection[Edge] = field(default_factory=frozenset)
     required: Collection[Edge] = field(default_factory=frozenset)
 
@@ -53,8 +48,6 @@ class Limits:
 class Worth:
     """What sets of parents are worth to a child, in nats: counted once, then remembered.
 
-    Parameters
-    ----------
     counts : of all rows, or of a sample of them.
     n_rows : all rows; what a sample tells is scaled to them.
     screen : what a sample tells: one more parent is counted only where that speaks for it.
@@ -115,8 +108,6 @@ def measure_gains(
     rows: sets of parents are then compared as if no value were missing. Of a sample, the likelihood
     is what all rows are expected to have, without what chance adds in a sample.
 
-    Parameters
-    ----------
     n_states, n_given : r, and q of each.
     n_rows, share : all rows, and the share of them that was counted.
     """
@@ -246,26 +237,43 @@ def freeze(climb: Climb) -> Structure:
     return tuple(tuple(sorted(own)) for own in climb.parents)
 
 
-def find_tree(worth: Worth) -> list[Edge]:
-    """Return the edges of the tree that gains most, away from the node that tells most.
-
-    Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu).
-    """
+def measure_pairs(worth: Worth) -> Gains:
+    """Return what each node gains from each other as its only parent; shape (d, d), symmetric."""
     d = len(worth.cards)
     gains = np.full((d, d), -np.inf)
     for child in range(1, d):
         gains[:child, child] = worth.of_each(child, (), range(child))
-    gains = np.maximum(gains, gains.T)
-    edges, inside = list[Edge](), np.zeros(d, bool)
-    inside[int(np.argmax(np.maximum(gains, 0).sum(axis=0)))] = True
-    while not inside.all():
-        links = np.where(inside[:, None] & ~inside[None, :], gains, -np.inf)
-        parent, child = divmod(int(np.argmax(np.round(links, 6))), d)
-        if links[parent, child] > 0:
+    both: Gains = np.maximum(gains, gains.T)
+    return both
+
+
+def find_tree(gains: Gains) -> list[Edge]:
+    """Return the edges of the tree that gains most, away from the node that tells most.
+
+    Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu). O(d^2) time.
+
+    Parameters
+    ----------
+    gains : of pairs, as `measure_pairs` returns them.
+    """
+    links, edges = np.round(gains, 6), list[Edge]()
+    root = int(np.argmax(np.maximum(gains, 0).sum(axis=0)))
+    nearest = np.full(len(gains), root)  # of the nodes inside, to each node
+    outside = np.delete(np.arange(len(gains)), root)
+    while len(outside):
+        found = links[nearest[outside], outside]
+        best = np.flatnonzero(found == found.max())
+        at = best[np.argmin(nearest[outside[best]])]
+        child = int(outside[at])
+        parent = int(nearest[child])
+        if gains[parent, child] > 0:
             edges.append((parent, child))
         else:
-            child = int(np.flatnonzero(~inside)[0])
-        inside[child] = True
+            at, child = 0, int(outside[0])
+        outside = np.delete(outside, at)
+        now, new = links[nearest[outside], outside], links[child, outside]
+        is_nearer = (new > now) | ((new == now) & (child < nearest[outside]))
+        nearest[outside[is_nearer]] = child
     return edges
 
 
@@ -285,8 +293,6 @@ def find_structure(
 ) -> tuple[Structure, Worth]:
     """Return the parents of each column, and what parents are worth; O(N d) a step.
 
-    Parameters
-    ----------
     codes : of rows; shape (N, d).
     cards : states of each column.
     start : edges to begin with beside those of a tree.
@@ -297,7 +303,7 @@ def find_structure(
         some = np.sort(rng.choice(len(codes), SCREENED, replace=False))
         screen = Worth(FamilyCounts(take_rows(codes, some), cards), len(codes))
         worth = Worth(worth.counts, len(codes), screen)
-    best = climb_from(find_tree(screen), screen, limits)
+    best = climb_from(find_tree(measure_pairs(screen)), screen, limits)
     if shakes is None:
         shakes = SHAKES if worth is screen else SHAKES_OF_SAMPLE
     for k in range(1 + shakes):

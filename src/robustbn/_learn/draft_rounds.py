@@ -29,6 +29,7 @@ from robustbn._learn.draft import (
     find_tree,
     freeze,
     list_edges,
+    measure_pairs,
 )
 from robustbn._learn.gain import find_gain
 from robustbn._learn.multiplicity import heed_design
@@ -49,23 +50,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Drafted:
-    """A structure, and how far its edges can be relied on.
+    """A structure, and how far its edges can be relied on."""
 
-    Parameters
-    ----------
-    structure : parents of each node.
-    gains : nats that each edge brings to its child beside the child's other parents.
-    returns, same_way : share of the resamples that have the edge, either way round and this way.
-    is_left_out : rows that had no say in it; shape (N,).
-    n_wrong : cells that had none, since they are likely to be wrong.
-    """
-
-    structure: Structure
+    structure: Structure  # parents of each node
+    # nats that each edge brings to its child beside the child's other parents
     gains: dict[Edge, float]
+    # returns, same_way: share of the resamples that have the edge, either way round and this way
     returns: dict[Edge, float]
     same_way: dict[Edge, float]
-    is_left_out: Mask
-    n_wrong: int = 0
+    is_left_out: Mask  # rows that had no say in it; shape (N,)
+    n_wrong: int = 0  # cells that had none, since they are likely to be wrong
 
 
 def draft_rows(
@@ -73,8 +67,6 @@ def draft_rows(
 ) -> Drafted:
     """Return a draft of the rows that can be trusted, or of all; see `Limits`.
 
-    Parameters
-    ----------
     codes : of rows, one past the last state for a missing value; shape (N, d).
     cards : states of each column.
     """
@@ -101,7 +93,7 @@ def _leave_out(
     few, n_wrong = take_rows(codes, some), 0
     whole = _draft_apart(few, cards, limits)[0]
     worth = Worth(FamilyCounts(few, cards), len(few))
-    structure = freeze(Climb(worth, limits, find_tree(worth)))
+    structure = freeze(Climb(worth, limits, find_tree(measure_pairs(worth))))
     for _ in range(ROUNDS):
         network = _network_of(structure, cards)
         holed = find_holed(network.layout, codes)

@@ -14,12 +14,7 @@ import numpy as np
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._learn.gain import find_gain
-from robustbn._learn.leftovers import (
-    count_added_cells,
-    find_ancestors,
-    measure_pair,
-    screen_pairs,
-)
+from robustbn._learn.leftovers import count_added_cells, find_ancestors, measure_pair, screen_pairs
 
 SCREENED = 2_000  # rows on which all pairs are compared: those that depend most are measured
 MEASURED = 3  # pairs for each node that are measured on all rows
@@ -33,8 +28,6 @@ def find_edges(
     All pairs are screened on a few rows by the correlation of what is left of them; of those that
     depend most, edges both ways are measured on all rows.
 
-    Parameters
-    ----------
     q : tables of the rows; shape (M,).
     """
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()

@@ -45,8 +45,6 @@ def choose_places(
     The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
     is gained is gained at least.
 
-    Parameters
-    ----------
     n_wrong : wrong cells of each row; shape (n,).
     n_columns : cells of each row.
     """
@@ -73,8 +71,6 @@ def _cut(wrong: Vector, cells: Vector, price: float) -> NDArray[np.int32]:
 
     O(values^2) time.
 
-    Parameters
-    ----------
     price : nats that a further stretch costs.
     """
     n = len(wrong)

@@ -33,8 +33,6 @@ def complete_fit(
 
     The plain counts, which trust every row, are completed in the same way; one more pass.
 
-    Parameters
-    ----------
     holes : what the trusted rows ask.
     weights : of the rows, as they were given.
     """
@@ -47,12 +45,7 @@ def complete_fit(
     if fit.removed > 0:
         everything = data.judge(_trust_all, weights, gathers=True)
         plain = complete(everything.counts, everything.holes, unit)
-    return replace(
-        fit,
-        counts=trusted.counts,
-        plain_counts=plain.counts,
-        inferred=trusted.inferred,
-    )
+    return replace(fit, counts=trusted.counts, plain_counts=plain.counts, inferred=trusted.inferred)
 
 
 def _complete_plainly(
@@ -75,8 +68,6 @@ def count_recorded(
     That is so where no value is missing, or every row is trusted. Counted among the surveyed rows,
     which stand for all. O(n) time for each edge.
 
-    Parameters
-    ----------
     model : judges the surveyed rows where nobody holds the trust in each row.
     trust, weights : of all rows: the trust in them, and their weights as they were given.
     """
@@ -95,8 +86,6 @@ def count_recorded(
 def _count_joint(layout: Layout, codes: Codes, columns: tuple[int, ...], weights: Vector) -> Vector:
     """Return the weight of the rows that show each joint state of some columns; shape (k, 2).
 
-    Parameters
-    ----------
     weights : two of each row; shape (2, n).
     """
     states, is_shown = layout.joint_states(codes, columns)

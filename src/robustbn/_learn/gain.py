@@ -12,8 +12,6 @@ def find_gain(log_likelihood: Any, n_free: Any, n_rows: Any, n_tried: float = 1.
 
         log-likelihood - n_free / 2 log(n_rows) - log(n_tried)
 
-    Parameters
-    ----------
     log_likelihood : that it brings to the rows.
     n_free, n_rows : its free numbers, and the rows that they are learned from.
     n_tried : candidates that it was chosen from.

@@ -5,9 +5,10 @@ own frequencies, of which a share a of the rows might be drawn:
 
     m = a Q / ((1 - a) P + a Q),  a = 0.1,
 
-with P what the tables say of the row. Its sum over a batch is, up to a constant, the derivative of
-the log-likelihood in that share: the most powerful test of rows whose columns come from different
-rows, and of others that break what ties columns. Families with a missing value say nothing.
+with P what a draft of the good rows says of the row (`gate_network`). Its sum over a batch is, up
+to a constant, the derivative of the log-likelihood in that share: the most powerful test of rows
+whose columns come from different rows, and of others that break what ties columns. The tables that
+are compared beside it are those of the user's network.
 
 How m is spread among good rows is known from the rows of the fit. They are cut into contiguous
 stretches, and each stretch is measured by the counts of the others, as new rows are: rows that
@@ -27,6 +28,10 @@ from numpy.typing import NDArray
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration
+from robustbn._core.trust import DOUBT
+from robustbn._learn.gate_network import draft_layout
+
+Load = Callable[[Layout, Codes], Rows]  # makes rows of codes, for any layout of their columns
 
 ADDED = 0.5  # rows that are added to each cell, so that no row is impossible
 ALARM = 0.003  # chance that a batch of good rows fails by its rows; by its tables, half of that
@@ -58,50 +63,56 @@ class Batch:
     effect: Vector
 
 
-def calibrate(
-    layout: Layout, counts: Vector, load: Callable[..., Rows], codes: Codes, trust: RowVector
-) -> Calibration:
+def calibrate(layout: Layout, load: Load, codes: Codes, trust: RowVector) -> Calibration:
     """Return how much like the background good rows are.
 
     Parameters
     ----------
-    counts : of the trusted rows, cell by cell; shape (M,).
-    load : makes rows of codes.
+    layout : of the user's network.
     codes, trust : some rows of the fit, in their order, and the trust in each.
     """
-    weights, every = trust.astype(np.float64), load(codes)
-    scale = float(counts.sum()) / max(float(every.count(trust).sum()), 1e-9)
+    weights, own = trust.astype(np.float64), draft_layout(layout, codes[trust >= DOUBT])
     n_parts = min(STRETCHES, 1 + len(codes) // LEAST_STRETCH)
     parts = np.array_split(np.arange(len(codes)), n_parts)
-    told = np.empty(len(codes))
-    differs, free = np.zeros((2, layout.n_nodes + 1))
+    counts, told = load(own, codes).count(trust), np.empty(len(codes))
     for part in parts:
-        rows = load(codes[part])
-        own = rows.count(trust[part])
-        others = np.maximum(counts - scale * own, 0.0)
-        told[part] = _measure(layout, others, rows)
-        total, n_free = _sum_differences(layout, others, own)
-        differs, free = differs + 2 * total, free + n_free
+        rows = load(own, codes[part])
+        told[part] = _measure(own, np.maximum(counts - rows.count(trust[part]), 0.0), rows)
     n_rows = float(weights.sum())
     mean = float(told @ weights) / n_rows
     off = told - mean
     spread = math.sqrt(float(off**2 @ weights) / n_rows)
     rng = np.random.default_rng(0)
-    mixed = load(np.column_stack([rng.permutation(column) for column in codes.T]))
-    ratios = np.append(
-        _compare_stretches(off, weights, parts, spread), differs / np.maximum(free, 1)
-    )
+    mixed = load(own, np.column_stack([rng.permutation(column) for column in codes.T]))
+    differs, free = _compare_parts(layout, load, codes, trust, parts)
+    ratios = np.append(_compare_stretches(off, weights, parts, spread), differs)
     known = np.append(n_parts - 1, free)  # numbers that each is known from
     error = np.sqrt(2 / np.maximum(known, 1))  # relative
     is_sure = ratios > 1 + 2 * error
     return Calibration(
+        own.cards,
+        own.families,
+        counts,
         mean,
         spread,
         float((off / max(spread, 1e-9)) ** 3 @ weights) / n_rows,
         n_rows,
-        float(_measure(layout, counts, mixed).mean()),
+        float(_measure(own, counts, mixed).mean()),
         np.where(is_sure, np.minimum(ratios * (1 + error), MOST_INFLATED), 1.0),
     )
+
+
+def _compare_parts(
+    layout: Layout, load: Load, codes: Codes, trust: RowVector, parts: Sequence[NDArray[np.int64]]
+) -> tuple[Vector, Vector]:
+    """Return how much more the tables of stretches differ than chance, by how many numbers."""
+    counts = load(layout, codes).count(trust)
+    differs, free = np.zeros((2, layout.n_nodes + 1))
+    for part in parts:
+        own = load(layout, codes[part]).count(trust[part])
+        total, n_free = _sum_differences(layout, np.maximum(counts - own, 0.0), own)
+        differs, free = differs + 2 * total, free + n_free
+    return differs / np.maximum(free, 1), free
 
 
 def _compare_stretches(
@@ -127,19 +138,23 @@ def _measure(layout: Layout, counts: Vector, rows: Rows) -> Vector:
     return 1 / (1 + (1 / MIXED - 1) * np.exp(np.clip(told, -700, 700)))
 
 
-def compare_batch(layout: Layout, counts: Vector, known: Calibration | None, rows: Rows) -> Batch:
+def compare_batch(
+    counts: Vector, rows: Rows, known: Calibration | None, load: Load, codes: Codes
+) -> Batch:
     """Return what new rows have that good ones do not.
 
     Parameters
     ----------
     counts : of the trusted rows of the fit; shape (M,).
+    rows, codes : the new ones.
     known : how much like the background good rows are; None if the model does not say, so that
         tables decide alone.
-    rows : the new ones.
     """
+    layout = rows.layout
     unlikely, nats, inflation = 0.0, 0.0, np.ones(layout.n_nodes + 1)
     if known is not None and rows.n_rows:
-        unlikely, nats = _find_unlikely(_measure(layout, counts, rows), known)
+        own = Layout(known.cards, known.families)
+        unlikely, nats = _find_unlikely(_measure(own, known.counts, load(own, codes)), known)
         inflation = known.inflation[1:]
     moved, effect = _compare_tables(layout, counts, rows.count(), inflation)
     return Batch(rows.n_rows, unlikely, nats, moved, effect)

@@ -32,16 +32,11 @@ LEAST_START = 3  # known bad rows that no kind holds: fewer start none
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What a person knows of some rows of a table.
+    """What a person knows of some rows of a table."""
 
-    Parameters
-    ----------
-    sides : +1 for a row known to be good, -1 for one known to be bad, 0 for the others; shape (N,).
-    rows : those that are known, in the order of the table.
-    """
-
+    # +1 for a row known to be good, -1 for one known to be bad, 0 for the others; shape (N,)
     sides: NDArray[np.int8]
-    rows: Rows
+    rows: Rows  # those that are known, in the order of the table
 
     @property
     def is_bad(self) -> NDArray[np.bool_]:
@@ -151,8 +146,6 @@ def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel
 def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: float) -> Misfit:
     """Return how well a network fits rows of which these classes are good.
 
-    Parameters
-    ----------
     misfit : before some components changed sides.
     counts : weight of each class beside the main one on each cell; shape (M, classes).
     """
@@ -174,8 +167,6 @@ def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: fl
 def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> RowModel:
     """Return a model in which a person has decided which groups are bad.
 
-    Parameters
-    ----------
     bad, good : columns of `group_counts`.
     """
     kept = model.kept.copy()
@@ -186,8 +177,6 @@ def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> R
 def refit_decided(fit: RobustFit, model: RowModel, judged: Judged | None = None) -> RobustFit:
     """Return a fit whose groups a person has decided on. Nothing is learned again.
 
-    Parameters
-    ----------
     model : as `decide_groups` returns it.
     judged : all rows, by that model; without them, the sums of groups join or leave those of the
         good rows.

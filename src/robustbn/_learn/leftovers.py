@@ -30,22 +30,16 @@ MOST_TABLE = 2**20  # cells of a table that an edge may need to be measured
 
 @dataclass(frozen=True)
 class Leftover:
-    """A pair of nodes that depend on each other although no edge says so.
+    """A pair of nodes that depend on each other although no edge says so."""
 
-    Parameters
-    ----------
-    parent, child : the edge that keeps the graph acyclic and costs fewest cells.
-    gain : log-likelihood that it would bring, in nats a row that shows all it needs, sampling
-        noise taken off.
-    p_value : of the likelihood-ratio test, corrected for the number of pairs.
-    n_cells : cells that it would add.
-    """
-
+    # parent, child: the edge that keeps the graph acyclic and costs fewest cells
     parent: int
     child: int
+    # log-likelihood that it would bring, in nats a row that shows all it needs, sampling noise
+    # taken off
     gain: float
-    p_value: float
-    n_cells: int
+    p_value: float  # of the likelihood-ratio test, corrected for the number of pairs
+    n_cells: int  # cells that it would add
 
 
 def find_leftovers(
@@ -55,8 +49,6 @@ def find_leftovers(
 
     O(n D^2) time with D the states of all nodes together, and O(D^2) memory.
 
-    Parameters
-    ----------
     q : tables of the trusted rows; shape (M,).
     codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
     p_value : largest to be named, after correcting for the number of pairs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robustbn._core.expansion import log_probabilities
 from robustbn._core.protocols import Rows, RowVector, Vector
-from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._rows.memory import gather, load_rows
 from robustbn._tables.coded import Table
 from robustbn.network import BayesianNetwork
 
@@ -15,10 +15,7 @@ def log_likelihood_of_rows(rows: Rows, probabilities: Vector) -> RowVector:
 
 
 def log_likelihood_of_table(
-    network: BayesianNetwork,
-    table: Table,
-    kernels: str | None = None,
-    n_threads: int | None = None,
+    network: BayesianNetwork, table: Table, kernels: str | None = None, n_threads: int | None = None
 ) -> RowVector:
     """Return `log P(what the row shows)` for each row; shape (N,).
 
@@ -29,5 +26,5 @@ def log_likelihood_of_table(
     found = log_likelihood_of_rows(rows, q)
     if not table.holed:
         return found
-    holes = gather_holes(network, table.codes, None, kernels, n_threads)
+    holes = gather(network.layout, table.codes, None, n_threads, engine=kernels)
     return found + holes.posterior(table.codes, q).log_likelihoods

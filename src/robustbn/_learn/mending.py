@@ -43,19 +43,12 @@ CLOSED = 0.5  # of what a column without an error would lose by errors: one that
 
 @dataclass(frozen=True, eq=False)
 class Mended:
-    """Wrong labels of a table.
+    """Wrong labels of a table."""
 
-    Parameters
-    ----------
-    labels : of each column, in the order of their states.
-    wrong : the cells that are likely to be wrong, as states.
-    model : what true labels look like; None if nothing speaks for errors.
-    by : the context whose values have rates of errors of their own; None if none pays.
-    """
-
-    labels: tuple[tuple[str, ...], ...]
-    wrong: WrongCells
-    model: CellModel | None
+    labels: tuple[tuple[str, ...], ...]  # of each column, in the order of their states
+    wrong: WrongCells  # the cells that are likely to be wrong, as states
+    model: CellModel | None  # what true labels look like; None if nothing speaks for errors
+    # the context whose values have rates of errors of their own; None if none pays
     by: str | None = None
 
 
@@ -65,13 +58,10 @@ def mend_labels(
     *,
     context: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
-    kernels: str | None = None,
     n_threads: int | None = None,
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
-    Parameters
-    ----------
     columns : labels of each node.
     parents : of each node, by number.
     context : labels of the rows, such as their source, by column: the values of the best column
@@ -81,13 +71,13 @@ def mend_labels(
     labels = tuple(names for _, names in coded)
     seen: States = np.stack([codes for codes, _ in coded], axis=1)
     cards, chosen, groups = tuple(map(len, labels)), None, None
-    gains = look_first(cards, parents, seen, kernels, n_threads).gains
+    gains = look_first(cards, parents, seen, None, n_threads).gains
     if not pays_at_first(gains, len(seen)):
         return Mended(labels, NO_CELLS, None)
     lost = len(seen) * FIRST_RATE * (1 - 1 / np.array(cards))
     learn = partial(
         learn_cells, cards, parents, seen, CHAIN, is_open=gains > -CLOSED * lost, seed=seed,
-        kernels=kernels, n_threads=n_threads,
+        n_threads=n_threads,
     )  # fmt: skip
     learned = learn()
     if context:
@@ -97,15 +87,9 @@ def mend_labels(
             chosen, groups = list(context)[places.column], tried[places.column].codes
             learned = learn(groups=groups)
     judged = judge_cells(
-        learned.model,
-        seen,
-        learned.truth,
-        groups=groups,
-        calm=SETTLED,
-        key=seed,
-        kernels=kernels,
+        learned.model, seen, learned.truth, groups=groups, calm=SETTLED, key=seed,
         n_threads=n_threads,
-    )
+    )  # fmt: skip
     return Mended(labels, doubt_singles(judged.named, learned, labels), learned.model, chosen)
 
 
@@ -148,20 +132,13 @@ def doubt_singles(
 
 @dataclass(frozen=True)
 class _Spelling:
-    """How the true labels of a column are spelt.
+    """How the true labels of a column are spelt."""
 
-    Parameters
-    ----------
-    forms : how many of them have each form.
-    """
-
-    forms: Counter[str]
+    forms: Counter[str]  # how many of them have each form
 
     def compare(self, label: str, other: str, own: int) -> int:
         """Return how a label looks beside another: like it to a degree, and of which form.
 
-        Parameters
-        ----------
         own : 1 if the label is among those whose forms are known, else 0.
         """
         degree = int(SequenceMatcher(None, label, other, autojunk=False).ratio() * DEGREES)

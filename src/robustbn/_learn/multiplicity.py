@@ -47,22 +47,13 @@ ANY_NUMBER = 2**62  # of copies speaks against no row
 
 @dataclass(frozen=True, eq=False)
 class _Rare:
-    """Different rows that should appear once, the least likely first.
+    """Different rows that should appear once, the least likely first."""
 
-    Parameters
-    ----------
-    codes : of each; shape (n, d).
-    seen : how often each appears.
-    weight : what its copies weigh together.
-    expected : how often it should appear.
-    scale : how many different rows each of them stands for.
-    """
-
-    codes: Codes
-    seen: NDArray[np.int64]
-    weight: Vector
-    expected: Vector
-    scale: float
+    codes: Codes  # of each; shape (n, d)
+    seen: NDArray[np.int64]  # how often each appears
+    weight: Vector  # what its copies weigh together
+    expected: Vector  # how often it should appear
+    scale: float  # how many different rows each of them stands for
 
     @property
     def most_copies(self) -> int:
@@ -77,8 +68,6 @@ class _Rare:
     def find_effect(self, most: int) -> float:
         """Return how many rows say as much as one, but for what a row has of its like by chance.
 
-        Parameters
-        ----------
         most : a row of more copies is no measure of the others.
         """
         within = self.weight <= most
@@ -216,8 +205,6 @@ def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
 def _find_effect(weight: RowVector) -> float:
     """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row.
 
-    Parameters
-    ----------
     weight : of different rows, or of all rows where 1 is the mean.
     """
     if is_even(weight):

@@ -33,16 +33,12 @@ MISSING_LABEL = "(missing)"
 
 
 def find_origins(
-    context: Sequence[ContextColumn],
-    weights: RowVector,
-    p_value: float = ORIGIN_P_VALUE,
+    context: Sequence[ContextColumn], weights: RowVector, p_value: float = ORIGIN_P_VALUE
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
     O(N) time for each column; memory O(1) beside the columns. See `name_origins`.
 
-    Parameters
-    ----------
     weights : trust in each row that was read, NaN for those left out; shape (n,).
     p_value : largest to be named.
     """
@@ -64,9 +60,7 @@ def find_origins(
 
 
 def name_origins(
-    tallies: Sequence[ContextTally],
-    together: Together,
-    p_value: float = ORIGIN_P_VALUE,
+    tallies: Sequence[ContextTally], together: Together, p_value: float = ORIGIN_P_VALUE
 ) -> list[Origin]:
     """Return the groups of rows that hold more distrusted rows than chance, most telling first.
 
@@ -83,8 +77,6 @@ def name_origins(
     of any group, with `T^2 / 2` tests, so that all p-values can be compared; they give the order,
     and gain does where they are too small for a number.
 
-    Parameters
-    ----------
     tallies : of the columns; that of the row number, which every row has, is the last.
     together : returns how many rows belong to both of two runs of groups, and how many of those
         are distrusted.

@@ -27,7 +27,7 @@ from robustbn._learn.filling import complete_fit, count_recorded
 from robustbn._learn.known import Known, override_known, refit_decided
 from robustbn._learn.origins import choose_runs
 from robustbn._learn.wrong_cells import counting_true
-from robustbn._rows.memory import RowsInMemory, find_holed, gather_holes, load_rows
+from robustbn._rows.memory import RowsInMemory, find_holed, gather, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.context_pass import AsidePass, read_some
 from robustbn._rows.stream.data import RowsInStream
@@ -44,15 +44,10 @@ MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told how a fit goes on.
+    """Who is told how a fit goes on."""
 
-    Parameters
-    ----------
-    round : is told of every round.
-    part : is told what is done with a table's parts, how many are done, and how many there are.
-    """
-
-    round: Callable[[Round], None] = lambda _: None
+    round: Callable[[Round], None] = lambda _: None  # is told of every round
+    # is told what is done with a table's parts, how many are done, and how many there are
     part: Callable[[str, int, int], None] = lambda *_: None
 
 
@@ -78,8 +73,6 @@ def fit_in_memory(
 ) -> Fitted:
     """Fit robustly to rows in memory; those without weight are judged as rows never seen.
 
-    Parameters
-    ----------
     fit_rows : another method than the default one, which takes no weights.
     complete : how tables are learned from rows that miss values; None: from complete families.
     sides : of the rows whose side is known, see `Known`; shape (N,).
@@ -96,8 +89,8 @@ def fit_in_memory(
         fit = fit_rows(data.rows, config, watch.round)
         holes = None
         if complete is not None and table.holed:
-            given = table.codes, fit.weights, config.kernels, config.n_threads
-            holes = gather_holes(network, *given)
+            given = network.layout, table.codes, fit.weights, config.n_threads
+            holes = gather(*given, engine=config.kernels)
         fit = _add_missing(fit, data, holes, None, complete, config)
     fit = fit.with_numbers(_numbers_read(table, fit.model.repeats.first))
     if fit.cells is not None and table.kept is not None:
@@ -161,8 +154,6 @@ def decide_in_memory(
 ) -> Fitted:
     """Return a fit with decided groups, which judges all its rows again; see `refit_decided`.
 
-    Parameters
-    ----------
     table : the rows of the fit.
     model : with the groups as they were decided.
     weights, sides, complete : as they were given to the fit; see `fit_in_memory`.
@@ -193,15 +184,10 @@ def judge_table(table: Table, trust: RowVector | None) -> JudgedRows:
 
 
 def look_for_copies(
-    aside: Aside,
-    kept: NDArray[np.int64] | None,
-    prints: NDArray[np.uint64],
-    kernels: str | None,
+    aside: Aside, kept: NDArray[np.int64] | None, prints: NDArray[np.uint64], kernels: str | None
 ) -> Aside:
     """Return what is beside a table, with blocks of rows, and single rows, that come again.
 
-    Parameters
-    ----------
     kept : numbers of the rows that were kept, increasing; None if all were.
     prints : of these rows, equal where all states are; shape (N,).
     kernels : that find prints which occur more than once.
@@ -363,9 +349,7 @@ def fit_on_dask(
     if fit.weights is None:  # what the rows that were drawn say stands for all
         judged = _judge_sample(fit, survey)
         judged = replace(
-            judged,
-            numbers=data.numbers_read(judged.numbers),
-            drawn=data.numbers_read(judged.drawn),
+            judged, numbers=data.numbers_read(judged.numbers), drawn=data.numbers_read(judged.drawn)
         )
     else:
         judged = JudgedRows.of(

@@ -24,18 +24,12 @@ LEAST_SHARE = 0.01  # of a row that belongs to a component, for it to be an exam
 
 @dataclass(frozen=True)
 class Question:
-    """A row to look at.
+    """A row to look at."""
 
-    Parameters
-    ----------
-    place : among the rows that were offered.
-    number : of the group that it is an example of, from 1; 0 for rows that no group holds.
-    change : share of the rows, on average over the nodes, whose state would be told otherwise if
-        the answer is not the expected one.
-    """
-
-    place: int
-    number: int
+    place: int  # among the rows that were offered
+    number: int  # of the group that it is an example of, from 1; 0 for rows that no group holds
+    # share of the rows, on average over the nodes, whose state would be told otherwise if the
+    # answer is not the expected one
     change: float
 
 
@@ -52,8 +46,6 @@ def choose_questions(
     First one typical row of each group, the largest stake first; then those whose answers would
     change most.
 
-    Parameters
-    ----------
     counts : weight of the trusted rows on each cell; shape (M,).
     drawn : rows drawn evenly from all, and the trust in them.
     offered : rows to choose from, and the trust in them.
@@ -105,8 +97,6 @@ def find_stakes(
 
     The mean over nodes of `sum over configurations a of P(a) TV(now[a], then[a])`.
 
-    Parameters
-    ----------
     counts, of_groups : weight of the trusted rows, and of each group, on each cell; (M,), (M, K).
     """
     now, total = normalise_counts(layout, counts), max(float(counts.sum()), 1e-9)

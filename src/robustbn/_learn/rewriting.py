@@ -41,17 +41,11 @@ class Rewriting(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """A table whose values are in the forms of their columns.
+    """A table whose values are in the forms of their columns."""
 
-    Parameters
-    ----------
-    columns : a text for each row.
-    changes : what was rewritten, by row and column.
-    n_doubtful : cells that were not, but are in another form with a probability of 0.5 or more.
-    """
-
-    columns: dict[str, list[str]]
-    changes: dict[tuple[int, str], Rewriting]
+    columns: dict[str, list[str]]  # a text for each row
+    changes: dict[tuple[int, str], Rewriting]  # what was rewritten, by row and column
+    # cells that were not, but are in another form with a probability of 0.5 or more
     n_doubtful: int
 
 
@@ -64,8 +58,6 @@ def rewrite_table(
 ) -> Rewritten:
     """Return a table in which what says the same is written in the same way.
 
-    Parameters
-    ----------
     table : columns by their names, a text for each row.
     probability : that a text says the same, from which it is rewritten.
     is_plain : see `rewrite_column`.
@@ -93,8 +85,6 @@ def rewrite_table(
 def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritings:
     """Return the texts of a column that are in another form than most, and what they become.
 
-    Parameters
-    ----------
     column : a text for each row.
     is_plain : whether numbers lose their unit if none of its spellings is common, even if no number
         is without, and marks of missing values become empty, even if all are alike.

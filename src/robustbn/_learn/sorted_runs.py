@@ -37,8 +37,6 @@ class SortedRun:
 def find_sorted_runs(values: Vector, n_tried: int) -> list[SortedRun]:
     """Return the runs of rows over which a column is in order, as it is nowhere else.
 
-    Parameters
-    ----------
     values : of the rows in their order, NaN where there is none; shape (n,).
     n_tried : number of columns that are looked at.
     """

@@ -15,8 +15,6 @@ from robustbn._core.row_model import RowModel
 def describe_status(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[bool, str]:
     """Return whether the trusted rows look clean, and the sentence that says so.
 
-    Parameters
-    ----------
     removed : share of the rows' weight that is distrusted, repeated rows included.
     """
     is_clean, sentence = _describe(removed, config, verdict)
@@ -78,8 +76,6 @@ def say_cells(found: FoundCells | None, survey: Survey) -> str:
 def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: int) -> str:
     """Say how rows are repeated and what was made of it; empty if there is nothing to say.
 
-    Parameters
-    ----------
     n_distrusted : different rows that are distrusted for their copies.
     """
     if repetition is None:

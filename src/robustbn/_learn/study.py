@@ -25,21 +25,16 @@ from robustbn.network import BayesianNetwork
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from, with a weight for each.
+    """Rows to learn from, with a weight for each."""
 
-    Parameters
-    ----------
-    rows, codes : the rows, and their codes of shape (N, d).
-    which : they are, among those of the survey; all are a slice: no copies.
-    base : weight of each, lower than given where a row is repeated too often; shape (N,).
-    n_given : what all rows together weigh as they were given.
-    """
-
+    # rows, codes: the rows, and their codes of shape (N, d)
     rows: Rows
     codes: Codes
+    # which they are among those of the survey; all are a slice: no copies
     which: NDArray[np.int64] | slice
+    # weight of each, lower than given where a row is repeated too often; shape (N,)
     base: RowVector
-    n_given: float
+    n_given: float  # what all rows together weigh as they were given
 
     @cached_property
     def total(self) -> float:
@@ -60,35 +55,21 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Rows of a survey with their weights.
+    """Rows of a survey with their weights."""
 
-    Parameters
-    ----------
-    survey : the rows.
-    given : weight of each, 1 on average over all rows of the table; shape (n,).
-    unit : what a weight of 1 stands for.
-    prints : fingerprint of each; shape (n,).
-    load, draw : encode codes, and draw rows from tables.
-    config : the caller's.
-    tell : is told of every round.
-    knows_patterns : whether nodes of the network say which values are missing.
-    repetition : how rows are repeated; None if that changes nothing.
-    effect : how many of the rows say as much as one.
-    most_copies : that speak against no row.
-    """
-
-    survey: Survey
-    given: RowVector
-    unit: float
-    prints: NDArray[np.uint64]
+    survey: Survey  # the rows
+    given: RowVector  # weight of each, 1 on average over all rows of the table; shape (n,)
+    unit: float  # what a weight of 1 stands for
+    prints: NDArray[np.uint64]  # fingerprint of each; shape (n,)
+    # load, draw: encode codes, and draw rows from tables
     load: LoadCodes
     draw: Draw
-    config: RobustConfig
-    tell: Callable[[Round], None]
-    knows_patterns: bool = False
-    repetition: Repetition | None = None
-    effect: float = 1.0
-    most_copies: int = 0
+    config: RobustConfig  # the caller's
+    tell: Callable[[Round], None]  # is told of every round
+    knows_patterns: bool = False  # whether nodes of the network say which values are missing
+    repetition: Repetition | None = None  # how rows are repeated; None if that changes nothing
+    effect: float = 1.0  # how many of the rows say as much as one
+    most_copies: int = 0  # that speak against no row
     _chosen: dict[int, tuple[NDArray[np.int64] | slice, Rows, Codes]] = field(
         default_factory=dict, init=False
     )
@@ -146,8 +127,6 @@ class Study:
 
         They weigh as much as different rows that say as much.
 
-        Parameters
-        ----------
         repeats : rows that appear too often, whose weight is lowered.
         """
         n = min(n, self.n_rows)

@@ -1,4 +1,4 @@
-"""Two columns whose values were exchanged in some rows.
+"""The density of a row in which the values of two columns were exchanged.
 
 A swapped row is a good row under a one-to-one map of its values, so its density is known: that of
 the row with the two values put back. For numbers that are cut into intervals the map is of the
@@ -7,10 +7,8 @@ numbers, not of the intervals, so a number's density is
     P(interval | parents) h(number) / P(interval),
 
 h being a histogram of the column that is fine enough for both. Labels are their own histogram; a
-label that is no state of the other column was not swapped. Every row is swapped with the same
-probability; it, and all tables and histograms of the rows with their values put back, are found by
-expectation-maximisation. A swap is worth the evidence that it brings, tables integrated out: a
-lower bound of it, which is exact where it is clear who is swapped.
+label that is no state of the other column was not swapped. All tables and histograms are
+those of the rows with their values put back; the evidence has them integrated out.
 """
 
 from __future__ import annotations
@@ -18,28 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import Swap
-from robustbn._core.config import CEILING
 from robustbn._core.dirichlet import JEFFREYS, log_gamma
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.row_model import logistic
-from robustbn._learn.gain import find_gain
 
 FINE = 64  # intervals of the histograms, as many of the numbers of both columns in each
-MOST_STEPS = 50  # most pairs need fewer than ten
-LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 NEVER = -1e3  # log-odds of a swap that no row can show
-CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
-MOST_PAIRS = 2_000  # pairs of columns: all of 63 columns, in two seconds or so
-SCREENED = 4_000  # rows on which all pairs are looked at first
-SHARES = (0.01, 0.1)  # of swapped rows, that are tried there
-MOST_ODDS = 40.0  # log-odds: what is larger is sure
 
 Places = NDArray[np.int64]
 
@@ -66,10 +52,6 @@ class Numbers:
         """Return the states of values."""
         return np.searchsorted(self.edges, values, side="right").astype(np.int64)
 
-    def refine(self, both: Vector) -> Numbers:
-        """Return the column in intervals that are fine enough for the numbers of both columns."""
-        return replace(self, edges=np.unique(np.quantile(both, np.arange(1, FINE) / FINE)))
-
     def shares(self, other: Column) -> bool:
         """Whether values of another column can be values of this one."""
         return isinstance(other, Numbers)
@@ -94,10 +76,6 @@ class Labels:
         """Return the states of labels; -1 for one that is no state."""
         return self.states[values.astype(np.int64)]
 
-    def refine(self, both: Vector) -> Labels:
-        """Return the column: nothing is finer than labels."""
-        return self
-
     def shares(self, other: Column) -> bool:
         """Whether values of another column can be values of this one."""
         return isinstance(other, Labels) and bool(((self.states >= 0) & (other.states >= 0)).any())
@@ -106,83 +84,61 @@ class Labels:
 Column = Numbers | Labels
 
 
-def find_swaps(layout: Layout, codes: Codes, columns: Mapping[int, Column]) -> list[Swap]:
-    """Return pairs of columns that seem to be swapped in some rows, the largest gain first.
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two columns, and what exchanging their values changes in the density of each row."""
 
-    O(n) time for each pair; of very many columns, only pairs that stand near each other are tried.
+    nodes: tuple[int, int]
+    is_there: NDArray[np.bool_]  # which rows show both columns; n of them
+    parts: Sequence[_Part]  # the factors of the density that change
+    never: Vector  # `NEVER` for rows that cannot be swapped, 0 for others; shape (n,)
 
-    Parameters
-    ----------
-    codes : of some rows; shape (n, d).
-    columns : the numbers or labels of the same rows, by node.
-    """
-    near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
-    pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]
-    some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
-    few = {node: replace(each, values=each.values[some]) for node, each in columns.items()}
-    likely = [pair for pair in pairs if _may_gain(layout, codes[some], few, pair)]
-    found = [_find_swap(layout, codes, columns, pair, len(pairs)) for pair in likely]
-    return sorted((swap for swap in found if swap is not None), key=lambda swap: -swap.gain)
+    @classmethod
+    def of(
+        cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int]
+    ) -> Pair:
+        """Return a pair of columns of some rows."""
+        is_there = np.isfinite(columns[nodes[0]].values) & np.isfinite(columns[nodes[1]].values)
+        if not is_there.any():
+            return cls(nodes, is_there, [], np.zeros(0))
+        one, other = (replace(columns[i], values=columns[i].values[is_there]) for i in nodes)
+        parts = list(_list_parts(layout, codes[is_there], nodes, one, other))
+        cannot = (one.read(other.values) < 0) | (other.read(one.values) < 0)
+        return cls(nodes, is_there, parts, np.where(cannot, NEVER, 0.0))
 
+    def weigh(self, who: Vector | None = None, *, is_first: bool = False) -> Vector:
+        """Return the log-odds of each row to be swapped, given who is; None: nobody.
 
-def _may_gain(
-    layout: Layout, codes: Codes, columns: Mapping[int, Column], pair: tuple[int, int]
-) -> bool:
-    """Return whether swapped rows, of any share, explain a few rows better by tables of all."""
-    parts, never = _begin(layout, codes, columns, pair)[1:]
-    if not len(never):
-        return False
-    as_is, swapped = np.sum([part.weigh(np.zeros(len(never))) for part in parts], axis=0)
-    times = np.expm1(np.minimum(swapped - as_is + never, MOST_ODDS))
-    return any(np.log1p(share * times).sum() > 0 for share in SHARES)
+        Of all factors, or of those that say where to start.
+        """
+        who = np.zeros(len(self.never)) if who is None else who
+        some = [part for part in self.parts if part.is_first or not is_first]
+        as_is, swapped = np.sum([part.weigh(who) for part in some], axis=0)
+        odds: Vector = swapped - as_is + self.never
+        return odds
 
-
-def _begin(
-    layout: Layout, codes: Codes, columns: Mapping[int, Column], pair: tuple[int, int]
-) -> tuple[NDArray[np.bool_], list[_Part], Vector]:
-    """Return which rows show both columns, what swapping changes, and which cannot be swapped."""
-    is_there = np.isfinite(columns[pair[0]].values) & np.isfinite(columns[pair[1]].values)
-    if not is_there.any():
-        return is_there, [], np.zeros(0)
-    one, other = (replace(columns[node], values=columns[node].values[is_there]) for node in pair)
-    parts = list(_list_parts(layout, codes[is_there], pair, one, other))
-    never = np.where((one.read(other.values) < 0) | (other.read(one.values) < 0), NEVER, 0.0)
-    return is_there, parts, never
+    def find_evidence(self, who: Vector) -> float:
+        """Return what putting back the values of some rows brings, tables integrated out."""
+        nobody = np.zeros(len(who))
+        return sum(part.find_evidence(who) - part.find_evidence(nobody) for part in self.parts)
 
 
-def _find_swap(
-    layout: Layout,
-    codes: Codes,
-    columns: Mapping[int, Column],
-    pair: tuple[int, int],
-    n_tried: int,
-) -> Swap | None:
-    """Return what swapping two columns in some rows explains, if that is clear."""
-    is_there, parts, never = _begin(layout, codes, columns, pair)
-    n = len(never)
-    if not n:
-        return None
-    nobody: Vector = np.zeros(n)
-    # to start from, rows are swapped whose values are more usual in the other column
-    start = np.sum([part.weigh(nobody) for part in parts if part.is_first], axis=0)
-    who, share, odds = nobody, 0.5, start[1] - start[0] + never
-    for _ in range(MOST_STEPS):
-        before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
-        share = float(np.clip(who.mean(), 0.5 / n, 0.5))
-        if np.array_equal(before, who):
-            break
-        as_is, swapped = np.sum([part.weigh(who) for part in parts], axis=0)
-        odds = swapped - as_is + never
-    told = sum(part.find_evidence(who) - part.find_evidence(nobody) for part in parts)
-    told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
-    gain = float(find_gain(told, 1, n, n_tried))
-    chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
-    clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
-    if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
-        return None
-    of_all = np.zeros(len(codes))
-    of_all[is_there] = chances
-    return Swap(pair, float(of_all.mean()), gain, float(chances @ odds / chances.sum()), of_all)
+def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
+    """Return the numbers of the nodes that are cut into intervals."""
+    return {node: each.values for node, each in columns.items() if isinstance(each, Numbers)}
+
+
+def put_back(
+    codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int], rows: Places
+) -> tuple[Codes, dict[int, Column]]:
+    """Return the rows with the values of two columns exchanged in some of them."""
+    codes, mended = codes.copy(), {**columns}
+    for node, other in (nodes, nodes[::-1]):
+        values = columns[node].values.copy()
+        values[rows] = columns[other].values[rows]
+        codes[rows, node] = columns[node].read(values[rows])
+        mended[node] = replace(columns[node], values=values)
+    return codes, mended
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +185,8 @@ class _Part:
         size = max(-(-size // self.card), 1) * self.card
         counts = np.full(size + 1, JEFFREYS)  # the last is of rows that show no cell
         for cells, weights in ((self.as_is, 1 - chances), (self.swapped, chances)):
-            counts += np.bincount(np.where(cells < 0, size, cells), weights, size + 1)
+            if weights.any():
+                counts += np.bincount(np.where(cells < 0, size, cells), weights, size + 1)
         return counts[:-1].reshape(-1, self.card)
 
 
@@ -253,10 +210,21 @@ def _list_parts(
         ]
         yield _Part(cells[0], cells[1], one.card * other.card)
         yield from divisors
-    both = np.concatenate([one.values, other.values])
-    yield replace(_swap(one.refine(both), other.values), is_first=True)
-    yield replace(_swap(other.refine(both), one.values), is_first=True)
+    yield from (replace(part, is_first=True) for part in _refine(one, other) or alone)
     yield from divisors
+
+
+def _refine(one: Column, other: Column) -> tuple[_Part, ...]:
+    """Return the factors of the columns alone, in intervals fine enough for both; none of labels.
+
+    The intervals are those of both, so swapped values of one are those of the other.
+    """
+    if not isinstance(one, Numbers):
+        return ()
+    both = np.sort(np.concatenate([one.values, other.values]))
+    edges = np.unique(both[len(both) * np.arange(1, FINE) // FINE])
+    part = _swap(replace(one, edges=edges), other.values)
+    return part, replace(part, as_is=part.swapped, swapped=part.as_is)
 
 
 def _swap(column: Column, values: Vector) -> _Part:

@@ -24,34 +24,21 @@ AS_GOOD, ALONE, OWN = 0, 1, 2  # places among the fits of a family: the simplest
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """Tables of kinds, and how each family came by its own.
+    """Tables of kinds, and how each family came by its own."""
 
-    Parameters
-    ----------
-    tables : shape (M, K).
-    modes : `AS_GOOD`, `ALONE` (independent of its parents) or `OWN`, a node; shape (d, K).
-    n_parameters : free numbers that are not the good tables'; shape (K,).
-    """
-
-    tables: Vector
+    tables: Vector  # shape (M, K)
+    # `AS_GOOD`, `ALONE` (independent of its parents) or `OWN`, a node; shape (d, K)
     modes: NDArray[np.int64]
-    n_parameters: Vector
+    n_parameters: Vector  # free numbers that are not the good tables'; shape (K,)
 
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """The cells of a network by node, and what is needed to tie tables.
+    """The cells of a network by node, and what is needed to tie tables."""
 
-    Parameters
-    ----------
-    layout : where each cell lives.
-    prior : tables that every table shrinks to where it has few rows; shape (M,).
-    plain_counts : of all rows; shape (M,).
-    """
-
-    layout: Layout
-    prior: Vector
-    plain_counts: Vector
+    layout: Layout  # where each cell lives
+    prior: Vector  # tables that every table shrinks to where it has few rows; shape (M,)
+    plain_counts: Vector  # of all rows; shape (M,)
 
     @cached_property
     def node_of_cell(self) -> NDArray[np.int64]:
@@ -110,14 +97,11 @@ class Families:
         """Return tables of counts in which no node has parents; shape (M,), or (M, r)."""
         marginals = self._marginals(counts) + _like(self._plain_marginals, counts)
         total = np.add.reduceat(marginals, self._first_state[:-1], axis=0)
-        tables: Vector = (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
-        return tables
+        return (marginals / total[self._node_of_marginal])[self._marginal_of_cell]
 
     def tie(self, counts: Vector, good: Vector, modes: NDArray[np.int64] | None = None) -> Tied:
         """Return the tables of kinds, each family in the form with the shortest description.
 
-        Parameters
-        ----------
         counts : weight of each kind's rows on each cell; shape (M, K).
         good : the good tables; shape (M,).
         modes : forms to keep; shape (d, K). By default they are chosen anew.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.layout import Codes
+from robustbn._core.dirichlet import JEFFREYS
+from robustbn._core.layout import Codes, Layout
+from robustbn._core.origins import Difference
+from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 
 Numbers = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 UNITS: tuple[tuple[float, str], ...] = (
     (2.2046, "pounds and kilograms"),
@@ -29,8 +34,7 @@ FACTOR_OFF = 0.1  # relative: largest difference of the ratio of medians from th
 LEAST_MEDIANS = 2  # of other values of the context column: fewer show no spread
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
 FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
-NOWHERE = 0.05  # share of a new state elsewhere, relative to here: the ends of places are rough
-RENAMED = (0.05, 0.2, 0.4)  # share of the new state, of what the old one keeps, relative difference
+LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
 
@@ -87,7 +91,7 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
     )
 
 
-def count_forms(codes: Codes, rows: NDArray[np.int64]) -> int:
+def count_forms(codes: Codes, rows: Rows) -> int:
     """Return how many different rows most of those of a place are copies of; 0 if of none.
 
     Parameters
@@ -110,31 +114,81 @@ def _shares(codes: Codes) -> Numbers:
     return np.sort(counts)[::-1] / len(codes)
 
 
-def name_states(here: Numbers, elsewhere: Numbers) -> tuple[str, int, int]:
-    """Return what was done to the states of a column: its name, and one or two states.
+@dataclass(frozen=True)
+class StandIn:
+    """A state that is written for another at a place; `is_mutual`: and that one for it."""
 
-    "one value": nearly all rows of the place have the first state. "renamed": the first state is
-    gone there, and the second one, which is nowhere else, has its rows. Empty if neither is so.
+    node: int
+    written: int
+    meant: int
+    is_mutual: bool
+    gain: float  # in nats
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Both states, the written one first."""
+        return self.written, self.meant
+
+
+def find_stand_in(
+    layout: Layout, codes: Codes, numbers: Mapping[int, Numbers], place: Difference, node: int
+) -> StandIn | None:
+    """Return which state of a node is written for which at a place; None if none is.
+
+    Put back, its rows must be more likely by the tables of all others, and nothing may differ there
+    any more.
+
+    Parameters
+    ----------
+    codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
+    """
+    rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
+    others = np.delete(codes, rows, axis=0)
+    told = np.zeros((card + 1, card))  # of rows that show a state, if another was meant
+    for family in (family for family in layout.families if node in family):
+        logs = _learn_logs(layout, others, family)
+        for meant in range(card):
+            back = codes[rows]
+            back[shown < card, node] = meant
+            cells, is_there = layout.joint_states(back, family)
+            told[:, meant] += np.bincount(shown[is_there], logs[cells[is_there]], card + 1)
+    gains = np.maximum(told[:-1] - np.diag(told)[:, None], 0.0)
+    both = gains + gains.T
+    written, meant = divmod(int(np.where(gains > 0, both, 0.0).argmax()), card)
+    gain = float(both[written, meant] - np.log(card**2))
+    if gain < LEAST_GAIN:
+        return None
+    found = StandIn(node, written, meant, bool(gains[meant, written] > 0), gain)
+    mended = codes.copy()
+    mended[rows[shown == written], node] = meant
+    if found.is_mutual:
+        mended[rows[shown == meant], node] = written
+    own, left = (find_own_gain(layout, c, numbers, place.nodes, rows) for c in (codes, mended))
+    return found if left <= MOST_LEFT * own else None
+
+
+def _learn_logs(layout: Layout, codes: Codes, family: Sequence[int]) -> Numbers:
+    """Return the log-probabilities of the last member of a family given the others, a cell each."""
+    card = layout.cards[family[-1]]
+    cells, is_shown = layout.joint_states(codes, family)
+    n_cells = int(np.prod([layout.cards[member] for member in family]))
+    counts = np.bincount(cells[is_shown], minlength=n_cells).reshape(-1, card) + JEFFREYS
+    logs: Numbers = np.log(counts / counts.sum(axis=1, keepdims=True)).reshape(-1)
+    return logs
+
+
+def find_one_state(here: Rows, elsewhere: Rows) -> int | None:
+    """Return the state that nearly all rows of a place have, and others have not; None if none.
 
     Parameters
     ----------
     here, elsewhere : rows with each state; shape (states,) each.
     """
     if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
-        return "", -1, -1
-    now, usual = here / here.sum(), elsewhere / elsewhere.sum()
-    most, gone = int(now.argmax()), int((usual - now).argmax())
-    new = int(np.where(usual <= NOWHERE * now, now, 0.0).argmax())
-    if (
-        usual[new] <= NOWHERE * now[new]
-        and now[new] >= RENAMED[0]
-        and now[gone] <= RENAMED[1] * usual[gone]
-    ):
-        is_same = abs(now[new] + now[gone] - usual[gone]) <= RENAMED[2] * usual[gone]
-        if is_same:
-            return "renamed", gone, new
-    is_one = now[most] >= ONE_VALUE[0] and usual[most] <= ONE_VALUE[1]
-    return ("one value", most, -1) if is_one else ("", -1, -1)
+        return None
+    most = int(here.argmax())
+    is_one = here[most] >= ONE_VALUE[0] * here.sum()
+    return most if is_one and elsewhere[most] <= ONE_VALUE[1] * elsewhere.sum() else None
 
 
 def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:

@@ -48,8 +48,6 @@ def _find_cells(
 ) -> tuple[Rows, tuple[int, int]]:
     """Return the cell of a node's table that each row is in, and its configurations and states.
 
-    Parameters
-    ----------
     rows : column by column; shape (d, n).
     """
     at = np.zeros(rows.shape[1], np.int64)
@@ -61,8 +59,6 @@ def _find_cells(
 def _describe(cells: Rows, shape: tuple[int, int, int]) -> float:
     """Return the log-likelihood of a node's states, less the price of its table; in nats.
 
-    Parameters
-    ----------
     cells, shape : of each row; configurations, states of the node, and those of one more parent.
     """
     counts = np.bincount(cells, minlength=prod(shape)).reshape(shape)

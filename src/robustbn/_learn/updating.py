@@ -24,18 +24,11 @@ LOOKED_AT = 100_000  # new rows at most from which the shares of groups and the 
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """What new rows are, judged by a fit.
+    """What new rows are, judged by a fit."""
 
-    Parameters
-    ----------
-    fit : of the new rows alone, by the model of the old fit.
-    doubt : sum of `w (1 - w)` of the trust in the rows of each configuration; shape (m,).
-    shares : of each group among them; shape (K,).
-    """
-
-    fit: RobustFit
-    doubt: Vector
-    shares: Vector
+    fit: RobustFit  # of the new rows alone, by the model of the old fit
+    doubt: Vector  # sum of `w (1 - w)` of the trust in the rows of each configuration; shape (m,)
+    shares: Vector  # of each group among them; shape (K,)
 
 
 def judge_more(
@@ -43,8 +36,6 @@ def judge_more(
 ) -> Added:
     """Return what new rows are, judged by a fit. One pass over them, and one to count them all.
 
-    Parameters
-    ----------
     complete : how rows that miss values are completed; None: by complete families.
     """
     survey, model = data.survey(None, LOOKED_AT, config.seed), old.model
@@ -117,8 +108,6 @@ def add_inferred(
 ) -> Inferred | None:
     """Return how much of all rows was inferred, and whether the last of them settled.
 
-    Parameters
-    ----------
     old, new : the counts, as they are added, and what of them was inferred.
     forgetting : what the old ones were multiplied by.
     """

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +68,6 @@ def explain_cells(
     rows; otherwise it takes about thirty over some thousand, four over at most `LEARNED_FROM`, and
     one over all.
 
-    Parameters
-    ----------
     trust : in each row of the survey; None: in all, if errors are independent of each other.
     infers : whether values that are missing are inferred; otherwise, such rows are let be.
     """
@@ -160,8 +157,6 @@ def _find_places(learned: Learned, survey: Survey, which: NDArray[np.int64]) -> 
 
     Its rates are not known yet.
 
-    Parameters
-    ----------
     which : places of the rows that were learned from, in the survey.
     """
     if not survey.is_whole:  # of rows that nobody holds, the place is not known
@@ -200,18 +195,13 @@ def _are_independent(learned: Learned, most: float) -> bool:
     """
     is_wrong = learned.is_wrong
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
-    expected = 0.0
-    for some in [is_wrong] if learned.groups is None else _part(is_wrong, learned.groups):
-        of_part = some.mean(axis=0)
-        expected += len(some) * float(of_part.sum() ** 2 - (of_part**2).sum())
+    expected, groups = 0.0, learned.groups
+    for some in [...] if groups is None else [groups == k for k in np.unique(groups)]:
+        of_part = is_wrong[some].mean(axis=0)
+        expected += len(is_wrong[some]) * float(of_part.sum() ** 2 - (of_part**2).sum())
     excess = float((per_row * (per_row - 1)).sum()) - expected
     is_even = rates.max() < MOST_IN_COLUMN * rates.mean()
     return bool(abs(excess) < most * expected and expected > FEW_PAIRS and is_even)
-
-
-def _part(rows: NDArray[Any], groups: NDArray[np.int32]) -> list[NDArray[Any]]:
-    """Return the rows of each group that has some."""
-    return [rows[groups == k] for k in np.unique(groups)]
 
 
 def take_evenly(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -256,8 +246,6 @@ def count_by_place(
 
     Rows that are read in stretches were counted by the rates of all; the survey knows their places.
 
-    Parameters
-    ----------
     trust : in the surveyed rows, which are all.
     """
     if found is None or found.by is None:

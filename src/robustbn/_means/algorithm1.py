@@ -32,29 +32,18 @@ TRIMMED_ROUNDS = 5  # of the baseline: as it is used elsewhere
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Where the outer loop ended.
+    """Where the outer loop ended."""
 
-    Parameters
-    ----------
-    q : tables; shape (M,).
-    weights : of the rows in the last round; shape (N,).
-    rounds : what happened.
-    converged, status : as the oracle said in the last round.
-    """
-
-    q: Vector
-    weights: RowVector
-    rounds: tuple[Round, ...]
+    q: Vector  # tables; shape (M,)
+    weights: RowVector  # of the rows in the last round; shape (N,)
+    rounds: tuple[Round, ...]  # what happened
+    # converged, status: as the oracle said in the last round
     converged: bool
     status: str
 
 
 def follow_paper(
-    rows: Rows,
-    oracle: Oracle,
-    eps: float,
-    on_round: Callable[[Round], None],
-    **settings: Any,
+    rows: Rows, oracle: Oracle, eps: float, on_round: Callable[[Round], None], **settings: Any
 ) -> Refined:
     """Run Algorithm 1 to the letter: scale and centre fixed by the plain counts, q refined.
 
@@ -88,11 +77,7 @@ def follow_paper(
 
 
 def follow_jointly(
-    rows: Rows,
-    oracle: Oracle,
-    eps: float,
-    on_round: Callable[[Round], None],
-    **settings: Any,
+    rows: Rows, oracle: Oracle, eps: float, on_round: Callable[[Round], None], **settings: Any
 ) -> Refined:
     """Let the oracle judge all rows afresh at the tables of the rows it trusted before.
 
@@ -116,11 +101,7 @@ def follow_jointly(
             break
     counts = rows.count(weights)
     return Refined(
-        normalise_counts(rows.layout, counts),
-        weights,
-        tuple(rounds),
-        found.converged,
-        found.status,
+        normalise_counts(rows.layout, counts), weights, tuple(rounds), found.converged, found.status
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
-from robustbn._means.weighting import drop_highest, find_center, look_at, signed_positions
+from robustbn._means.weighting import drop_highest, end_with, find_center, look_at, signed_positions
 
 TRIALS = 20  # subsets that `ransac` averages: the usual number
 LUCKY = 0.1  # probability that a subset holds good rows only: decides how small it is
@@ -25,24 +25,14 @@ class Columns(Protocol):
 
 
 def plain_mean(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Trust every row: the mean. One pass; every setting is ignored."""
     return _trust_all(vectors, vectors.mean())
 
 
 def coordinate_median(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Take the median of each coordinate: its error grows like `eps sqrt(dim)`.
 
@@ -75,19 +65,12 @@ def geometric_median(
     Weiszfeld's iteration, two passes a step. Only `max_steps` and `tolerance` are used.
     """
     center = find_center(vectors, max_steps=max_steps, tolerance=tolerance)
-    if center.settled:
-        return _trust_all(vectors, center.point)
-    weights = np.ones(vectors.n_rows)
-    return OracleResult(center.point, weights, 0.0, False, str(Status.NOT_SETTLED))
+    status = Status.NOT_TESTED if center.settled else Status.NOT_SETTLED
+    return end_with(vectors, np.ones(vectors.n_rows), status, mean=center.point)
 
 
 def one_shot(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
 ) -> OracleResult:
     """Look once: drop the share eps of the rows that lie farthest along the top direction.
 
@@ -101,7 +84,7 @@ def one_shot(
     weights = drop_highest(weights, scores, eps * vectors.n_rows)
     top = tuple(look.spectrum.values[:8].tolist())
     step = Step(0, top, math.nan, eps, time.perf_counter() - start)
-    return _untested(vectors, weights, (step,))
+    return end_with(vectors, weights, Status.NOT_TESTED, [step])
 
 
 def ransac(
@@ -129,15 +112,9 @@ def ransac(
         distance = float(np.quantile(norms, 1.0 - eps))
         if distance < best_distance:
             best, best_distance = norms, distance
-    return _untested(vectors, drop_highest(np.ones(n_rows), best, eps * n_rows), ())
+    weights = drop_highest(np.ones(n_rows), best, eps * n_rows)
+    return end_with(vectors, weights, Status.NOT_TESTED)
 
 
 def _trust_all(vectors: Vectors, mean: Vector) -> OracleResult:
-    return OracleResult(mean, np.ones(vectors.n_rows), 0.0, True, str(Status.NOT_TESTED))
-
-
-def _untested(vectors: Vectors, weights: RowVector, history: tuple[Step, ...]) -> OracleResult:
-    removed = 1.0 - float(weights.sum()) / vectors.n_rows
-    return OracleResult(
-        vectors.mean(weights), weights, removed, True, str(Status.NOT_TESTED), history
-    )
+    return end_with(vectors, np.ones(vectors.n_rows), Status.NOT_TESTED, mean=mean)

@@ -13,6 +13,7 @@ from robustbn._means.weighting import (
     ALLOWANCE,
     MOST_STEPS,
     Look,
+    end_with,
     look_at,
     project_capped_simplex,
     sampling_noise,
@@ -44,8 +45,6 @@ def descent(
     eps of the weight is removed, so eps has to be known, at least from above. The best weights seen
     are returned. About 11 passes a step.
 
-    Parameters
-    ----------
     eps : contamination.
     beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
     allowance : the threshold is raised by `allowance * eps * ln(1 / eps)`.
@@ -79,9 +78,8 @@ def descent(
         history.append(Step(number, top, threshold, removed, time.perf_counter() - start))
         if status is not Status.STEPS_SPENT:
             break
-    mean = vectors.mean(best) if best_look is None else best_look.mean
-    removed = 1.0 - float(best.sum()) / n_rows
-    return OracleResult(mean, best, removed, status is Status.CLEAN, str(status), tuple(history))
+    mean = None if best_look is None else best_look.mean
+    return end_with(vectors, best, status, history, mean)
 
 
 def _gradient(vectors: Vectors, look: Look, threshold: float, eps: float) -> RowVector:

@@ -17,11 +17,7 @@ from robustbn._means.algorithm1 import Refined, follow_jointly, follow_paper, tr
 from robustbn.exceptions import SettingError
 
 
-def fit_with_oracle(
-    rows: Rows,
-    config: RobustConfig,
-    tell: Callable[[Round], None],
-) -> RobustFit:
+def fit_with_oracle(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]) -> RobustFit:
     """Learn with one of the named oracles.
 
     Rows that were not seen are judged by two networks: that of the trusted rows, and that of the

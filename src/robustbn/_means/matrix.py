@@ -53,19 +53,36 @@ def as_vectors(X: Any) -> Vectors:
 
 
 @dataclass(frozen=True)
-class DenseVectors:
-    """Rows of a dense array, column j multiplied by `scale[j]`.
+class ScaledRows:
+    """Rows of a matrix, column j multiplied by `scale[j]`."""
+
+    matrix: Any  # shape (N, dim); never changed
+    scale: Vector  # shape (dim,)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.matrix.shape[1])
+
+    def rescaled(self, scale: Vector) -> Self:
+        """Return the same rows with other scales."""
+        return replace(self, scale=scale)
+
+    def expected(self, V: Vector) -> Vector:
+        """Return V: good rows are taken to have covariance I."""
+        return V
+
+
+class DenseVectors(ScaledRows):
+    """Rows of a dense array of any real type, which is never copied.
 
     Time of a product with r columns: O(N dim r). Memory beside the array: one block of rows.
-
-    Parameters
-    ----------
-    array : of any real type; shape (N, dim). Never copied, never changed.
-    scale : shape (dim,).
     """
-
-    array: NDArray[Any]
-    scale: Vector
 
     @classmethod
     def of(cls, X: ArrayLike) -> Self:
@@ -88,28 +105,9 @@ class DenseVectors:
             _require_finite(block, partial(_shift_row, start))
         return held
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return int(self.array.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """Number of columns."""
-        return int(self.array.shape[1])
-
-    @property
-    def nnz(self) -> int:
-        """Entries that a pass touches."""
-        return self.n_rows * self.dim
-
-    def rescaled(self, scale: Vector) -> Self:
-        """Return the same rows with other scales."""
-        return replace(self, scale=scale)
-
     def lifted(self, exponents: NDArray[np.int32]) -> Self:
         """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
-        return replace(self, array=np.ldexp(self.array.astype(np.float64), exponents))
+        return replace(self, matrix=np.ldexp(self.matrix.astype(np.float64), exponents))
 
     def column_sizes(self) -> Vector:
         """Return the largest number of each column, whatever its sign; one pass."""
@@ -156,15 +154,10 @@ class DenseVectors:
             norms[start : start + len(block)] = (block * block) @ squares
         return norms
 
-    def expected(self, V: Vector) -> Vector:
-        """Return V: good rows are taken to have covariance I."""
-        return V
-
     def column_medians(self) -> Vector:
         """Return the median of each column; O(N dim)."""
         medians = [np.median(columns, axis=1) for columns in self._columns()]
-        found: Vector = self.scale * np.concatenate(medians)
-        return found
+        return self.scale * np.concatenate(medians)
 
     def column_spreads(self) -> Vector:
         """Return a robust standard deviation of each column; O(N dim)."""
@@ -177,7 +170,7 @@ class DenseVectors:
         n = min(BLOCK_ENTRIES, limit) // self.dim
         n = n if n >= 4 else max(1, WIDE_BLOCK_ENTRIES // self.dim)
         for start in range(0, self.n_rows, n):
-            yield start, self.array[start : start + n]
+            yield start, self.matrix[start : start + n]
 
     def _centred(self, center: Vector, width: int) -> Iterator[tuple[int, Vector]]:
         """Yield blocks of rows minus `center / scale`, so that scales act on short tables only."""
@@ -189,23 +182,14 @@ class DenseVectors:
         """Yield a few columns at a time, as lines."""
         n = max(8, BLOCK_ENTRIES // self.n_rows)
         for start in range(0, self.dim, n):
-            yield np.ascontiguousarray(self.array[:, start : start + n].T, dtype=np.float64)
+            yield np.ascontiguousarray(self.matrix[:, start : start + n].T, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class SparseVectors:
-    """Rows of a SciPy sparse matrix, column j multiplied by `scale[j]`.
+class SparseVectors(ScaledRows):
+    """Rows of a SciPy sparse matrix, CSR or CSC, of float64.
 
     Time of a product with r columns: O((nnz + N + dim) r). Memory beside the matrix: N × 16.
-
-    Parameters
-    ----------
-    matrix : CSR or CSC, of float64; shape (N, dim). Never changed.
-    scale : shape (dim,).
     """
-
-    matrix: Any
-    scale: Vector
 
     @classmethod
     def of(cls, X: Any) -> Self:
@@ -234,25 +218,6 @@ class SparseVectors:
 
         _require_finite(matrix.data[None, :], locate)
         return cls(matrix, np.ones(X.shape[1]))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return int(self.matrix.shape[0])
-
-    @property
-    def dim(self) -> int:
-        """Number of columns."""
-        return int(self.matrix.shape[1])
-
-    @property
-    def nnz(self) -> int:
-        """Entries that a pass touches."""
-        return int(self.matrix.nnz)
-
-    def rescaled(self, scale: Vector) -> Self:
-        """Return the same rows with other scales."""
-        return replace(self, scale=scale)
 
     def lifted(self, exponents: NDArray[np.int32]) -> Self:
         """Return the rows with columns multiplied by powers of two, which is exact; a copy."""
@@ -297,10 +262,6 @@ class SparseVectors:
         norms = squares @ self.scale**2 - 2.0 * (m @ (self.scale * center)) + center @ center
         clipped: RowVector = np.maximum(norms, 0.0)
         return clipped
-
-    def expected(self, V: Vector) -> Vector:
-        """Return V: good rows are taken to have covariance I."""
-        return V
 
     def column_medians(self) -> Vector:
         """Return the median of each column, 0 where fewer than half of the entries are stored."""
@@ -379,8 +340,7 @@ def _spread_of_differing(
     a = _segment_medians(values, column_of, counts)
     b = MAD_TO_SD * _segment_medians(np.abs(values - a[column_of]), column_of, counts)
     p = np.minimum(np.maximum(counts, SCALED_ROWS) / n_rows, 0.5)
-    spreads: Vector = np.where(counts > 0, np.sqrt(p * (a**2 + b**2) - (p * a) ** 2), 0.0)
-    return spreads
+    return np.where(counts > 0, np.sqrt(p * (a**2 + b**2) - (p * a) ** 2), 0.0)
 
 
 def _segment_medians(

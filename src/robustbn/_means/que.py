@@ -23,6 +23,7 @@ from robustbn._means.weighting import (
     ALLOWANCE,
     STEP_CAP,
     Look,
+    end_with,
     follow_weights,
     sampling_noise,
     soft_filter,
@@ -45,15 +46,10 @@ class Past:
 
     `sum of Sigma(w^i) = sum over n of W_n (x_n - c)(x_n - c)' - sum over i of m_i m_i'` with
     `W_n = sum over i of w^i_n / |w^i|` and `m_i = mu(w^i) - c`, for any c.
-
-    Parameters
-    ----------
-    weights : W; shape (N,).
-    means : `mu(w^i)`, stacked; shape (t, dim).
     """
 
-    weights: RowVector
-    means: Vector
+    weights: RowVector  # W; shape (N,)
+    means: Vector  # `mu(w^i)`, stacked; shape (t, dim)
 
     @classmethod
     def empty(cls, vectors: Vectors) -> Past:
@@ -81,20 +77,12 @@ class Past:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What an approximate score oracle returns.
+    """What an approximate score oracle returns."""
 
-    Parameters
-    ----------
-    score_rows : returns tau; by a pass, if the rows were not scored yet.
-    excess : `q~`, about `<Sigma(w) - E, U>`.
-    base : about `<E, U>`, the weighted mean of tau that good rows have; 1 when E is I.
-    degree : of Taylor's polynomial.
-    """
-
-    score_rows: Callable[[], RowVector]
-    excess: float
-    base: float
-    degree: int
+    score_rows: Callable[[], RowVector]  # returns tau; by a pass, if the rows were not scored yet
+    excess: float  # `q~`, about `<Sigma(w) - E, U>`
+    base: float  # about `<E, U>`, the weighted mean of tau that good rows have; 1 when E is I
+    degree: int  # of Taylor's polynomial
 
     @cached_property
     def tau(self) -> RowVector:
@@ -125,15 +113,13 @@ def draw_sketch(dim: int, width: int, rng: np.random.Generator) -> Vector:
     if width >= dim:
         return np.eye(dim)
     q, r = np.linalg.qr(rng.normal(size=(dim, width)))
-    sketch: Vector = q * np.sign(np.diag(r)) * math.sqrt(dim / width)
-    return sketch
+    return q * np.sign(np.diag(r)) * math.sqrt(dim / width)
 
 
 def redraw_sketch(sketch: Vector, rng: np.random.Generator) -> Vector:
     """Return a fresh sketch from an old one: lines shuffled, signs flipped, still orthogonal."""
     signs = rng.choice([-1.0, 1.0], size=(len(sketch), 1))
-    fresh: Vector = signs * sketch[rng.permutation(len(sketch))]
-    return fresh
+    return signs * sketch[rng.permutation(len(sketch))]
 
 
 def approximate_scores(
@@ -156,8 +142,6 @@ def approximate_scores(
     degree low. The sketch is first multiplied by E: where E is a projection (more than two states)
     its null space would otherwise fill the trace. Passes: the degree, plus one.
 
-    Parameters
-    ----------
     weights, mean : the current `w^t` and `mu(w^t)`.
     past : the `w^i`, `i < t`.
     sketch : S', shape (dim, width).
@@ -194,8 +178,6 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     `P(Poisson(x) > l)`: `x + 3 sqrt(x) + 2` is enough. For -x the terms cancel and leave
     `x^(l+1) / (l+1)!`: `2.4 x + 5`. The shift is the one that asks for the lowest degree.
 
-    Parameters
-    ----------
     at : the paper's alpha times t.
     """
     if at <= 0:
@@ -241,17 +223,11 @@ class PassedEpoch:
 
 @dataclass(frozen=True, eq=False)
 class WrittenEpoch:
-    """An epoch of vectors whose covariances are written down.
-
-    Parameters
-    ----------
-    total : `sum over i < t of Sigma(w^i)`, in the coordinates of `Contrasts`; shape (k, k).
-    n_steps : the paper's t.
-    """
+    """An epoch of vectors whose covariances are written down."""
 
     written: WrittenVectors
-    total: Vector
-    n_steps: int = 0
+    total: Vector  # `sum over i < t of Sigma(w^i)`, in the coordinates of `Contrasts`; shape (k, k)
+    n_steps: int = 0  # the paper's t
 
     def add(self, weights: RowVector, look: Look) -> WrittenEpoch:
         """Return the epoch with one step more."""
@@ -294,7 +270,6 @@ class QueSettings:
     """What stays the same during a run."""
 
     eps: float
-    tolerated: float
     step_cap: float
     sketch: Vector
     seed: int
@@ -344,8 +319,6 @@ def que(
     whose scores look along all directions in excess at once. `O(log(R) log(dim))` calls of
     `O(width log(dim))` column passes each.
 
-    Parameters
-    ----------
     eps : contamination; at most twice this share of the weight is removed.
     beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
     width : columns of the sketch; what that buys is in `draw_sketch`.
@@ -357,7 +330,7 @@ def que(
     seed = int(rng.integers(2**31))
     tolerated = tolerated_excess(eps, beta, gamma, allowance)
     sketch = draw_sketch(vectors.dim, width, rng)
-    settings = QueSettings(eps, tolerated, step_cap, sketch, seed)
+    settings = QueSettings(eps, step_cap, sketch, seed)
     weights = trim_far_rows(vectors, 2.0 * eps if trim else 0.0, seed=seed)
     seen = see(vectors)
     state = QueState(weights, seen.look_at(weights, seed=seed))
@@ -375,14 +348,7 @@ def que(
         if followed is not seen.vectors:
             seen = see(followed)
             state = replace(state, look=seen.look_at(state.weights, seed=seed))
-    return OracleResult(
-        vectors.mean(state.weights),
-        state.weights,
-        1.0 - float(state.weights.sum()) / vectors.n_rows,
-        status is Status.CLEAN,
-        str(status),
-        state.history,
-    )
+    return end_with(vectors, state.weights, status, state.history)
 
 
 def _run_epoch(

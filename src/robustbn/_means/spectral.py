@@ -18,6 +18,7 @@ from robustbn._means.weighting import (
     MOST_STEPS,
     STEP_CAP,
     Look,
+    end_with,
     follow_weights,
     look_at,
     sampling_noise,
@@ -36,18 +37,11 @@ HEAVIEST = 3.0  # variance over spread^2 that heavy tails excuse: 2.3 for Studen
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """Vectors with some directions scaled down: `T x`, `T = I + B diag(factors - 1) B'`.
+    """Vectors with some directions scaled down: `T x`, `T = I + B diag(factors - 1) B'`."""
 
-    Parameters
-    ----------
-    vectors : any vectors.
-    directions : B, orthonormal; shape (dim, k).
-    factors : from 0 to 1, without 0; shape (k,).
-    """
-
-    vectors: Vectors
-    directions: Vector
-    factors: Vector
+    vectors: Vectors  # any vectors
+    directions: Vector  # B, orthonormal; shape (dim, k)
+    factors: Vector  # from 0 to 1, without 0; shape (k,)
 
     @property
     def n_rows(self) -> int:
@@ -86,8 +80,7 @@ class Whitened:
 
     def _scale(self, V: Vector, factors: Vector) -> Vector:
         along = self.directions.T @ V
-        scaled: Vector = V + self.directions @ ((factors - 1.0) * along.T).T
-        return scaled
+        return V + self.directions @ ((factors - 1.0) * along.T).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +132,6 @@ def spectral_filter(
     passes over the rows a step, with at most 8 columns each; when the covariance is not known, some
     20 passes more with one column, and 15 for every 8 directions that correlation explains.
 
-    Parameters
-    ----------
     eps : contamination; at most twice this share of the weight is removed.
     beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
     known_covariance : whether good rows have the covariance `vectors.expected`. If not, a
@@ -175,14 +166,7 @@ def spectral_filter(
         history.append(Step(number, tuple(found.values.tolist()), threshold, removed, wall_s))
         if status is not Status.STEPS_SPENT:
             break
-    return OracleResult(
-        vectors.mean(weights),
-        weights,
-        1.0 - float(weights.sum()) / n_rows,
-        status is Status.CLEAN,
-        str(status),
-        tuple(history),
-    )
+    return end_with(vectors, weights, status, history)
 
 
 def examine(

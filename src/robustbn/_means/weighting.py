@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
+from robustbn._core.result import OracleResult, Status, Step
 from robustbn._core.spectrum import Spectrum, top_eigenpairs
 
 ALLOWANCE = 0.1  # eps ln(1/eps): raises the threshold; 0.5 only tied looking once, 0.1 saw more
@@ -49,18 +50,11 @@ def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
 
 @dataclass(frozen=True)
 class Look:
-    """Weighted rows seen from their own mean.
+    """Weighted rows seen from their own mean."""
 
-    Parameters
-    ----------
-    mean : `mu(w)`; shape (dim,).
-    total : `|w|`, the sum of the weights.
-    spectrum : top of `Sigma(w)`.
-    """
-
-    mean: Vector
-    total: float
-    spectrum: Spectrum
+    mean: Vector  # `mu(w)`; shape (dim,)
+    total: float  # `|w|`, the sum of the weights
+    spectrum: Spectrum  # top of `Sigma(w)`
 
     @property
     def top(self) -> float:
@@ -68,14 +62,11 @@ class Look:
         return self.spectrum.top
 
 
-def look_at(
-    vectors: Vectors, weights: RowVector, *, width: int = 8, depth: int = 4, seed: int = 0
-) -> Look:
-    """Return the weighted mean and the top of the weighted covariance; `1 + depth` passes."""
+def look_at(vectors: Vectors, weights: RowVector, *, seed: int = 0) -> Look:
+    """Return the weighted mean and the top of the weighted covariance; five passes."""
     mean = vectors.mean(weights)
     total = float(weights.sum(dtype=np.float64))
-    spectrum = top_eigenpairs(vectors, weights, mean, total, width=width, depth=depth, seed=seed)
-    return Look(mean, total, spectrum)
+    return Look(mean, total, top_eigenpairs(vectors, weights, mean, total, seed=seed))
 
 
 def sampling_noise(
@@ -90,8 +81,6 @@ def sampling_noise(
     few rows far out, as heavy tails have them, has a larger R. No random signs, no shuffles: the
     order of the rows does not matter. Two passes.
 
-    Parameters
-    ----------
     reference : for the first few directions of the look; by default 1, for the first.
     """
     reference = np.ones(1) if reference is None else reference
@@ -115,6 +104,20 @@ def tolerated_excess(eps: float, beta: float, gamma: float, allowance: float) ->
     return stability + allowance * eps * math.log(1.0 / eps)
 
 
+def end_with(
+    vectors: Vectors,
+    weights: RowVector,
+    status: Status,
+    history: Iterable[Step] = (),
+    mean: Vector | None = None,
+) -> OracleResult:
+    """Return what an oracle found; `mean` is that of the weighted rows unless it is given."""
+    mean = vectors.mean(weights) if mean is None else mean
+    removed = 1.0 - float(weights.sum()) / vectors.n_rows
+    is_done = status in (Status.CLEAN, Status.NOT_TESTED)
+    return OracleResult(mean, weights, removed, is_done, str(status), tuple(history))
+
+
 # --- lowering weights -----------------------------------------------------------------------------
 
 
@@ -133,8 +136,6 @@ def soft_filter(
     the mass taken is continuous in kappa, and many equal rows can be lowered in part.
     O(N log N) time.
 
-    Parameters
-    ----------
     weights : not negative; shape (N,).
     scores : not negative; shape (N,).
     tail : share of the weight, about twice the contamination.
@@ -232,8 +233,6 @@ def project_capped_simplex(values: RowVector, total: float, caps: RowVector) -> 
 
     It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step.
 
-    Parameters
-    ----------
     total : at most the sum of the caps.
     """
     low, high = float((values - caps).min()), float(values.max())
@@ -286,8 +285,7 @@ def signed_positions(vectors: Vectors, direction: Vector, center: Vector) -> Row
     squares = vectors.score(direction[:, None], center).astype(np.float64)
     t = max(math.sqrt(float(np.median(squares))), 1e-3 * math.sqrt(float(squares.max())), 1e-150)
     shifted = vectors.score(direction[:, None], center - t * direction)
-    positions: RowVector = (shifted - squares - t**2) / (2.0 * t)
-    return positions
+    return (shifted - squares - t**2) / (2.0 * t)
 
 
 def weighted_median(values: RowVector, weights: RowVector) -> float:

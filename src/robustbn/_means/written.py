@@ -15,14 +15,9 @@ from robustbn._means.weighting import Look, look_at
 
 @dataclass(frozen=True)
 class WrittenLook(Look):
-    """A look that keeps what it saw.
+    """A look that keeps what it saw."""
 
-    Parameters
-    ----------
-    covariance : `Sigma(w)` in the coordinates of `Contrasts`; shape (M - m, M - m).
-    """
-
-    covariance: Vector
+    covariance: Vector  # `Sigma(w)` in the coordinates of `Contrasts`; shape (M - m, M - m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +26,10 @@ class WrittenVectors:
 
     The same numbers as by passes over the rows, up to rounding. A new look passes over the rows
     whose weights changed; products with what was seen take none.
-
-    Parameters
-    ----------
-    vectors : the expansion.
-    pairs : of its rows.
     """
 
-    vectors: Expansion
-    pairs: PairMemory
+    vectors: Expansion  # the expansion
+    pairs: PairMemory  # of its rows
 
     @cached_property
     def contrasts(self) -> Contrasts:

@@ -129,11 +129,7 @@ def _read_parts(
 
 @naming_the_nearest
 def write_network(
-    network: BayesianNetwork,
-    path: str | Path,
-    format: str | None = None,
-    *,
-    numbered: bool = False,
+    network: BayesianNetwork, path: str | Path, format: str | None = None, *, numbered: bool = False
 ) -> None:
     """Write a network to a file; every probability is written exactly.
 

@@ -357,9 +357,7 @@ def to_pomegranate(network: BayesianNetwork, dtype: str = "float32") -> Any:
 
 
 def from_pomegranate(
-    model: Any,
-    nodes: Sequence[str] | None = None,
-    states: States | None = None,
+    model: Any, nodes: Sequence[str] | None = None, states: States | None = None
 ) -> BayesianNetwork:
     """Return the network of a model of pomegranate; see `BayesianNetwork.from_pomegranate`."""
     pomegranate = import_library("from_pomegranate", "pomegranate", *POMEGRANATE)[1]
@@ -448,8 +446,7 @@ def _ask_pyagrum(
     inference.setEvidence({n: network.states[n].index(s) for n, s in evidence.items()})
     inference.addTarget(node)
     inference.makeInference()
-    answer: Probabilities = np.asarray(inference.posterior(node).toarray(), np.float64)
-    return answer
+    return np.asarray(inference.posterior(node).toarray(), np.float64)
 
 
 def _ask_pgmpy(
@@ -462,5 +459,4 @@ def _ask_pgmpy(
         [node], evidence=dict(evidence), show_progress=False
     )
     order = [found.state_names[node].index(state) for state in network.states[node]]
-    answer: Probabilities = np.asarray(found.values, np.float64)[order]
-    return answer
+    return np.asarray(found.values, np.float64)[order]

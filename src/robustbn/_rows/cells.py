@@ -157,38 +157,31 @@ def judge_cells(
     seen: States,
     truth: States | None = None,
     *,
-    groups: NDArray[np.int32] | None = None,
-    weights: Vector | None = None,
     calm: Vector | float = LEAST_PROBABILITY,
     holed: bool = False,
-    key: int = 0,
     kernels: str | None = None,
-    n_threads: int | None = None,
+    **settings: Any,
 ) -> Swept:
     """Return what is found of cells; of each row by the model alone. O(n d) time.
 
-    Parameters
-    ----------
     truth : states of rows that the model counts: each row's own count is taken out; None for rows
         that it does not know.
     calm : probability: a cell that is less likely to be wrong is not drawn.
     holed : whether values may be missing.
+    settings : of the sweeps: groups, weights, key, n_threads.
     """
     times = TIMES_HOLED if holed else 1
     swept = load_sweep(kernels)(
         model,
         seen,
         truth,
-        groups=groups,
-        weights=weights,
         own=0.0 if truth is None else 1.0,
         calm=calm,
-        key=key,
         n_sweeps=times * JUDGING_SWEEPS,
         n_burn=times * JUDGING_BURN,
         least=LEAST_PROBABILITY,
         asks_gains=False,
-        n_threads=n_threads,
+        **settings,
     )
     return replace(swept, named=WrongCells.join([swept.named]))
 

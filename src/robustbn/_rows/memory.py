@@ -46,6 +46,14 @@ def load_rows(
         ) from None
 
 
+def load_codes(
+    layout: Layout, codes: Codes, kernels: str | None = None, n_threads: int | None = None
+) -> Rows:
+    """Hand codes that are known to be right to kernels, by any layout of their columns."""
+    layout = layout.with_holes(find_holed(layout, codes))
+    return load_kernels(kernels).encode(layout, codes, n_threads)
+
+
 def find_holed(layout: Layout, codes: Codes) -> tuple[int, ...]:
     """Return the columns in which some value is missing. O(N d) time."""
     is_holed = (codes == np.array(layout.cards)).any(axis=0)
@@ -76,16 +84,6 @@ def gather(
     holes = load_kernels(engine).make_holes(layout, n_threads, seed)
     holes.add(codes, weights)
     return holes
-
-
-def gather_holes(
-    network: BayesianNetwork,
-    codes: Codes,
-    weights: RowVector | None,
-    kernels: str | None,
-    n_threads: int | None,
-) -> Holes:
-    return gather(network.layout, codes, weights, n_threads, engine=kernels)
 
 
 def draw_evenly(n_rows: int, n: int, seed: int) -> NDArray[np.int64]:
@@ -144,7 +142,8 @@ class RowsInMemory:
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:
-            holes = gather_holes(self.network, self.codes, judged, self.kernels, self.n_threads)
+            layout, n_threads = self.network.layout, self.n_threads
+            holes = gather(layout, self.codes, judged, n_threads, engine=self.kernels)
         total = sum_weights(judged)
         counts = self.rows.count(judged) if count is None else count(self.rows, judged)
         return Judged(counts, total, trust, holes)

@@ -70,8 +70,7 @@ class ExpertView:
     def order(self) -> NDArray[np.int64]:
         """The configurations of which the expert says something, most contradicted first."""
         order = np.argsort(-self.nats, kind="stable")
-        said: NDArray[np.int64] = order[self.expert.rows[order] > 0]
-        return said
+        return order[self.expert.rows[order] > 0]
 
     def columns(self, most: int | None = None) -> dict[str, Any]:
         """Return a line a cell of so many configurations, those contradicted most first."""

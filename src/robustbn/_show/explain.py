@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.layout import Codes, Layout
+from robustbn._core.numbers import rounded
 from robustbn._core.protocols import RowVector
 from robustbn._core.row_model import RowModel
 from robustbn.network import BayesianNetwork
@@ -92,7 +93,8 @@ class Explainer:
         repeats = self.model.repeats
         each = zip(repeats.codes.tolist(), repeats.seen, repeats.expected.tolist(), strict=True)
         return {
-            tuple(row): f"appears {seen:,} times, {_rounded(expected)} expected"
+            tuple(row): f"appears {seen:,} times, "
+            f"{'fewer than 0.01' if expected < 0.01 else rounded(expected, 2)} expected"
             for row, seen, expected in each
         }
 
@@ -103,12 +105,6 @@ def _say_cell(network: BayesianNetwork, cell: int) -> tuple[str, str]:
     given = ", ".join(f"{p}={v}" for p, v in parents.items())
     what = f"{node}={state}" + (f" given {given}" if given else "")
     return node, f"{what} ({network.probabilities[cell]:.1%} expected)"
-
-
-def _rounded(value: float) -> str:
-    if value < 0.01:
-        return "fewer than 0.01"
-    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
 # --- the least trusted rows ---------------------------------------------------------------------

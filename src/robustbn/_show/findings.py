@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -27,10 +28,12 @@ MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
+EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
+LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
 
 
@@ -62,34 +65,43 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
 
 
 def find_swaps(result: FitResult) -> Iterator[Finding]:
-    """Yield the pairs of columns whose values were exchanged in some rows."""
+    """Yield the pairs of columns whose values were exchanged in some rows, or at a place."""
     for swap in result.deeper.swaps:
-        columns = tuple(result.network.nodes[node] for node in swap.nodes)
+        columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
-        said = (
-            f"The values of {saying.quote_names(columns)} appear to be swapped in about "
-            f"{count(n, 'row')} ({percent(swap.share)})"
-        )
+        parts = saying.say_parts(result, swap.parts)
         rows: list[int] = []
         if result.judged is not None:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
             rows = np.sort(result.judged.drawn[surest]).tolist()
-        if rows and not result.rows_hidden:
-            is_file = saying.has_lines(result)
-            numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
-            said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
-        look = f"Compare {' and '.join(columns)} in these rows with their source."
+        what = f"he values of {saying.quote_names(columns)} appear to be swapped"
+        python = "fit.findings_"
+        if parts:
+            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
+            look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
+            some = _choose_rows(parts)
+            if some != EVERY_ROW:
+                back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
+                python = f"table.loc[{some}, {columns}] = {back}"
+        else:
+            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)})"
+            look = f"Compare {' and '.join(columns)} in these rows with their source."
+            if rows and not result.rows_hidden:
+                is_file = saying.has_lines(result)
+                numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
+                said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         yield Finding(
             Kind.ROWS,
-            ERROR if swap.odds >= SURE_SWAP else WARNING,
+            ERROR if parts or swap.odds >= SURE_SWAP else WARNING,
             said + ".",
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
-            columns,
+            tuple(columns),
+            saying.where_of(parts),
             n_rows=n,
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, saying.base_command(result.command), "fit.findings_"),
+            advice=Remedy(look, saying.base_command(result.command), python),
             rows=tuple(rows),
         )
 
@@ -295,7 +307,8 @@ def find_differing(result: FitResult) -> Iterator[Finding]:
 
 def _tell_difference(result: FitResult, place: Difference) -> Finding:
     network, parts = result.network, saying.say_parts(result, place.parts)
-    columns = tuple(network.nodes[node] for node in place.nodes)
+    named = [node for node, _, _ in place.causes]
+    columns = tuple(network.nodes[node] for node in dict.fromkeys((*place.nodes, *named)))
     said = saying.having(parts, "Where ").strip()
     causes = [
         text if name == "copies" else f"{network.nodes[node]}: {text}"
@@ -310,13 +323,12 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     if causes:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
         sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
-    is_unit = "unit" in names
-    some = _choose_rows(parts, place)
+    is_unit, is_clear = "unit" in names, place.size >= CLEAR and not _is_order(result, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
-        ERROR if is_unit else WARNING if place.size >= CLEAR or names else NOTE,
+        ERROR if is_unit else WARNING if is_clear or names else NOTE,
         sentence,
-        0.99 if is_unit else 0.8 if place.size >= CLEAR else 0.5,
+        0.99 if is_unit else 0.8 if is_clear else 0.5,
         columns,
         saying.where_of(parts),
         place.n_rows,
@@ -326,26 +338,36 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         advice=Remedy(
             "Check the source of these rows. If the values are correct, no action is needed.",
             f"{saying.base_command(result.command)} --report report.html",
-            f"{some}[{list(columns)!r}].describe()",
+            f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
     )
 
 
-def _choose_rows(parts: saying.Parts, place: Difference) -> str:
-    """Return Python for the rows of a place."""
-    chosen = [
-        f"(table[{name!r}].astype(str) == {first!r})"
-        if first == last
-        else f"table[{name!r}].between({saying.as_python(first)}, {saying.as_python(last)})"
-        for name, first, last in parts
-        if name not in (ROW_NUMBER, "line", FILE_NAME)
-    ]
-    some = f"table[{' & '.join(chosen)}]" if chosen else "table"
-    for name, first, last in place.parts:
-        if name == ROW_NUMBER and not chosen:
-            some = f"table.iloc[{first.replace(',', '')}:{int(last.replace(',', '')) + 1}]"
-    return some
+def _is_order(result: FitResult, place: Difference) -> bool:
+    """Whether a place is a long run: rows come in some order, and which end is odd is not known."""
+    is_run = len(place.parts) == 1 and place.parts[0][1] != place.parts[0][2]
+    return is_run and place.n_rows > LONG * result.reading.n_read
+
+
+def _choose_rows(parts: saying.Parts) -> str:
+    """Return Python for the rows of a place, as `table.loc` takes them; all, if no column says."""
+    chosen, lines = [], EVERY_ROW
+    for name, first, last in parts:
+        column = f"table[{name!r}]"
+        if re.match(r"\d{4}-\d\d", first):  # a month has more than its first day
+            column += f".astype(str).str[:{len(first)}]"
+        if name in (ROW_NUMBER, "line"):
+            add = saying.LINE_OF_ROW if name == "line" else 0
+            start, end = (int(text.replace(",", "")) - add for text in (first, last))
+            lines = f"table.index[{start}:{end + 1}]"
+        elif name != FILE_NAME:
+            ends = f"{saying.as_python(first)}, {saying.as_python(last)}"
+            is_one = first == last
+            chosen.append(
+                f"({column}.astype(str) == {first!r})" if is_one else f"{column}.between({ends})"
+            )
+    return " & ".join(chosen) or lines
 
 
 def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:

@@ -179,11 +179,7 @@ def summary_columns(result: FitResult) -> dict[str, Any]:
         ("effective_rows", result.effective_rows, "effective number of rows that remain"),
         ("largest_move", top.moved, f"share of rows in which the state of {top.node} would differ"),
         ("tables_moved", result.n_moved, "tables that changed by more than their error"),
-        (
-            "unseen_configurations",
-            unseen,
-            f"parent configurations without a trusted row: {got}",
-        ),
+        ("unseen_configurations", unseen, f"parent configurations without a trusted row: {got}"),
         ("kinds", len(result.kinds), "kinds of bad rows found"),
         ("repeated_rows", len(result.repeats), "rows that appear more often than expected"),
         ("rounds", len(result.rounds), "rounds of the fit"),

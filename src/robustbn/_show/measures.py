@@ -61,8 +61,7 @@ def measure_moves(
     spread = 0.5 * of_config(standard_errors(layout, counts, q)) * share
 
     def of_node(values: Vector) -> Vector:
-        total: Vector = np.add.reduceat(values, layout.config_start[:-1], dtype=np.float64)
-        return total
+        return np.add.reduceat(values, layout.config_start[:-1], dtype=np.float64)
 
     occurs = of_node((trusted > 0).astype(np.float64))
     return Moves(
@@ -307,5 +306,4 @@ def _count_pair(
 def _choose(apart: Vector, may: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the states that differ most, in their own order."""
     order = np.argsort(np.where(may, -apart, np.inf), kind="stable")[: int(may.sum())]
-    chosen: NDArray[np.int64] = np.sort(order[:MOST_SHOWN_STATES])
-    return chosen
+    return np.sort(order[:MOST_SHOWN_STATES])

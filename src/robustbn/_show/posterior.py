@@ -253,5 +253,4 @@ def worth_of_rows(network: BayesianNetwork, learned: RobustFit, doubt: Vector | 
             for part in (1 - p, -p)
         )
         variance += p * (1 - p) * of_config((with_it - without) ** 2) / spread
-    worth: Vector = np.where(seen > 0, 1 / variance, 0.0) / learned.effect
-    return worth
+    return np.where(seen > 0, 1 / variance, 0.0) / learned.effect

@@ -89,8 +89,8 @@ class Deeper:
     find_questions: Callable[..., list[Any]]
     # returns where some rows come from, given their numbers and a column that is not to be named
     find_places: Callable[..., list[Origin]] = _find_nothing
-    # returns the places at which tables are others than elsewhere
-    find_differences: Callable[[], list[Difference]] = _find_nothing
+    # returns the places at which tables are others than elsewhere, given what was exchanged
+    find_differences: Callable[[list[Swap]], list[Difference]] = _find_nothing
     # returns how surprising good rows are, if that is known
     calibrate: Callable[[], Calibration | None] = _know_nothing
     # returns the columns whose values were exchanged in some rows
@@ -101,7 +101,7 @@ class Deeper:
     @cached_property
     def differences(self) -> list[Difference]:
         """The places at which tables are others than elsewhere."""
-        return self.find_differences()
+        return self.find_differences(self.swaps)
 
     @cached_property
     def swaps(self) -> list[Swap]:
@@ -273,8 +273,7 @@ class FitResult:
         """Rows with a weight in each of them; shape (B,)."""
         if self.judged is None:
             return np.zeros(len(TRUST_EDGES) - 1, np.int64)
-        counts: NDArray[np.int64] = self.judged.trust.counts.astype(np.int64)
-        return counts
+        return self.judged.trust.counts.astype(np.int64)
 
     @cached_property
     def explainer(self) -> Explainer:

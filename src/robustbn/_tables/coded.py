@@ -258,8 +258,7 @@ def require_rows(n_rows: int) -> None:
     if n_rows == 0:
         raise DataError(
             "There are no rows (N = 0). Nothing can be learned from an empty table; check the "
-            "file, the "
-            "query or the filter that the rows come from."
+            "file, the query or the filter that the rows come from."
         )
 
 

@@ -212,8 +212,7 @@ def make_coders(source: Source, network: BayesianNetwork, config: TableConfig) -
         if wrong:
             raise DataError(
                 f"labels[{node!r}] leads to {some(wrong)}, which is not a state of the node; "
-                "states: "
-                f"{some(states)}."
+                f"states: {some(states)}."
             )
         others, period = config.others.get(node), config.periods.get(node)
         if others is not None and others not in states:

@@ -20,20 +20,12 @@ _STYLES = ([f"{k}" for k in range(13)], list(calendar.month_abbr), list(calendar
 
 
 class DateForm(NamedTuple):
-    """How days are written.
+    """How days are written."""
 
-    Parameters
-    ----------
-    order : of year, month and day, by their initials.
-    between : what stands after the first and after the second.
-    style : how months are written: 0 number, 1 short name, 2 name.
-    is_padded : whether numbers below ten have a zero before them.
-    """
-
-    order: str
-    between: tuple[str, str]
-    style: int
-    is_padded: bool
+    order: str  # of year, month and day, by their initials
+    between: tuple[str, str]  # what stands after the first and after the second
+    style: int  # how months are written: 0 number, 1 short name, 2 name
+    is_padded: bool  # whether numbers below ten have a zero before them
 
     def write(self, day: dt.date) -> str:
         """Return a day in this form."""

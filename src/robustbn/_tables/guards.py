@@ -13,13 +13,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from robustbn._core.downloads import (
-    OF_SHEET,
-    OF_TABLE,
-    BoundedStream,
-    most_inflated,
-    say_inflated,
-)
+from robustbn._core.downloads import OF_SHEET, OF_TABLE, BoundedStream, most_inflated, say_inflated
 from robustbn._core.file_names import COMPRESSIONS, name_of
 from robustbn.exceptions import DataError
 

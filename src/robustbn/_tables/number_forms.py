@@ -48,18 +48,14 @@ PLAIN = Unit("", False)
 
 
 class Number(NamedTuple):
-    """A number as it is written.
+    """A number as it is written."""
 
-    Parameters
-    ----------
-    sign, whole, part : its digits; part are the decimals.
-    between, mark : what parts thousands and decimals; None if it has none to part.
-    """
-
+    # sign, whole, part: its digits; part are the decimals
     sign: str
     whole: str
     part: str
     unit: Unit
+    # between, mark: what parts thousands and decimals; None if it has none to part
     between: str | None
     mark: str | None
 
@@ -76,19 +72,13 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How numbers are to be written; None: each as it is.
+    """How numbers are to be written; None: each as it is."""
 
-    Parameters
-    ----------
-    unit : what is written beside the digits.
-    between, mark : what parts thousands and decimals.
-    zeros : the decimals of whole numbers.
-    """
-
-    unit: Unit | None
+    unit: Unit | None  # what is written beside the digits
+    # between, mark: what parts thousands and decimals
     between: str | None
     mark: str | None
-    zeros: str | None
+    zeros: str | None  # the decimals of whole numbers
 
     def fits(self, number: Number) -> bool:
         """Whether a number is written so, as far as it shows how it is written."""
@@ -164,8 +154,6 @@ def _is_unit(first: str) -> bool:
 def find_number_form(numbers: Mapping[str, Number], counts: Mapping[str, int]) -> NumberForm:
     """Return how most numbers are written, wherever one way has more than half of those it shows.
 
-    Parameters
-    ----------
     counts : cells of each text.
     """
     units: Counter[Unit] = Counter()

@@ -99,11 +99,7 @@ class Source:
 
 
 def open_table(
-    table: Any,
-    *,
-    sep: str | None = None,
-    encoding: str = "utf-8",
-    connection: Any = None,
+    table: Any, *, sep: str | None = None, encoding: str = "utf-8", connection: Any = None
 ) -> Source:
     """Return the source behind a frame, an array, a path, a query or an iterator of batches."""
     if connection is not None:

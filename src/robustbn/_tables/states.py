@@ -69,8 +69,7 @@ class StateRules:
         if not set(said) <= set(DATE_ORDERS):
             raise SettingError(
                 f"dates is the order of day, month and year, one of {', '.join(DATE_ORDERS)}; "
-                "found "
-                f"{self.dates!r}."
+                f"found {self.dates!r}."
             )
 
     def split_labels(self, node: str) -> tuple[dict[Hashable, Hashable], StateFinder | None]:

@@ -17,12 +17,7 @@ MOST_LAGS = 100  # visits that are looked back on: more columns than any network
 
 @naming_the_nearest
 def unroll(
-    table: Any,
-    *,
-    id: str,
-    time: str,
-    lags: int = 1,
-    columns: Sequence[str] | None = None,
+    table: Any, *, id: str, time: str, lags: int = 1, columns: Sequence[str] | None = None
 ) -> Any:
     """Return rows of consecutive visits: `x` is the value of a visit, `x@-1` the one before.
 

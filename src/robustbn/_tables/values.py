@@ -107,9 +107,7 @@ def split_labels(
 
 
 def declare_missing(
-    labels: Mapping[str, Mapping[Hashable, Hashable]] | None,
-    missing: Any,
-    nodes: Iterable[str],
+    labels: Mapping[str, Mapping[Hashable, Hashable]] | None, missing: Any, nodes: Iterable[str]
 ) -> dict[str, Mapping[Hashable, Hashable]]:
     """Return labels that also say which values are missing."""
     declared = dict(labels or {})

@@ -4,9 +4,4 @@ from robustbn.estimator.counting import MaximumLikelihoodEstimator
 from robustbn.estimator.one_call import compare, fit
 from robustbn.estimator.robust import RobustEstimator
 
-__all__ = [
-    "MaximumLikelihoodEstimator",
-    "RobustEstimator",
-    "compare",
-    "fit",
-]
+__all__ = ["MaximumLikelihoodEstimator", "RobustEstimator", "compare", "fit"]

@@ -29,7 +29,7 @@ from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Inferred
 from robustbn._networks.json import describe_network
 from robustbn._rows.kernels import load_kernels
-from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._rows.memory import gather, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.posterior import Posterior, find_posterior
 from robustbn._show.progress import showing_progress
@@ -245,7 +245,8 @@ class TableEstimator(Settings, ABC):
 
     def _gather(self, table: Table) -> Holes:
         """Return the missing values of a table, ready to be inferred."""
-        return gather_holes(self.network_, table.codes, None, self.kernels, self.n_threads)
+        layout = self.network_.layout
+        return gather(layout, table.codes, None, self.n_threads, engine=self.kernels)
 
     def impute(self, X: Any) -> Any:
         """Return a frame with one line per missing value: row, node, value, probability.

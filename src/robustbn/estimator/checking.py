@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from robustbn._core.numbers import count
 from robustbn._core.trust import DOUBT
 from robustbn._learn.gate import ALARM, Batch, compare_batch
 from robustbn._learn.origins import log_tail
+from robustbn._rows.memory import load_codes
 from robustbn._show.words import as_text, percent
 from robustbn._tables.coded import Table
 
@@ -36,10 +38,10 @@ def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
     """Return how new rows differ from good ones, the most serious finding first."""
     if not len(table):
         return []
-    network, learned = fit.network_, fit.result_.learned
-    rows = fit._load(table)
+    rows, learned = fit._load(table), fit.result_.learned
     counts = learned.written_counts / learned.effect
-    batch = compare_batch(network.layout, counts, fit.result_.calibration, rows)
+    load = partial(load_codes, kernels=fit.kernels, n_threads=fit.n_threads)
+    batch = compare_batch(counts, rows, fit.result_.calibration, load, table.codes)
     found = [
         *_tell_unlikely(batch),
         *_tell_moved(fit, batch),

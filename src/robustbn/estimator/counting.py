@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.calls import naming_the_nearest
+from robustbn._core.docstrings import explained_by
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred
@@ -17,14 +18,16 @@ from robustbn._learn.completion import complete
 from robustbn._learn.filling import typical_weight
 from robustbn._learn.likelihood import log_likelihood_of_table
 from robustbn._learn.updating import add_inferred
-from robustbn._rows.memory import gather_holes, load_rows
+from robustbn._rows.memory import gather, load_rows
 from robustbn._show.progress import showing_progress
 from robustbn._show.words import find_unseen
 from robustbn._tables.coded import Reading, Table, as_weights, require_rows
 from robustbn.estimator.base import TableEstimator
+from robustbn.estimator.robust import RobustEstimator
 from robustbn.network import BayesianNetwork
 
 
+@explained_by(RobustEstimator)
 class MaximumLikelihoodEstimator(TableEstimator):
     """Learn the tables of a network by counting; every row is trusted.
 
@@ -41,38 +44,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
     network : BayesianNetwork, default=None
         The structure to fit; its own tables, if any, are ignored. Without a network, every column
         becomes a node without edges, with the states found in it.
-    prior : BayesianNetwork, str, float or None, default=None
-        What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
-        adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
-        every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
-        parents and states gives an expert's tables, or last year's; nothing is added where its
-        probabilities are NaN.
-    pseudo_count : float, default=1.0
-        What the prior "laplace" adds to every cell.
-    equivalent_sample_size : float, default=10.0
-        How many rows the prior "bdeu" is worth.
-    equivalent_rows : float or dict, default=50.0
-        How many rows an expert's tables are worth in each configuration; fewer are added where the
-        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
-        with one number per configuration, in the shape of the parents' states; nodes that it does
-        not name get 50.
-    on_unknown : {"error", "drop", "missing"}, default="error"
-        What to do with a value that is not a state of its node: "error" raises an error, "drop"
-        leaves the row out and counts it, and "missing" treats the value as missing.
-    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
-        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
-        each table over the rows that show all its columns; "state" adds a state named "missing";
-        "drop" leaves the row out; "error" raises an error.
-    bins : dict, int, str or None, default=None
-        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
-        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
-        five intervals with about the same number of rows. Without a dict, it applies to all
-        columns.
-    n_threads : int or None, default=None
-        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
-        which joblib and Dask set for their workers. It does not change the results.
-    kernels : {"native", "numpy"} or None, default=None
-        Which kernels to use; by default the fastest that are installed.
 
     Attributes
     ----------
@@ -161,8 +132,9 @@ class MaximumLikelihoodEstimator(TableEstimator):
         counts = rows.count(weights)  # Algorithm 1, lines 1 and 2
         if not table.holed or table.reading.config.on_missing != "use":
             return counts, None
-        holes = gather_holes(network, table.codes, weights, self.kernels, self.n_threads)
-        found = complete(network.layout, known, counts, holes, typical_weight(weights))
+        layout, n_threads = network.layout, self.n_threads
+        holes = gather(layout, table.codes, weights, n_threads, engine=self.kernels)
+        found = complete(layout, known, counts, holes, typical_weight(weights))
         return found.counts, found.inferred
 
     def _add(self, X: Any, forgetting: float) -> None:

@@ -233,9 +233,8 @@ def draft(
     nodes = [node for node in found.network.nodes if node not in left_out]
     known = {n: reading[n] for n in inspect.signature(read_table).parameters if n in reading}
     known.pop("bins", None)  # they are stored in the network now
-    read = read_table(
-        table, _without_edges(found.network, nodes), on_unknown="missing", context=(), **known
-    )
+    structure = _network(found.network, {node: [] for node in nodes})
+    read = read_table(table, structure, on_unknown="missing", context=(), **known)
     require_rows(len(read))
     columns = _find_copies(read.codes, nodes, left_out)
     if len(columns) < 2:
@@ -251,10 +250,6 @@ def draft(
     with showing_progress("Drafting edges"):
         drafted = draft_rows(codes, cards, limits, config, robust=robust)
     return _describe(drafted, names, found, left_out)
-
-
-def _without_edges(network: BayesianNetwork, nodes: Sequence[str]) -> BayesianNetwork:
-    return _network(network, {node: [] for node in nodes})
 
 
 def _network(network: BayesianNetwork, parents: Mapping[str, Sequence[str]]) -> BayesianNetwork:

@@ -36,8 +36,7 @@ def _arrange(network: BayesianNetwork, prior: BayesianNetwork, node: str) -> Vec
     axes, own = (*network.parents[node], node), (*prior.parents[node], node)
     moved = np.transpose(prior.given_cpts[node], [own.index(name) for name in axes])
     places = [[prior.states[name].index(s) for s in network.states[name]] for name in axes]
-    arranged: Vector = moved[np.ix_(*places)]
-    return arranged
+    return moved[np.ix_(*places)]
 
 
 def _refuse_others(network: BayesianNetwork, prior: BayesianNetwork) -> None:

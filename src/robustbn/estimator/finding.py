@@ -17,7 +17,7 @@ from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import (
     ORIGIN_P_VALUE,
     ROW_NUMBER,
@@ -31,23 +31,26 @@ from robustbn._core.origins import (
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
+from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import make_number_tables, make_tables
-from robustbn._learn.differences import MOST_STRETCHES, find_differences
+from robustbn._learn.differences import find_differences
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
 from robustbn._learn.sorted_runs import find_sorted_runs
-from robustbn._learn.swaps import Labels, Numbers, find_swaps
+from robustbn._learn.swap_search import find_swaps
+from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
+    find_one_state,
     find_one_value,
-    name_states,
+    find_stand_in,
     name_unit,
 )
-from robustbn._rows.memory import find_holed, load_rows
+from robustbn._rows.memory import find_holed, load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._tables.aside import Aside
@@ -80,9 +83,9 @@ def build_result(
         partial(_find_alone, find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
         partial(_choose_questions, network, learned),
         partial(_find_places, network, judged, aside, found.reading.n_read),
-        partial(_find_differences, network, judged, aside, found.reading.n_read),
-        partial(_calibrate, network, learned, judged, load),
-        partial(_find_swaps, network, judged, aside.clues.numbers),
+        partial(_find_alone, _find_differences, network, judged, aside, found.reading.n_read),
+        partial(_calibrate, layout, judged, fit.kernels, fit.n_threads),
+        partial(_find_swaps, network, judged, aside, found.reading.n_read),
         partial(_find_doubt, network, learned, judged, load),
     )
     result = describe_result(fit, network, plain, learned, found.reading, deeper)
@@ -111,7 +114,7 @@ def build_result_of_file(
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
     nothing = partial(known_value, [])
-    calibration = partial(known_value, beside.calibration)
+    calibration = partial(known_value, beside.good_rows)
     deeper = Deeper(
         _loader(fit, network), partial(known_value, groups), nothing, nothing, nothing,
         calibrate=calibration, find_doubt=partial(known_value, beside.doubt),
@@ -202,13 +205,13 @@ def _find_where_of(
 
 
 def _calibrate(
-    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
+    layout: Layout, judged: JudgedRows, kernels: str | None, n_threads: int | None
 ) -> Calibration | None:
     """Return how much like mixed columns the good rows are; None if there are none."""
-    if not judged.drawn_trust.any():
+    if not (judged.drawn_trust >= DOUBT).any():
         return None
-    codes, trust = judged.drawn_codes, judged.drawn_trust
-    found = calibrate(network.layout, learned.written_counts, load, codes, trust)
+    load = partial(load_codes, kernels=kernels, n_threads=n_threads)
+    found = calibrate(layout, load, judged.drawn_codes, judged.drawn_trust)
     return found if found.spread > 0 else None
 
 
@@ -261,21 +264,36 @@ def _nodes_as_places(
         yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
 
 
-def _find_differences(
+def _list_context(
     network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
-) -> list[Difference]:
-    """Return the places where tables differ, in an even sample of rows, with the causes."""
+) -> list[ContextColumn]:
+    """Return the groups of all rows, those of their numbers last; empty if they are not known."""
     if aside.counted is not None or aside.is_forgotten:
         return []
-    drawn = judged.drawn
     context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
-    context.append(RowNumbers.of(n_read, MOST_STRETCHES).as_column())
+    return [*context, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
+
+
+def _find_differences(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int, swaps: Sequence[Swap]
+) -> list[Difference]:
+    """Return the places where tables differ, in an even sample of rows, with the causes.
+
+    Columns that are swapped at a place are put back before.
+    """
+    context, drawn = _list_context(network, judged, aside, n_read), judged.drawn
+    if not context:
+        return []
     looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-    columns = _find_numbers(network, judged, aside.clues.numbers)
-    tables = make_tables(network.layout, judged.drawn_codes)
-    for node, each in columns.items():
-        tables += make_number_tables(network.layout, judged.drawn_codes, node, each.values)
-    in_order = list(_find_sorted(drawn, columns, looked_at))
+    codes, columns = judged.drawn_codes, _find_columns(network, judged, aside.clues.numbers)
+    for swap in swaps:
+        if swap.parts:
+            codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
+    numbers = list_numbers(columns)
+    tables = make_tables(network.layout, codes)
+    for node, values in numbers.items():
+        tables += make_number_tables(network.layout, codes, node, values)
+    in_order = list(_find_sorted(drawn, numbers, looked_at))
     left = np.ones(len(drawn), bool)
     for place in in_order:
         left[place.rows] = False
@@ -288,7 +306,7 @@ def _find_differences(
             causes=(
                 *each.causes,
                 *_name_causes(network, each, context, aside.clues.numbers),
-                *_name_states(network, each, judged.drawn_codes),
+                *_name_states(network, each, codes, numbers),
             ),
         )
         for each in found
@@ -296,7 +314,7 @@ def _find_differences(
 
 
 def _find_sorted(
-    drawn: NDArray[np.int64], numbers: Mapping[int, Numbers], context: Sequence[ContextColumn]
+    drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
     """Yield the stretches of rows over which a column seems to have been sorted by itself.
 
@@ -306,8 +324,8 @@ def _find_sorted(
     context : groups of these rows; those of their numbers are the last.
     """
     column = len(context) - 1
-    for node, each in numbers.items():
-        for run in find_sorted_runs(each.values, len(numbers)):
+    for node, values in numbers.items():
+        for run in find_sorted_runs(values, len(numbers)):
             rows = np.arange(run.rows[0], run.rows[-1] + 1)
             first, last = (context[column].codes[k] for k in (rows[0], rows[-1]))
             way = "ascend" if run.is_ascending else "descend"
@@ -324,24 +342,25 @@ def _find_sorted(
             )
 
 
-def _find_swaps(network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows) -> list[Swap]:
-    """Return the columns whose values were swapped in some rows, in an even sample of rows.
+def _find_swaps(
+    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
+) -> list[Swap]:
+    """Return the columns whose values were swapped in some rows, in an even sample of rows."""
+    context = _list_context(network, judged, aside, n_read)
+    return find_swaps(
+        network.layout,
+        judged.drawn_codes,
+        _find_columns(network, judged, aside.clues.numbers),
+        judged.drawn_trust >= DOUBT,
+        [ContextColumn(each.groups, each.codes[judged.drawn]) for each in context],
+    )
 
-    Rows that are distrusted are explained already: noise looks like swapped values, too.
-    """
-    columns: dict[int, Numbers | Labels] = {**_find_labels(network, judged)}
-    columns |= _find_numbers(network, judged, numbers)
-    some = np.flatnonzero(judged.drawn_trust >= DOUBT)
-    columns = {node: replace(each, values=each.values[some]) for node, each in columns.items()}
-    found = find_swaps(network.layout, judged.drawn_codes[some], columns)
-    return [_spread_swap(swap, some, len(judged.drawn)) for swap in found]
 
-
-def _spread_swap(swap: Swap, some: NDArray[np.int64], n_rows: int) -> Swap:
-    """Return a swap that was found in some of the rows, told of all of them."""
-    chances = np.zeros(n_rows)
-    chances[some] = swap.chances
-    return replace(swap, share=swap.share * len(some) / max(n_rows, 1), chances=chances)
+def _find_columns(
+    network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows
+) -> dict[int, Column]:
+    """Return the labels or the original numbers of all nodes, in an even sample of rows."""
+    return {**_find_labels(network, judged), **_find_numbers(network, judged, numbers)}
 
 
 def _find_labels(network: BayesianNetwork, judged: JudgedRows) -> dict[int, Labels]:
@@ -405,28 +424,35 @@ def _name_causes(
 
 
 def _name_states(
-    network: BayesianNetwork, place: Difference, codes: Codes
+    network: BayesianNetwork, place: Difference, codes: Codes, numbers: Mapping[int, Vector]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield the mistakes that explain the states of a node at a place; intervals excepted."""
     n_forms = count_forms(codes, place.rows)
     if n_forms and place.nodes:
         yield place.nodes[0], "copies", f"most rows there are copies of {n_forms} distinct rows"
+    layout = network.layout
+    near = dict.fromkeys(i for node in place.nodes for i in layout.families[node][::-1])
+    labels = [node for node in near if node not in numbers]
+    found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
+    best = max((each for each in found if each), key=lambda each: each.gain, default=None)
+    if best is not None:
+        states = [repr(network.states[network.nodes[best.node]][k]) for k in best.pair]
+        if best.is_mutual:
+            text = f"{states[0]} and {states[1]} seem to stand for each other there"
+            yield best.node, "swapped labels", text
+        else:
+            yield best.node, "renamed", f"{states[0]} seems to stand for {states[1]} there"
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
-    for node in place.nodes:
-        how = network.reading.get(network.nodes[node])
-        if how is not None and how.edges is not None:
-            continue
-        states = network.states[network.nodes[node]]
+    for node in (node for node in place.nodes if node in labels and best is None):
         here, there = (
-            np.bincount(codes[side, node], minlength=len(states) + 1)[:-1].astype(np.float64)
+            np.bincount(codes[side, node], minlength=layout.cards[node] + 1)[:-1]
             for side in (is_inside, ~is_inside)
         )
-        name, first, second = name_states(here, there)
-        if name == "renamed":
-            yield node, name, f"{states[second]!r} seems to stand for {states[first]!r} there"
-        elif name:
-            yield node, name, f"nearly all are {states[first]!r} there"
+        state = find_one_state(here, there)
+        if state is not None:
+            value = network.states[network.nodes[node]][state]
+            yield node, "one value", f"nearly all are {value!r} there"
 
 
 def _choose_questions(

@@ -25,10 +25,7 @@ from robustbn._learn.questions import find_stakes
 from robustbn._show.words import describe_group, tell_cause
 from robustbn.network import BayesianNetwork
 
-LEAST_UNHELD = (
-    20.0,
-    0.002,
-)  # rows without a kind, and their share, that form a kind
+LEAST_UNHELD = (20.0, 0.002)  # rows without a kind, and their share, that form a kind
 COMPARED = (4_000, 400_000, 20_000)  # good rows on which causes are tried: least, cells, most
 MOST_OF_KIND = 4_000  # rows of a kind that are compared
 MOST_PLACES = 2  # that are reported for a kind
@@ -202,17 +199,14 @@ def _find_causes(
 
 def _hold(load: Load, model: RowModel, column: int, codes: Codes) -> Vector:
     """Return the probability that rows belong to one kind."""
-    belongs: Vector = _tell_apart(load(codes), model)[0][:, column]
-    return belongs
+    return _tell_apart(load(codes), model)[0][:, column]
 
 
 # --- examples -------------------------------------------------------------------------------------
 
 
 def _find_origins(
-    at_hand: AtHand,
-    column: int,
-    find: Callable[[NDArray[np.int64], Vector], list[Origin]] | None,
+    at_hand: AtHand, column: int, find: Callable[[NDArray[np.int64], Vector], list[Origin]] | None
 ) -> tuple[Origin, ...]:
     """Return where most of a kind's rows come from."""
     if find is None:

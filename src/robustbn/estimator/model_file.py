@@ -26,6 +26,7 @@ from robustbn._core.documents import (
 )
 from robustbn._core.file_names import name_of
 from robustbn._core.groups import Cause, FoundGroups
+from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Calibration, Inferred, RobustFit
 from robustbn._networks import MAX_CELLS
@@ -68,8 +69,9 @@ class BesideFit:
     plain_probabilities: Vector
     found_counts: Vector  # as in `FoundGroups`
     causes: tuple[tuple[int, Cause], ...]  # with the number of the group of each
-    # how much like mixed columns good rows are; None in files of releases that did not keep it
-    calibration: Calibration | None = None
+    # how much like mixed columns good rows are; None in files of releases that did not keep it, or
+    # kept it as `calibration`, of the user's network
+    good_rows: Calibration | None = None
     # sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise
     doubt: Vector | None = None
 
@@ -188,17 +190,8 @@ def build_fit(
             states=(fit.recorded.states, (sum(layout.cards), 2)),
             configurations=(fit.recorded.configurations, (layout.n_configurations, 2)),
         )
-    if beside.calibration is not None:
-        known = beside.calibration
-        require_shapes(
-            "fit.calibration",
-            inflation=(known.inflation, (layout.n_nodes + 2,)),
-        )
-        if not (known.spread > 0 and known.n_rows > 0 and (known.inflation >= 1).all()):
-            raise ModelFileError(
-                "fit.calibration is damaged: spread and n_rows are above 0, inflation is at least "
-                "1."
-            )
+    if beside.good_rows is not None:
+        _check_calibration(beside.good_rows, layout)
     if beside.doubt is not None:
         require_shapes("fit", doubt=(beside.doubt, (layout.n_configurations,)))
     for _, cause in beside.causes:
@@ -207,6 +200,29 @@ def build_fit(
             raise ModelFileError(f"fit.causes is damaged: there is no node {unknown[0]!r}.")
     found = describe_found(network, fit, beside.found_counts, n_rows, dict(beside.causes))
     return replace(fit, weights=None), beside, found
+
+
+def _check_calibration(known: Calibration, layout: Layout) -> None:
+    """Refuse what is known of good rows if new ones cannot be judged by it."""
+    where, columns = "fit.good_rows", frozenset(range(layout.n_nodes))
+    more = [card - own for card, own in zip(known.cards, layout.cards, strict=False)]
+    if len(known.cards) != layout.n_nodes or not set(more) <= {0, 1}:
+        raise ModelFileError(f"{where}.cards is damaged: a node has its states, or one more.")
+    are_right = len(known.families) == layout.n_nodes and all(
+        family[-1:] == (c,) and len(set(family)) == len(family) and set(family) <= columns
+        for c, family in enumerate(known.families)
+    )
+    if not are_right:
+        raise ModelFileError(f"{where}.families is damaged: each is of columns, its own the last.")
+    require_shapes(
+        where,
+        counts=(known.counts, (Layout(known.cards, known.families).n_cells,)),
+        inflation=(known.inflation, (layout.n_nodes + 2,)),
+    )
+    if not (known.spread > 0 and known.n_rows > 0 and (known.inflation >= 1).all()):
+        raise ModelFileError(
+            f"{where} is damaged: spread and n_rows are above 0, inflation is at least 1."
+        )
 
 
 def build_counted(document: Any, network: BayesianNetwork) -> Counted:

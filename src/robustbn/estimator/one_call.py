@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from robustbn._core.calls import is_network, naming_the_nearest
 from robustbn._core.config import Streaming, TableConfig, is_same
+from robustbn._core.docstrings import explained_by
 from robustbn._core.file_names import inner_suffix, plain_path
 from robustbn._networks import FORMATS, choose_format, read_network
 from robustbn._networks.edges import read_parents, read_states
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from robustbn._show.comparison import Comparison
 
 
+@explained_by(RobustEstimator, read_table)
 @naming_the_nearest
 def fit(
     network: (
@@ -99,122 +101,15 @@ def fit(
         read.
     table : table-like
         A table in any form that `read_table` accepts: a frame, an array, a path or a query.
-    contamination : float or "auto", default="auto"
-        The largest share of bad rows to expect, below 0.5; up to twice that share may be
-        distrusted. "auto" estimates it.
     known : array-like or None, default=None
         What you know about each row: "good" (1), "bad" (-1) or nothing (0), as in
         `RobustEstimator.fit`.
-    method : str, default="filter"
-        How bad rows are found. "filter" is the recommended method: filters, and a model of the bad
-        rows. "spectral" (a spectral filter), "que" (the paper's quantum-entropy scores) and
-        "descent" (projected gradient) are robust means as in the paper. "none" (counting),
-        "trimmed" (by likelihood), "one_shot", "ransac", "geometric_median" and "coordinate_median"
-        are baselines to compare with.
-    schedule : {"joint", "paper"}, default="joint"
-        "joint" updates tables, scale and weights together. "paper" runs Algorithm 1 of the paper,
-        with its fixed scale and its thresholds, and needs a number for `contamination`.
-    polish : bool, default=True
-        Whether groups of bad rows are described by networks of their own. If False, the filters
-        alone judge the rows.
-    misfit : {"allow", "none"}, default="allow"
-        "allow" accepts that the network is an approximation, and separates what it misses from bad
-        rows. "none" assumes that good rows come from exactly this network, as the paper does.
-    copies : {"auto", "count", "distrust"}, default="auto"
-        How to treat rows that appear more often than they should. "auto" distrusts the copies of a
-        few rows, but keeps repeated rows if most rows repeat, as in a bootstrap sample; they then
-        count as rows, but not as more evidence. "count" never distrusts a row because of its
-        copies. "distrust" always does.
-    cells : {"find", "trust"}, default="find"
-        "find" looks for single wrong cells in good rows and counts their most likely true values.
-        "trust" counts every cell of a trusted row as it is.
     prior : BayesianNetwork, str, float or None, default=None
         What is added to the counts. None or "none" adds nothing (maximum likelihood); "laplace"
         adds `pseudo_count` to every cell; "bdeu" spreads `equivalent_sample_size` rows evenly over
         every table; a number is added to every cell. A `BayesianNetwork` with the same nodes,
         parents and states gives an expert's tables, or last year's; nothing is added where its
         probabilities are NaN. It may also be the path of a network.
-    pseudo_count : float, default=1.0
-        What the prior "laplace" adds to every cell.
-    equivalent_sample_size : float, default=10.0
-        How many rows the prior "bdeu" is worth.
-    equivalent_rows : float or dict, default=50.0
-        How many rows an expert's tables are worth in each configuration; fewer are added where the
-        rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
-        with one number per configuration, in the shape of the parents' states; nodes that it does
-        not name get 50.
-    on_unknown : {"error", "drop", "missing"}, default="error"
-        What to do with a value that is not a state of its node: "error" raises an error, "drop"
-        leaves the row out and counts it, and "missing" treats the value as missing.
-    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
-        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
-        each table over the rows that show all its columns; "state" adds a state named "missing";
-        "drop" leaves the row out; "error" raises an error.
-    bins : dict, int, str or None, default=None
-        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
-        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
-        five intervals with about the same number of rows. Without a dict, it applies to all
-        columns.
-    missing_is_evidence : bool, default=False
-        Whether the pattern of missing values counts as evidence about a row. It is off because
-        genuine groups differ in what they leave out. If True, `network_` has one more node, named
-        "... is missing", for every column with missing values.
-    sample_rows : int or None, default=None
-        How many rows the judgement is learned from; it is then applied to all rows. By default 200
-        per free parameter of the network, and at least 50,000.
-    streaming : Streaming or None, default=None
-        What to keep and write while a table is streamed. Giving a `Streaming` makes the fit stream
-        the table.
-    random_state : int, RandomState, Generator or None, default=None
-        The seed. The same seed gives the same result for any number of threads.
-    n_threads : int or None, default=None
-        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
-        which joblib and Dask set for their workers. It does not change the results.
-    kernels : {"native", "numpy"} or None, default=None
-        Which kernels to use; by default the fastest that are installed.
-    place : {"memory", "stream", "dask"} or None, default=None
-        Where the rows are processed. By default in memory, in a stream if the table would take more
-        than a quarter of the memory, and on Dask for Dask frames.
-    verbose : bool or None, default=None
-        True prints every round on standard error, False prints nothing. By default a fit that takes
-        more than two seconds shows its progress on standard error if that is a terminal.
-    rename : dict or None, default=None
-        The node of each column whose name differs from it, as {column: node}.
-    labels : dict or None, default=None
-        For each node, the state that each value stands for, where they differ. None among the
-        values names the state of missing values; None as a state declares a value missing.
-    missing : list, dict or None, default=None
-        Values that mean "missing", such as [999, "?"], in every column, or by node as in {"age":
-        999}. They are still counted and reported in `fit.findings_`.
-    ignore_case : bool, default=False
-        Whether "Yes" stands for the state "yes".
-    codes : bool or None, default=None
-        Whether whole numbers are positions of states. By default they are in arrays, and are not
-        elsewhere.
-    sep : str or None, default=None
-        The column separator of a text file; by default it is found.
-    encoding : str, default="utf-8"
-        The encoding of a text file.
-    others : dict or None, default=None
-        For each node, the state of every value that stands for no other state.
-    periods : dict or None, default=None
-        For each node, which part of a date is used: "year", "quarter", "month" or "day".
-    context : list of str or None, default=None
-        Columns that are not nodes but may show where bad rows come from (see `fit.where()`). By
-        default those with at most 1,000 different values, and all numbers and times; in lazy
-        frames, queries and streams none. () for none.
-    id : str or None, default=None
-        The column that identifies the rows; it is shown with them.
-    keep : list of str, default=()
-        More columns to show with the rows.
-    connection : object or None, default=None
-        A DuckDB connection, or a connection to any database with cursors; `table` is then an SQL
-        query.
-    format : str or None, default=None
-        The format of the file, whatever its name: "csv", "tsv", "jsonl", "arrow", "parquet" or
-        "xlsx".
-    sheet : str, int or None, default=None
-        The sheet of a workbook (`.xlsx`): its name, or its number starting at 1.
     states : str, Path, dict or None, default=None
         The states of the nodes where they are known: a mapping, or a file with one. Other states
         are found in the table. Only for an edge list.

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import Streaming
+from robustbn._core.docstrings import explained_by
 from robustbn._core.findings import Finding
 from robustbn._core.groups import Group
 from robustbn._core.protocols import RowVector, Vector
@@ -22,6 +23,7 @@ from robustbn._show.explain import Explainer
 from robustbn._show.progress import showing_progress
 from robustbn._show.result import FitResult
 from robustbn._tables.coded import Reading
+from robustbn._tables.table import read_table
 from robustbn.estimator.finding import build_result_of_file
 from robustbn.estimator.learning import decide_again, fit_to
 from robustbn.estimator.showing import ShownEstimator
@@ -57,6 +59,7 @@ def _found(path: str) -> Any:
     return _Found(path)
 
 
+@explained_by(read_table)
 class RobustEstimator(ShownEstimator):
     """Learn the tables of a network from rows that cannot all be trusted.
 
@@ -125,18 +128,6 @@ class RobustEstimator(ShownEstimator):
         rows contradict the expert (see `expert_tables`). A dict maps nodes to numbers, or to arrays
         with one number per configuration, in the shape of the parents' states; nodes that it does
         not name get 50.
-    on_unknown : {"error", "drop", "missing"}, default="error"
-        What to do with a value that is not a state of its node: "error" raises an error, "drop"
-        leaves the row out and counts it, and "missing" treats the value as missing.
-    on_missing : {"use", "observed", "state", "drop", "error"}, default="use"
-        What to do with missing values. "use" keeps the row and infers the value; "observed" counts
-        each table over the rows that show all its columns; "state" adds a state named "missing";
-        "drop" leaves the row out; "error" raises an error.
-    bins : dict, int, str or None, default=None
-        How to cut numbers into intervals, for each node: a list of inner edges (a value equal to an
-        edge belongs to the interval above it), a number of intervals of equal width, or "q5" for
-        five intervals with about the same number of rows. Without a dict, it applies to all
-        columns.
     missing_is_evidence : bool, default=False
         Whether the pattern of missing values counts as evidence about a row. It is off because
         genuine groups differ in what they leave out. If True, `network_` has one more node, named

@@ -107,8 +107,7 @@ def add_readings(old: Reading, new: Reading, forgetting: float) -> Reading:
 
 def _add_doubt(before: FitResult, added: Added, forgetting: float) -> Vector:
     old = 0.0 if before.doubt is None else before.doubt
-    total: Vector = forgetting * old + added.doubt
-    return total
+    return forgetting * old + added.doubt
 
 
 def _add_groups(

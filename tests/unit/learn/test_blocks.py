@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robustbn._core.clues import NumberRows
-from robustbn._learn.blocks import RowPrints, find_pairs
+from robustbn._learn.blocks import RowPrints, find_blocks, find_pairs
 
 
 def look_at(prints, is_told=None):
@@ -69,3 +69,14 @@ def test_rows_in_the_same_intervals_are_copies_only_if_their_numbers_are_the_sam
         known = NumberRows(np.arange(5000), {"a": numbers})
         found = find_pairs(RowPrints.of(prints, known, np.arange(5000)), told)
         assert (found is not None) == is_same
+
+
+def test_rows_that_are_alike_because_of_their_order_are_no_block():
+    """A table that is sorted has stretches of few kinds of rows; another repeats a pattern."""
+    rng = np.random.default_rng(3)
+    in_order = np.repeat(np.arange(60), 50) * 10 + rng.choice(2, 3000, p=[0.8, 0.2])
+    in_turn = np.where(rng.random(3000) < 0.1, rng.integers(0, 900, 3000), np.arange(3000) % 6)
+    in_turn[: 3000 // 2] = rng.integers(0, 2**40, 1500)
+    for prints in (in_order, in_turn):
+        rows = RowPrints.of(prints.astype(np.uint64), NumberRows(), np.arange(3000))
+        assert not find_blocks(rows)

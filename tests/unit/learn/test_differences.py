@@ -7,11 +7,17 @@ import pytest
 
 from robustbn import BayesianNetwork, random_network, sample
 from robustbn._core.clues import NumberRows
-from robustbn._core.origins import ContextColumn, Groups, RowNumbers
+from robustbn._core.origins import ContextColumn, Difference, Groups, RowNumbers
 from robustbn._learn.blocks import RowPrints, find_blocks
-from robustbn._learn.compared_tables import make_number_tables, make_tables
-from robustbn._learn.differences import MOST_STRETCHES, find_differences
-from robustbn._learn.units import find_one_value, name_states, name_unit
+from robustbn._learn.compared_places import MOST_STRETCHES
+from robustbn._learn.compared_tables import (
+    ComparedFactors,
+    ComparedTable,
+    make_number_tables,
+    make_tables,
+)
+from robustbn._learn.differences import find_differences
+from robustbn._learn.units import find_one_state, find_one_value, find_stand_in, name_unit
 
 
 def prints_of(codes, numbers=None, step=1):
@@ -200,16 +206,127 @@ def test_one_value_in_nearly_all_rows_is_told():
     assert find_one_value(usual[:100], usual) is None
 
 
-@pytest.mark.parametrize(
-    ("here", "name"),
-    [
-        ([0, 30, 20, 48], ("renamed", 0, 3)),
-        ([97, 2, 1, 0], ("one value", 0, -1)),
-        ([48, 31, 21, 0], ("", -1, -1)),
-        ([30, 20, 10, 40], ("", -1, -1)),
-    ],
+def test_one_state_of_nearly_all_rows_is_told():
+    usual = np.array([500, 300, 200, 0])
+    assert find_one_state(np.array([97, 2, 1, 0]), usual) == 0
+    assert find_one_state(np.array([30, 20, 10, 40]), usual) is None
+
+
+CHAIN = BayesianNetwork(
+    {"a": [], "b": ["a"], "c": ["b"]}, {"a": range(3), "b": range(4), "c": range(2)}
 )
-def test_a_state_that_takes_the_rows_of_another_is_renamed(here, name):
-    for n_outside in (0.0, 20.0):  # the end of a place is rough
-        usual = np.array([500.0 - n_outside, 300.0, 200.0, n_outside])
-        assert name_states(np.array(here, float), usual) == name
+
+
+def draw_chain(rng):
+    a = rng.choice(3, N, p=[0.4, 0.35, 0.25])
+    b = np.where(rng.random(N) < 0.7, a, rng.integers(0, 3, N))  # b = 3 is not used
+    c = rng.random(N) < np.array([0.1, 0.8, 0.4, 0.4])[b]
+    return np.stack([a, b, c], axis=1).astype(np.uint8)
+
+
+def place_of(rows, *nodes):
+    return Difference((("site", "c", "c"),), nodes, (), rows, len(rows), 100.0, 50.0)
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_states_that_stand_for_each_other_at_a_place_are_named_by_the_tables_beside(node):
+    codes, rows = draw_chain(np.random.default_rng(0)), np.arange(2000, 2120)
+    layout = CHAIN.layout
+    assert find_stand_in(layout, codes, {}, place_of(rows, 1), node) is None
+    codes[rows, node] = np.array([1, 0, 2, 3])[codes[rows, node]]
+    found = find_stand_in(layout, codes, {}, place_of(rows, 1), node)
+    assert {found.written, found.meant} == {0, 1}
+    assert found.is_mutual
+    assert find_stand_in(layout, codes, {}, place_of(rows, 0, 1, 2), 1 - node) is None
+
+
+@pytest.mark.parametrize("rough", [0, 10])
+def test_a_new_state_stands_for_the_old_one_even_if_the_ends_of_the_place_are_rough(rough):
+    codes, rows = draw_chain(np.random.default_rng(1)), np.arange(2000, 2100)
+    renamed = rows[rough:]
+    codes[renamed, 1] = np.array([3, 1, 2])[codes[renamed, 1]]
+    found = find_stand_in(CHAIN.layout, codes, {}, place_of(rows, 1), 1)
+    assert (found.written, found.meant, found.is_mutual) == (3, 0, False)
+
+
+def test_a_place_with_more_rows_of_one_state_has_no_other_names():
+    rng = np.random.default_rng(2)
+    codes, rows = draw_chain(rng), np.arange(2000, 2300)
+    more = np.flatnonzero(codes[:, 1] == 1)
+    codes[rows[:150]] = codes[rng.choice(more, 150)]
+    assert all(find_stand_in(CHAIN.layout, codes, {}, place_of(rows, 1), k) is None for k in (0, 1))
+
+
+def test_a_change_that_all_configurations_share_is_found_in_few_rows_of_a_large_table():
+    """Its own table would have 45 free numbers, its factors have three."""
+    rng, sizes = np.random.default_rng(3), {"a": range(4), "b": range(4), "c": range(4)}
+    layout = BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}, sizes).layout
+    codes = np.stack([rng.integers(0, 4, N) for _ in range(3)], axis=1).astype(np.uint8)
+    codes[:, 2] = np.where(rng.random(N) < 0.6, (codes[:, 0] + codes[:, 1]) % 4, codes[:, 2])
+    _, columns = looked_at(codes, rng)
+    rows = np.arange(2000, 2160)
+    chosen = rows[rng.random(len(rows)) < 0.55]
+    codes[chosen, 2] = 1
+    tables = make_tables(layout, codes)
+    plain = [table for table in tables if not isinstance(table, ComparedFactors)]
+    assert not find_differences(plain, columns)
+    (found,) = find_differences(tables, columns)
+    assert found.nodes == (2,)
+    assert np.isin(found.rows, rows).mean() > 0.9
+
+
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_factors_bound_the_best_likelihood_closely_from_below(n_states):
+    rng = np.random.default_rng(4)
+    codes = np.stack([rng.integers(0, 6, N), rng.integers(0, n_states, N)], axis=1)
+    codes[:, 1] = np.where(rng.random(N) < 0.5, codes[:, 0] % n_states, codes[:, 1])
+    codes[: N // 20, 1] = np.where(rng.random(N // 20) < 0.4, 0, codes[: N // 20, 1])
+    codes = codes.astype(np.uint8)
+    network = BayesianNetwork({"a": [], "b": ["a"]}, {"a": range(6), "b": range(n_states)})
+    table = next(t for t in make_tables(network.layout, codes) if type(t) is ComparedFactors)
+    total = np.bincount(table.cells).astype(float)
+    inside = np.bincount(table.cells[: N // 20], minlength=len(total)).astype(float)
+    ratio, free = table.compare(inside[None], total)
+    here, usual = (each.reshape(6, n_states) for each in (inside, total))
+    usual = usual / usual.sum(axis=1, keepdims=True)
+    factors = np.ones(n_states)
+    for _ in range(500):  # iterative scaling
+        own = usual * factors
+        own /= own.sum(axis=1, keepdims=True)
+        factors *= here.sum(axis=0) / (here.sum(axis=1) @ own)
+    best = float((here * np.log(own / usual)).sum())
+    assert free == [n_states - 1]
+    assert 0.9 * best < ratio[0] <= best + 1e-9
+
+
+def test_a_column_that_is_cut_off_from_its_parents_in_few_rows_is_found():
+    """The parents have many configurations: a table of its own would cost more than it gains."""
+    rng = np.random.default_rng(7)
+    layout = BayesianNetwork(
+        {"a": [], "b": [], "c": ["a", "b"]}, {"a": range(6), "b": range(6), "c": range(4)}
+    ).layout
+    codes = rng.integers(0, 6, (N, 3)).astype(np.uint8)
+    usual = (codes[:, 0] + codes[:, 1]) % 4
+    codes[:, 2] = np.where(rng.random(N) < 0.6, usual, rng.integers(0, 4, N))
+    _, columns = looked_at(codes, rng)
+    tables = make_tables(layout, codes)
+    assert not find_differences(tables, columns)
+    codes[3000:3240, 2] = np.roll(codes[3000:3240, 2], 1)
+    tables = make_tables(layout, codes)
+    assert not find_differences([t for t in tables if type(t) is ComparedTable], columns)
+    (found,) = find_differences(tables, columns)
+    assert found.nodes == (2,)
+    assert 2 * len(found.rows) > 240
+    assert np.isin(found.rows, np.arange(3000, 3240)).mean() > 0.9
+
+
+def test_a_column_that_names_the_place_of_a_difference_does_not_differ_for_it():
+    """Rows that a place explains are left out of the columns that differ there, and of no other."""
+    codes, rng = drawn(1), np.random.default_rng(1)
+    sites, columns = looked_at(codes, rng)
+    network = BayesianNetwork({"site": [], **NETWORK.parents}, {"site": range(5), **NETWORK.states})
+    codes[(sites == 1) & (np.arange(N) < 3000), 4] ^= 1
+    codes = np.column_stack([sites.astype(np.uint8), codes])
+    (found,) = find_differences(make_tables(network.layout, codes), columns)
+    assert found.nodes[0] == 5
+    assert 0 not in found.nodes

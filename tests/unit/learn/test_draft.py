@@ -21,6 +21,7 @@ from robustbn._learn.draft import (
     find_tree,
     list_edges,
     measure_gains,
+    measure_pairs,
 )
 from robustbn._learn.draft_rounds import draft_rows
 from robustbn._rows.families import FamilyCounts
@@ -93,7 +94,7 @@ def test_the_tree_of_rows_of_a_tree_is_that_tree():
     worth = Worth(FamilyCounts(codes, cards), len(codes))
     place = {node: k for k, node in enumerate(network.nodes)}
     wanted = {frozenset((place[a], place[b])) for a, b in network.edges}
-    assert {frozenset(edge) for edge in find_tree(worth)} == wanted
+    assert {frozenset(edge) for edge in find_tree(measure_pairs(worth))} == wanted
 
 
 def test_rows_of_nothing_have_no_edge():

@@ -8,8 +8,8 @@ import pytest
 
 import robustbn
 from robustbn import BayesianNetwork
-from robustbn._learn import swaps
-from robustbn._learn.swaps import Labels
+from robustbn._learn import swap_search
+from robustbn._learn.swaps import Labels, Pair
 
 N_ROWS = 4_000
 
@@ -98,7 +98,114 @@ def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
     network = BayesianNetwork({f"x{i}": [] for i in range(d)}, {f"x{i}": [0, 1] for i in range(d)})
     codes = np.zeros((50, d), np.uint8)
     columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
-    monkeypatch.setattr(swaps, "_may_gain", lambda *given: tried.append(given[-1]))
-    assert swaps.find_swaps(network.layout, codes, columns) == []
-    assert len(tried) == swaps.MOST_PAIRS
+    nobody = Pair((0, 1), np.zeros(50, bool), [], np.zeros(0))
+    monkeypatch.setattr(Pair, "of", lambda *given: tried.append(given[-1]) or nobody)
+    assert swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool)) == []
+    assert len(tried) == swap_search.MOST_PAIRS
     assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
+
+
+# --- at a place -----------------------------------------------------------------------------------
+
+
+def make_answers(n_places: int = 20, spread: float = 0.0) -> pd.DataFrame:
+    """Return a survey: four answers, and who asked; natural differences between those who ask."""
+    rng = np.random.default_rng(3)
+    place = rng.integers(0, n_places, N_ROWS)
+    tilts = rng.normal(0, spread, (4, n_places))[:, place]
+    frame = pd.DataFrame(index=range(N_ROWS))
+    odds = -1.5 + tilts[0]
+    for k, name in enumerate(("smokes", "coughs", "works", "drives")):
+        yes = rng.random(N_ROWS) < 1 / (1 + np.exp(-odds))
+        frame[name] = np.where(yes, "yes", "no")
+        odds = (-2.0, 0.5, 0.0, 0.0)[k] + (2.5, 0.8, 1.0, 0.0)[k] * yes + tilts[min(k + 1, 3)]
+    return frame.assign(asked_by=[f"p{k}" for k in place])
+
+
+ANSWERS: Edges = [("smokes", "coughs"), ("coughs", "works"), ("works", "drives")]
+
+
+def swap_at(frame: pd.DataFrame, rows: object, one: str, other: str) -> pd.DataFrame:
+    swapped = frame.copy()
+    swapped.loc[rows, [one, other]] = frame.loc[rows, [other, one]].to_numpy()
+    return swapped
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+@pytest.mark.parametrize("pair", [("smokes", "works"), ("coughs", "drives")])
+@pytest.mark.parametrize("n_places", [20, 50])
+def test_labels_that_are_swapped_at_one_place_are_an_error_with_the_place(n_places, pair, spread):
+    frame = make_answers(n_places, spread)
+    assert not find_swaps(frame, ANSWERS)
+    rows = frame["asked_by"] == "p7"
+    fit = robustbn.fit(ANSWERS, swap_at(frame, rows, *pair), random_state=0)
+    [found] = [each for each in fit.findings_ if each.severity != "note"]  # nothing else differs
+    assert (found.severity, found.kind, found.cause) == ("error", "rows", "swapped columns")
+    assert set(found.columns) == set(pair)
+    assert found.where == {"asked_by": "p7"}
+    assert found.n_rows == rows.sum()
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("2023-03-01", "2023-05-31"), ("2023-03-01", "2023-03-31"), (None, None)]
+)
+def test_the_python_of_a_swap_at_a_place_puts_it_back(first, last):
+    frame = make_answers()
+    days = np.random.default_rng(0).integers(0, 730, N_ROWS)
+    frame["day"] = (np.datetime64("2023-01-01") + days).astype(str)
+    rows = frame["day"].between(first, last) if first else frame["asked_by"] == "p7"
+    table = swap_at(frame, rows, "smokes", "works")
+    [found] = find_swaps(table, ANSWERS)
+    exec(found.advice.python, {"table": table})  # noqa: S102
+    pd.testing.assert_frame_equal(table, frame)
+
+
+def test_columns_that_are_swapped_at_two_places_are_told_of_both():
+    frame = make_answers()
+    table = swap_at(frame, frame["asked_by"].isin(["p7", "p9"]), "smokes", "works")
+    found = find_swaps(table, ANSWERS)
+    assert {each.where["asked_by"] for each in found} == {"p7", "p9"}
+
+
+def test_columns_that_are_swapped_for_some_time_are_told_with_the_rows():
+    frame = make_answers().drop(columns="asked_by")
+    [found] = find_swaps(swap_at(frame, slice(1_000, 1_099), "smokes", "works"), ANSWERS)
+    first, last = (int(row.replace(",", "")) for row in found.where["row number"].split(" to "))
+    assert abs(first - 1_000) < 25
+    assert abs(last - 1_099) < 25
+
+
+def test_numbers_that_are_swapped_at_one_place_are_told_with_the_place():
+    frame = make_people().assign(site=np.random.default_rng(8).integers(0, 30, N_ROWS))
+    table = swap_at(frame, frame["site"] == 4, "height", "weight")
+    [found] = find_swaps(table)
+    assert found.severity == "error"
+    assert found.where == {"site": "4"}
+
+
+@pytest.mark.parametrize("names", [["smokes"], ["smokes", "works"]])
+def test_a_place_with_other_people_is_no_swap(names):
+    """Of those who were asked there, as many say yes as to the other question elsewhere."""
+    frame = make_answers()
+    usual = {name: (frame[name] == "yes").mean() for name in ("smokes", "works")}
+    wanted = {"smokes": usual["works"], "works": usual["smokes"]}
+    weights = np.ones(N_ROWS)
+    for name in names:
+        ratio = wanted[name] / usual[name], (1 - wanted[name]) / (1 - usual[name])
+        weights *= np.where(frame[name] == "yes", *ratio)
+    rows = np.flatnonzero(frame["asked_by"] == "p7")
+    people = frame.sample(len(rows), weights=weights, random_state=0)
+    frame.loc[rows, [*frame.columns[:4]]] = people[[*frame.columns[:4]]].to_numpy()
+    assert not find_swaps(frame, ANSWERS)
+
+
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+def test_columns_that_say_which_category_a_row_has_are_not_swapped():
+    rng = np.random.default_rng(9)
+    ended = rng.choice(4, N_ROWS, p=[0.32, 0.1, 0.17, 0.41])
+    weeks = rng.gamma(2, np.array([3.0, 4.0, 4.0, 9.0])[ended])
+    frame = pd.DataFrame({f"end{k}": (ended == k).astype(int) for k in range(4)}).assign(
+        weeks=weeks
+    )
+    edges = [("weeks", "end3"), ("end3", "end0"), ("end3", "end1"), ("end3", "end2")]
+    assert not find_swaps(frame, edges)

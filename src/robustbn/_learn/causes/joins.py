@@ -31,8 +31,6 @@ def split_columns(told: Vector) -> tuple[Places, NDArray[np.bool_]]:
     part has number 0. And return which columns clearly belong where they are: some depend on no
     other, and then nobody can know.
 
-    Parameters
-    ----------
     told : nats for going together, of each two columns; shape (d, d).
     """
     part, is_sure = _take_sides(_move_single(_join_groups(told), told), told)
@@ -100,8 +98,6 @@ def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]
 def _try_parts(sides: Sides, parts: Places, named: Places) -> Suspect:
     """Return what is explained if each part of the columns comes from a row of its own.
 
-    Parameters
-    ----------
     named : the columns to be named.
     """
     n_parts, good = int(parts.max()) + 1, sides.good.codes

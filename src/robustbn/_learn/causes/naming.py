@@ -37,32 +37,20 @@ BREADTH = 0.4  # share of tables in which another population differs, and four a
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """A cause that was found.
+    """A cause that was found."""
 
-    Parameters
-    ----------
-    name : as in `robustbn.Cause`.
-    columns : that it spoils.
-    explained : share of what tells the kind from good rows that it explains.
-    details : what words are made of; depends on the name.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    explained: float
-    details: dict[str, Any]
+    name: str  # as in `robustbn.Cause`
+    columns: tuple[int, ...]  # that it spoils
+    explained: float  # share of what tells the kind from good rows that it explains
+    details: dict[str, Any]  # what words are made of; depends on the name
 
 
 @dataclass(frozen=True, eq=False)
 class Inquiry:
-    """What all supposed causes explain of a kind.
-
-    Parameters
-    ----------
-    suspects : the best of each name, the shortest description of the kind first.
-    """
+    """What all supposed causes explain of a kind."""
 
     sides: Sides
+    # the best of each name, the shortest description of the kind first
     suspects: tuple[Suspect, ...]
 
     @cached_property
@@ -178,8 +166,6 @@ def name_causes(
 
     One cause may make several kinds: those that it explains together have it in common.
 
-    Parameters
-    ----------
     kinds, unheld : rows of each, all beside the same good rows.
     """
     found = [Inquiry.of(sides).decide() for sides in kinds]

@@ -28,8 +28,6 @@ SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be a
 class Seen:
     """The cells of a family that some rows show.
 
-    Parameters
-    ----------
     table : weight of the rows in each cell, one axis for each column, the child's last.
     """
 
@@ -50,8 +48,6 @@ class Seen:
 
         A configuration that they hardly show leans on all of them.
 
-        Parameters
-        ----------
         tables : of other rows, one a line; shape (k, all cells).
         """
         by_config = tables.reshape(len(tables), -1, self._card)
@@ -68,26 +64,15 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Suspect:
-    """A supposed cause, and what it explains.
+    """A supposed cause, and what it explains."""
 
-    Parameters
-    ----------
-    name : as in `robustbn.Cause`.
-    columns : that it spoils.
-    cost : nats that its description costs.
-    gain : log-likelihood of the kind's rows that it brings over good tables, by family.
-    spoilt : good rows, spoilt as it would.
-    details : what words are made of; depends on the name.
-    explained : share of what tells the kind from good rows that it explains.
-    """
-
-    name: str
-    columns: tuple[int, ...]
-    cost: float
-    gain: Vector
-    spoilt: Codes
-    details: dict[str, Any]
-    explained: float = 0.0
+    name: str  # as in `robustbn.Cause`
+    columns: tuple[int, ...]  # that it spoils
+    cost: float  # nats that its description costs
+    gain: Vector  # log-likelihood of the kind's rows that it brings over good tables, by family
+    spoilt: Codes  # good rows, spoilt as it would
+    details: dict[str, Any]  # what words are made of; depends on the name
+    explained: float = 0.0  # share of what tells the kind from good rows that it explains
 
     @property
     def total(self) -> float:
@@ -107,19 +92,12 @@ class Suspect:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Rows of a kind, and good rows.
+    """Rows of a kind, and good rows."""
 
-    Parameters
-    ----------
-    kind : the kind's rows, and how surely each is one of them.
-    good : good rows, and the trust in each.
-    rng : for causes that draw.
-    hold : says how surely the model would hold rows for the kind's; None if it does not say.
-    """
-
-    kind: Weighed
-    good: Weighed
-    rng: np.random.Generator
+    kind: Weighed  # the kind's rows, and how surely each is one of them
+    good: Weighed  # good rows, and the trust in each
+    rng: np.random.Generator  # for causes that draw
+    # says how surely the model would hold rows for the kind's; None if it does not say
     hold: Callable[[Codes], Vector] | None = None
 
     @property
@@ -247,8 +225,6 @@ class Sides:
     ) -> Suspect:
         """Return what is explained if good rows were spoilt like this.
 
-        Parameters
-        ----------
         name, columns, cost, details : of the suspect.
         codes : the good rows, spoilt.
         changed : the columns in which they differ from the good ones, if not those named.
@@ -283,8 +259,7 @@ class Sides:
         seen, usual, family = self._seen[f], self._usual[f], self.families[f]
         changed, same = (rows.count(family).ravel() for rows in (spoilt, good))
         share = np.array(SPARED)[:, None]
-        told: Vector = (seen.look_up((1 - share) * changed + share * same) - usual) @ seen.counts
-        return told
+        return (seen.look_up((1 - share) * changed + share * same) - usual) @ seen.counts
 
 
 def spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:

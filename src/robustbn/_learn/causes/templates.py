@@ -21,20 +21,12 @@ REFINED = 3  # rounds in which templates become the commonest states of their co
 
 @dataclass(frozen=True, eq=False)
 class Templates:
-    """A few rows that the kind's rows are copies of.
+    """A few rows that the kind's rows are copies of."""
 
-    Parameters
-    ----------
-    rows : the templates, those with most copies first; shape (n, d).
-    covered : share of the kind's rows that are near one of them.
-    noise : share of the cells in which copies differ from their template.
-    gain : nats a row that they bring over good tables, what they cost taken off.
-    """
-
-    rows: Codes
-    covered: float
-    noise: float
-    gain: float
+    rows: Codes  # the templates, those with most copies first; shape (n, d)
+    covered: float  # share of the kind's rows that are near one of them
+    noise: float  # share of the cells in which copies differ from their template
+    gain: float  # nats a row that they bring over good tables, what they cost taken off
 
 
 def find_templates(sides: Sides) -> Templates | None:

@@ -20,8 +20,6 @@ INDEPENDENT = 2.0  # rows in which columns are independent, added to good rows: 
 class Weighed:
     """Rows with weights: how often each state, pair of states or cell is seen among them.
 
-    Parameters
-    ----------
     layout : of the network.
     codes, weights : the rows; a code past the last state is a hole.
     """
@@ -106,8 +104,7 @@ class Weighed:
 
     def _sum_blocks(self, cells: Vector) -> Vector:
         by_column = np.add.reduceat(cells, self._start, axis=1)
-        total: Vector = np.add.reduceat(by_column, self._start, axis=0)
-        return total
+        return np.add.reduceat(by_column, self._start, axis=0)
 
     @cached_property
     def dependence(self) -> Vector:
@@ -144,8 +141,6 @@ class Weighed:
 def _lift(seen: Vector, apart: Vector, total: Vector | float, weight: float) -> Vector:
     """Return `log of P(a, b) / (P(a) P(b))` of pairs of states.
 
-    Parameters
-    ----------
     seen, apart : weight of each pair, and what it were if columns were independent.
     weight : rows in which they are, added to those seen.
     """
@@ -162,8 +157,6 @@ def _by_chance(n_free: Any) -> Any:
 def strongest_tree(rows: Weighed, price: float) -> tuple[tuple[int, int], ...]:
     """Return the edges of a forest of largest dependence, each worth what its cells cost.
 
-    Parameters
-    ----------
     price : nats that one free number costs.
     """
     free = np.array(rows.cards) - 1.0

@@ -112,11 +112,7 @@ class Partitions:
             self.futures[k] = self.client.compute(self.makers[k](is_anew=True))
 
     def _ask_once(
-        self,
-        what: str,
-        question: Question,
-        weights: RowVector | None,
-        given: Sequence[Any] | None,
+        self, what: str, question: Question, weights: RowVector | None, given: Sequence[Any] | None
     ) -> tuple[Vector, list[Any]]:
         import dask
 
@@ -232,8 +228,7 @@ def as_they_come(tasks: list[Any], what: str, progress: Progress) -> Iterator[tu
     except distributed.KilledWorker as error:
         error.add_note(
             f"While {what}: several workers died while computing the same partition. It may be "
-            "larger than "
-            "their memory: make partitions smaller, or give the workers more memory."
+            "larger than their memory: make partitions smaller, or give the workers more memory."
         )
         raise
     finally:

@@ -175,11 +175,7 @@ def judge_rows(
 
 
 def expect_rows(
-    weigh: Weigh,
-    verdict: str,
-    q: Vector,
-    partition: Partition,
-    weights: RowVector | None,
+    weigh: Weigh, verdict: str, q: Vector, partition: Partition, weights: RowVector | None
 ) -> tuple[Vector, tuple[float, float]]:
     """Return the expected counts of the families that miss a value, and their variances."""
 

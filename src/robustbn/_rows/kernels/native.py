@@ -209,11 +209,7 @@ class NativeRows(DividedInParts):
 
 
 def encode(
-    layout: Layout,
-    codes: Codes,
-    n_threads: int | None = None,
-    *,
-    fuse: bool = True,
+    layout: Layout, codes: Codes, n_threads: int | None = None, *, fuse: bool = True
 ) -> NativeRows:
     """Check and pack the rows, in one pass; families share codes, unless `fuse` is off."""
     clusters, plan = _plan(layout, fuse)

@@ -55,7 +55,7 @@ def sweep_cells(
     n, n_kept, least_sure = len(seen), n_sweeps - n_burn, np.broadcast_to(calm, d)
     weights = np.ones(n) if weights is None else weights
     configs = np.stack([_configs(model, i, truth) for i in range(d)], axis=1)
-    known = _Own(own, configs, truth.copy())
+    begun = truth.copy()
     votes: dict[tuple[int, int, int], float] = {}
     wrong, counts = np.zeros((n, d)), np.zeros(len(model.counts.cells))
     gains, n_wrong, active = np.zeros(d), np.zeros(d), np.arange(n)
@@ -63,9 +63,8 @@ def sweep_cells(
         quiet, drawn = np.ones(len(active), bool), []
         for j in range(d):
             rates = model.rates[0 if groups is None else groups[active], j]
-            states, p, gain = _weigh(
-                model, j, seen[active], truth[active], rates, _of(known, active)
-            )
+            known = _Own(own, configs[active], begun[active])
+            states, p, gain = _weigh(model, j, seen[active], truth[active], rates, known)
             config = _configs(model, j, truth[active])
             first = np.uint64((first_row * d + j) * NUMBERS_A_CELL + s + 1)
             number = active.astype(np.uint64) * np.uint64(d * NUMBERS_A_CELL) + first
@@ -126,10 +125,6 @@ def _name(
     kinds = (np.int64, np.int64, np.int32, np.int32, np.float32)
     lines = np.array(found).reshape(-1, 5)
     return WrongCells(*(lines[:, k].astype(kind) for k, kind in enumerate(kinds)))
-
-
-def _of(own: _Own, rows: NDArray[np.int64]) -> _Own:
-    return _Own(own.weight, own.configs[rows], own.states[rows])
 
 
 def _configs(model: CellModel, i: int, truth: States) -> NDArray[np.uint64]:

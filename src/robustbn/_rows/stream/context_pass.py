@@ -14,12 +14,7 @@ from robustbn._rows.context_counts import ChooseRuns, ContextStretch, CountPairs
 from robustbn._rows.stream.data import RowsInStream
 from robustbn._rows.stream.parts import Block, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
-from robustbn._tables.aside import (
-    Aside,
-    AsidePlan,
-    AsideReader,
-    say_files,
-)
+from robustbn._tables.aside import Aside, AsidePlan, AsideReader, say_files
 from robustbn._tables.coder import Tally
 from robustbn._tables.context import ContextCoder
 from robustbn._tables.values import nothing_in

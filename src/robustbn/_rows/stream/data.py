@@ -17,7 +17,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey, Vector
 from robustbn._core.trust import spread
 from robustbn._rows.kernels import GOLDEN, scramble
-from robustbn._rows.memory import draw_evenly, gather_holes, load_rows
+from robustbn._rows.memory import draw_evenly, gather, load_rows
 from robustbn._rows.stream.cache import CodeCache
 from robustbn._rows.stream.parts import Block, CodeStream, Span, make_ahead
 from robustbn._rows.stream.weights import WeightFiles
@@ -200,7 +200,7 @@ class RowsInStream:
     def _no_holes(self) -> Holes:
         network = self.stream.network
         nothing = np.empty((0, network.n_nodes), np.uint8)
-        return gather_holes(network, nothing, None, self.kernels, self.n_threads)
+        return gather(network.layout, nothing, None, self.n_threads, engine=self.kernels)
 
     def _gather(self, holes: Holes, rows: Rows, trust: RowVector) -> None:
         """Take in what rows with missing values ask, as long as there is room for it."""

@@ -149,10 +149,7 @@ def _read_beside(
 
 
 def open_stream(
-    parts: Sequence[Part],
-    skipped: Mapping[str, str],
-    network: BayesianNetwork,
-    config: TableConfig,
+    parts: Sequence[Part], skipped: Mapping[str, str], network: BayesianNetwork, config: TableConfig
 ) -> CodeStream:
     """Open every file of a table once, find its columns and where they are to be cut."""
     if not parts:

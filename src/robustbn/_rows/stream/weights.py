@@ -295,6 +295,5 @@ def _is_at(held: int, file: Path) -> bool:
 def _no_lock(file: Path, what: str) -> DataError:
     return DataError(
         f"{what} cannot be locked: {file} is not a lock file of robustbn. Remove it, or choose "
-        "another "
-        "name."
+        "another name."
     )

@@ -89,8 +89,7 @@ class Placed:
 def colour_steps(moved: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the step of `SCALE` for each value, from 0 for nothing to 6 for the most."""
     share = moved / nice_top(float(moved.max())) * len(SCALE)
-    steps: NDArray[np.int64] = np.clip(share, 0, len(SCALE) - 1).astype(np.int64)
-    return steps
+    return np.clip(share, 0, len(SCALE) - 1).astype(np.int64)
 
 
 def nice_top(largest: float) -> float:

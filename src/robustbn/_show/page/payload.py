@@ -18,12 +18,7 @@ from robustbn._core.result import RepeatedRow
 from robustbn._show.explain import ExplainedRow
 from robustbn._show.measures import FEW_ROWS, UNMOVED, MissingEdge
 from robustbn._show.page.drawing import colour_steps
-from robustbn._show.page.evidence import (
-    line_of,
-    most_frequent,
-    profile_columns,
-    raw_numbers,
-)
+from robustbn._show.page.evidence import line_of, most_frequent, profile_columns, raw_numbers
 from robustbn._show.result import FitResult
 from robustbn._show.words import LEAST_GROUP, MOST_KEPT, as_text
 from robustbn.network import BayesianNetwork
@@ -275,8 +270,7 @@ def _short(value: float) -> float:
 
 
 def _whole(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    whole: NDArray[np.int64] = np.rint(shares * UNIT).astype(np.int64)
-    return whole
+    return np.rint(shares * UNIT).astype(np.int64)
 
 
 # --- the states of rows in few bytes: each in as many bits as its node needs --------------------

@@ -1,0 +1,217 @@
+"""Two columns whose values were exchanged: in rows here and there, or in all rows of a place.
+
+Here and there, every row is swapped with the same probability; it, and who is swapped, are found by
+expectation-maximisation. Such a swap is worth the evidence that it brings: a lower bound of it,
+which is exact where it is clear who is swapped.
+
+At a place, who is swapped is given and nothing is free: the log-odds of the rows of each value of a
+context column, or run of periods, are summed, and only the choice of pair and place is paid for.
+If a swap has the log-odds m a row elsewhere, it has -m where the columns are swapped. Networks
+misfit and values differ naturally, so that sums over the other values vary by V a row, more than
+by the 2 |m| of a likelihood ratio: the evidence counts by 2 |m| / V.
+
+Either is a swap only if, with the two columns put back, tables are as elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustbn._core.clues import Swap
+from robustbn._core.config import CEILING
+from robustbn._core.layout import Codes, Layout
+from robustbn._core.origins import ContextColumn
+from robustbn._core.protocols import Vector
+from robustbn._core.row_model import logistic
+from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_places
+from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
+from robustbn._learn.gain import find_gain
+from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
+
+MOST_STEPS = 50  # most pairs need fewer than ten
+LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
+CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
+MOST_PAIRS = 2_000  # pairs of columns: all of 63 columns, in two seconds or so
+SCREENED = 4_000  # rows on which all pairs are looked at first
+SHARES = (0.01, 0.1)  # of swapped rows, that are tried there
+MOST_ODDS = 40.0  # log-odds: what is larger is sure
+MOST_MOVES = 4  # of a place, by the tables with its rows put back: most need one
+MOST_PLACES = 4  # at which the same columns are swapped
+YARDSTICK = 0.9  # quantile of how far off other values are: columns may be swapped at some, too
+CHANCE = 1.645  # standard deviations: the same quantile of what chance alone gives
+
+
+def find_swaps(
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
+    is_good: NDArray[np.bool_],
+    context: Sequence[ContextColumn] = (),
+) -> list[Swap]:
+    """Return pairs of columns that seem to be swapped in some rows, the largest gain first.
+
+    O(n) time for each pair; of very many columns, only pairs that stand near each other are tried.
+
+    Parameters
+    ----------
+    codes : of some rows; shape (n, d).
+    columns : the numbers or labels of the same rows, by node.
+    is_good : rows that nothing explains yet: noise looks like swapped values, too. A place has all
+        of its rows.
+    context : groups of the same rows.
+    """
+    near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
+    pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]
+    places = gather_places(context)
+    n_tried = len(pairs) * sum(each.n_places for each in places)
+    some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
+    few = _take(columns, some)
+    few_codes, few_places = codes[some], [replace(c, codes=c.codes[some]) for c in places]
+    least = LEAST_GAIN * len(few_codes) / max(len(codes), 1)
+    found = list[Swap]()
+    for nodes in pairs:
+        pair = Pair.of(layout, few_codes, few, nodes)
+        if not len(pair.never):
+            continue
+        odds = pair.weigh()
+        at_places = list[Swap]()
+        if any(each.take(pair.is_there).find_best(odds)[0] > least for each in few_places):
+            at_places += _find_places(layout, codes, columns, nodes, places, n_tried)
+        found += at_places
+        if not at_places and _may_gain(odds):
+            good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
+            swap = _find_rows(good, is_good, len(pairs))
+            if swap is not None and _is_clean(
+                layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
+            ):
+                found.append(swap)
+    return sorted(found, key=lambda swap: -swap.gain)
+
+
+def _is_clean(
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
+    nodes: tuple[int, int],
+    inside: Places,
+    compared: Collection[int],
+) -> bool:
+    """Return whether some rows are as the others, once two columns are put back in them.
+
+    Rows that were swapped here and there are like the others in all columns; a natural kind of
+    rows, which a swap makes likelier, differs in more than two of them.
+
+    Parameters
+    ----------
+    compared : nodes whose families are compared.
+    """
+    own, left = (
+        find_own_gain(layout, some, list_numbers(every), compared, inside)
+        for some, every in ((codes, columns), put_back(codes, columns, nodes, inside))
+    )
+    return left <= MOST_LEFT * own
+
+
+def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dict[int, Column]:
+    """Return the columns of some rows."""
+    return {node: replace(each, values=each.values[rows]) for node, each in columns.items()}
+
+
+# --- rows here and there --------------------------------------------------------------------------
+
+
+def _may_gain(odds: Vector) -> bool:
+    """Return whether swapped rows, of any share, explain a few rows better by tables of all."""
+    times = np.expm1(np.minimum(odds, MOST_ODDS))
+    return any(np.log1p(share * times).sum() > 0 for share in SHARES)
+
+
+def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | None:
+    """Return what swapping two columns in some rows explains, if that is clear."""
+    n = len(pair.never)
+    if not n:
+        return None
+    # to start from, rows are swapped whose values are more usual in the other column
+    who, share, odds = np.zeros(n), 0.5, pair.weigh(is_first=True)
+    for _ in range(MOST_STEPS):
+        before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
+        share = float(np.clip(who.mean(), 0.5 / n, 0.5))
+        if np.array_equal(before, who):
+            break
+        odds = pair.weigh(who)
+    told = pair.find_evidence(who)
+    told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
+    gain = float(find_gain(told, 1, n, n_tried))
+    chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
+    clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
+    if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
+        return None
+    of_all = np.zeros(len(is_good))
+    of_all[np.flatnonzero(is_good)[pair.is_there]] = chances
+    odds_there = float(chances @ odds / chances.sum())
+    return Swap(pair.nodes, float(of_all.mean()), gain, odds_there, of_all)
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def _find_places(
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
+    nodes: tuple[int, int],
+    places: Sequence[ContextPlaces],
+    n_tried: float,
+) -> Iterator[Swap]:
+    """Yield the places at which two columns are swapped, and nothing else is."""
+    for _ in range(MOST_PLACES):
+        pair = Pair.of(layout, codes, columns, nodes)
+        there = [each.take(pair.is_there) for each in places]
+        place, ends, odds = _find_place(pair, there)
+        who = place.holds(*ends)
+        gain = _weigh_place(pair, place, ends, odds) - np.log(n_tried)
+        if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
+            return
+        inside = np.flatnonzero(pair.is_there)[who]
+        if not _is_clean(layout, codes, columns, nodes, inside, nodes):
+            return
+        chances = np.zeros(len(codes))
+        chances[inside] = 1.0
+        share, mean = len(inside) / len(codes), float(odds[who].mean())
+        yield Swap(nodes, share, gain, mean, chances, (place.describe(*ends)[0],))
+        codes, columns = put_back(codes, columns, nodes, inside)
+
+
+def _find_place(
+    pair: Pair, places: Sequence[ContextPlaces]
+) -> tuple[ContextPlaces, tuple[int, int], Vector]:
+    """Return where two columns are most likely to be swapped, its ends, and the log-odds of all.
+
+    The tables are those of the rows with their values put back there.
+    """
+    odds, before = pair.weigh(), None
+    for _ in range(MOST_MOVES):
+        best = max((*each.find_best(odds), k) for k, each in enumerate(places))[1:]
+        if before == best:
+            break
+        before, (ends, k) = best, best
+        odds = pair.weigh(places[k].holds(*ends).astype(np.float64))
+    return places[k], ends, odds
+
+
+def _weigh_place(pair: Pair, place: ContextPlaces, ends: tuple[int, int], odds: Vector) -> float:
+    """Return the evidence for a swap at a place, as far as log-odds elsewhere can be believed."""
+    counts = place.sum(np.ones(len(odds)))
+    sums, rows = place.list_others(place.sum(odds)[:, None], counts, *ends)
+    if len(rows) < LEAST_OTHERS:
+        return 0.0
+    mean = float(sums.sum() / rows.sum())
+    off = np.abs(sums[:, 0] - rows * mean) / np.sqrt(rows)
+    spread = float(np.quantile(off, YARDSTICK) / CHANCE) ** 2
+    belief = min(max(-2 * mean / max(spread, 1e-9), 0.0), 1.0)
+    return belief * pair.find_evidence(place.holds(*ends).astype(np.float64))
