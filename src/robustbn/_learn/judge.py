@@ -150,12 +150,11 @@ def find_kin(state: State) -> Vector:
     its whole; between once and twice as many, the share fades to 0.
     """
     shares = np.asarray(state.population.shares, np.float64)
-    kin = np.zeros((shares.shape[1] - 1,) * 2)
-    for k, own in enumerate(shares.T[1:]):
-        others = np.delete(shares, 1 + k, axis=1)
-        others /= np.maximum(others.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        weights = state.sample.base * own
-        kin[k] = np.insert((weights @ others)[1:] / max(float(weights.sum()), 1e-9), k, 0.0)
+    others = shares @ (1 - np.eye(shares.shape[1]))[:, 1:]  # of each group, what all others have
+    own = state.sample.base[:, None] * shares[:, 1:]
+    kin = (own / np.maximum(others, 1e-290)).T @ shares[:, 1:]  # no overflow
+    kin /= np.maximum(own.sum(axis=0), 1e-9)[:, None]
+    np.fill_diagonal(kin, 0.0)
     masses = np.maximum(state.population.masses[1:], 1e-9)
     return kin * np.clip(2.0 - masses[:, None] / masses, 0.0, 1.0)
 
