@@ -71,7 +71,8 @@ def find_swaps(
     n_tried = len(pairs) * sum(each.n_places for each in places)
     some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
     few = _take(columns, some)
-    few_codes, few_places = codes[some], [replace(c, codes=c.codes[some]) for c in places]
+    few_codes, few_good = codes[some], is_good[some]
+    few_places = [replace(each, codes=each.codes[some]) for each in places]
     least = LEAST_GAIN * len(few_codes) / max(len(codes), 1)
     found = list[Swap]()
     for nodes in pairs:
@@ -83,7 +84,7 @@ def find_swaps(
         if any(each.take(pair.is_there).find_best(odds)[0] > least for each in few_places):
             at_places += _find_places(layout, codes, columns, nodes, places, n_tried)
         found += at_places
-        if not at_places and _may_gain(odds):
+        if not at_places and _may_gain(odds[few_good[pair.is_there]]):
             good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
             swap = _find_rows(good, is_good, len(pairs))
             if swap is not None and _is_clean(

@@ -48,8 +48,8 @@ def day_of(value: Any, order: str | None = None) -> str | None:
         value = value.astype("datetime64[us]").item()
     if isinstance(value, dt.date) and type(value).__name__ != "NaTType":
         return value.isoformat()[:10]
-    if order == "ymd" and isinstance(value, int | float | np.number) and value == value:
-        return _day_of_text(f"{value:.0f}", order) if value == int(value) else None
+    if order == "ymd" and isinstance(value, int | float | np.number):
+        return _day_of_text(f"{value:.0f}", order) if float(value).is_integer() else None
     return None
 
 

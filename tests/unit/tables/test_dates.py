@@ -55,6 +55,11 @@ def test_what_comes_first_may_be_said():
     assert day_of("13/07/2024", "mdy") is None
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, np.float32("inf"), 20240307.5])
+def test_a_number_that_is_not_whole_is_no_day(number):
+    assert day_of(number, "ymd") is None
+
+
 def test_what_comes_first_is_told_by_a_number_above_twelve():
     assert find_orders(["03/07/2024", "25/12/2024"]) == {"dmy"}
     assert find_orders(["03/07/2024", "12/25/2024"]) == {"mdy"}
