@@ -73,7 +73,7 @@ def find_swaps(
     few = _take(columns, some)
     few_codes, few_good = codes[some], is_good[some]
     few_places = [replace(each, codes=each.codes[some]) for each in places]
-    least = LEAST_GAIN * len(few_codes) / max(len(codes), 1)
+    least = (LEAST_GAIN + np.log(max(n_tried, 1))) * len(few_codes) / max(len(codes), 1)
     found = list[Swap]()
     for nodes in pairs:
         pair = Pair.of(layout, few_codes, few, nodes)
@@ -138,7 +138,7 @@ def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | N
     if not n:
         return None
     # to start from, rows are swapped whose values are more usual in the other column
-    who, share, odds = np.zeros(n), 0.5, pair.weigh(is_first=True)
+    who, share, odds = np.zeros(n), 0.5, pair.weigh(parts=pair.alone)
     for _ in range(MOST_STEPS):
         before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
         share = float(np.clip(who.mean(), 0.5 / n, 0.5))

@@ -91,6 +91,7 @@ class Pair:
     nodes: tuple[int, int]
     is_there: NDArray[np.bool_]  # which rows show both columns; n of them
     parts: Sequence[_Part]  # the factors of the density that change
+    alone: Sequence[_Part]  # the densities of both columns alone: they say where to start
     never: Vector  # `NEVER` for rows that cannot be swapped, 0 for others; shape (n,)
 
     @classmethod
@@ -100,21 +101,23 @@ class Pair:
         """Return a pair of columns of some rows."""
         is_there = np.isfinite(columns[nodes[0]].values) & np.isfinite(columns[nodes[1]].values)
         if not is_there.any():
-            return cls(nodes, is_there, [], np.zeros(0))
+            return cls(nodes, is_there, [], [], np.zeros(0))
         one, other = (replace(columns[i], values=columns[i].values[is_there]) for i in nodes)
-        parts = list(_list_parts(layout, codes[is_there], nodes, one, other))
+        fine, read = _refine(one, other), (_swap(one, other.values), _swap(other, one.values))
+        parts = list(_list_parts(layout, codes[is_there], nodes, read))
+        if fine:
+            parts += [*fine, *_divide_by(read)]
         cannot = (one.read(other.values) < 0) | (other.read(one.values) < 0)
-        return cls(nodes, is_there, parts, np.where(cannot, NEVER, 0.0))
+        return cls(nodes, is_there, parts, fine or read, np.where(cannot, NEVER, 0.0))
 
-    def weigh(self, who: Vector | None = None, *, is_first: bool = False) -> Vector:
+    def weigh(self, who: Vector | None = None, parts: Sequence[_Part] | None = None) -> Vector:
         """Return the log-odds of each row to be swapped, given who is; None: nobody.
 
-        Of all factors, or of those that say where to start.
+        Of all factors, or of some.
         """
-        who = np.zeros(len(self.never)) if who is None else who
-        some = [part for part in self.parts if part.is_first or not is_first]
-        as_is, swapped = np.sum([part.weigh(who) for part in some], axis=0)
-        odds: Vector = swapped - as_is + self.never
+        who, odds = np.zeros(len(self.never)) if who is None else who, self.never.copy()
+        for part in self.parts if parts is None else parts:
+            odds += part.weigh(who)
         return odds
 
     def find_evidence(self, who: Vector) -> float:
@@ -150,23 +153,22 @@ class _Part:
     as_is, swapped : cell of each row, -1 for none; shape (n,).
     card : states of each configuration.
     sign : 1 for a factor, -1 for a divisor.
-    is_first : whether it says where to start.
     """
 
     as_is: Places
     swapped: Places
     card: int
     sign: int = 1
-    is_first: bool = False
 
-    def weigh(self, chances: Vector) -> tuple[Vector, Vector]:
-        """Return the log of the factor of each row, as it is and swapped.
+    def weigh(self, chances: Vector) -> Vector:
+        """Return the log of the factor of each row if it is swapped, over that as it is.
 
         The table is that of the rows with their values put back.
         """
         counts = self._count(chances)
-        logs = np.append(np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
-        return self.sign * logs[self.as_is], self.sign * logs[self.swapped]
+        logs = np.append(self.sign * np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
+        odds: Vector = logs[self.swapped] - logs[self.as_is]
+        return odds
 
     def find_evidence(self, chances: Vector) -> float:
         """Return the log-probability of the rows with their values put back, tables integrated out.
@@ -191,27 +193,31 @@ class _Part:
 
 
 def _list_parts(
-    layout: Layout, codes: Codes, pair: tuple[int, int], one: Column, other: Column
+    layout: Layout, codes: Codes, pair: tuple[int, int], read: tuple[_Part, _Part]
 ) -> Iterator[_Part]:
-    """Yield the factors that swapping two columns changes."""
-    alone = _swap(one, other.values), _swap(other, one.values)
+    """Yield the factors of the states that swapping two columns changes.
+
+    Parameters
+    ----------
+    read : the states of both columns.
+    """
+    one, other = read
     swapped = codes.copy()
-    swapped[:, pair[0]], swapped[:, pair[1]] = (part.swapped for part in alone)
+    swapped[:, pair[0]], swapped[:, pair[1]] = one.swapped, other.swapped
     for family in layout.families:
         if {*family} & {*pair}:
             cells = [_find_cells(layout, each, family) for each in (codes, swapped)]
             yield _Part(cells[0], cells[1], layout.cards[family[-1]])
-    divisors = [replace(part, sign=-1) for part in alone]
     if not any(family[-1] in pair and {*pair} <= {*family} for family in layout.families):
         # an edge that the network lacks would look like a swap
-        cells = [
-            a * other.card + b
-            for a, b in ((alone[0].as_is, alone[1].as_is), (alone[0].swapped, alone[1].swapped))
-        ]
-        yield _Part(cells[0], cells[1], one.card * other.card)
-        yield from divisors
-    yield from (replace(part, is_first=True) for part in _refine(one, other) or alone)
-    yield from divisors
+        as_is = one.as_is * other.card + other.as_is
+        yield _Part(as_is, one.swapped * other.card + other.swapped, one.card * other.card)
+        yield from _divide_by(read)
+
+
+def _divide_by(parts: Sequence[_Part]) -> Iterator[_Part]:
+    """Yield factors as divisors."""
+    return (replace(part, sign=-1) for part in parts)
 
 
 def _refine(one: Column, other: Column) -> tuple[_Part, ...]:

@@ -98,7 +98,7 @@ def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
     network = BayesianNetwork({f"x{i}": [] for i in range(d)}, {f"x{i}": [0, 1] for i in range(d)})
     codes = np.zeros((50, d), np.uint8)
     columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
-    nobody = Pair((0, 1), np.zeros(50, bool), [], np.zeros(0))
+    nobody = Pair((0, 1), np.zeros(50, bool), [], [], np.zeros(0))
     monkeypatch.setattr(Pair, "of", lambda *given: tried.append(given[-1]) or nobody)
     assert swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool)) == []
     assert len(tried) == swap_search.MOST_PAIRS
