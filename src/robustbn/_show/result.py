@@ -20,7 +20,7 @@ from robustbn._core.findings import Finding
 from robustbn._core.groups import FoundGroups, Group
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count
-from robustbn._core.origins import ORIGIN_P_VALUE, Difference, Origin
+from robustbn._core.origins import ORIGIN_P_VALUE, ContextColumn, Difference, Origin
 from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import (
     Calibration,
@@ -97,6 +97,8 @@ class Deeper:
     find_swaps: Callable[[], list[Swap]] = _find_nothing
     # returns the sum of `w (1 - w)` of the trust in the rows of each configuration
     find_doubt: Callable[[], Vector | None] = _know_nothing
+    # returns the groups of rows that places are made of, numbered as in `Difference.runs`
+    list_context: Callable[[], list[ContextColumn]] = _find_nothing
 
     @cached_property
     def differences(self) -> list[Difference]:

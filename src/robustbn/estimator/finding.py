@@ -87,6 +87,7 @@ def build_result(
         partial(_calibrate, layout, judged, fit.kernels, fit.n_threads),
         partial(_find_swaps, network, judged, aside, found.reading.n_read),
         partial(_find_doubt, network, learned, judged, load),
+        partial(_list_context, network, judged, aside, found.reading.n_read),
     )
     result = describe_result(fit, network, plain, learned, found.reading, deeper)
     return replace(result, judged=judged, aside=aside, seconds=seconds)

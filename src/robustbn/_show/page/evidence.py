@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.findings import Finding, Kind
 from robustbn._core.groups import Group
-from robustbn._core.origins import Difference, Groups, Origin, RowNumbers
+from robustbn._core.origins import Difference, Groups, Origin
 from robustbn._show.frames import cell_columns
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE
@@ -174,8 +174,7 @@ def _masks(result: FitResult, place: Difference) -> Iterator[tuple[str, Mask]]:
     yield "elsewhere", ~is_there
     if result.rows_hidden:
         return
-    context = [*result.aside.places, RowNumbers.of(result.reading.n_read).as_column()]
-    column = context[place.runs[0].column]
+    column = result.deeper.list_context()[place.runs[0].column]
     codes = column.codes[judged.drawn]
     for label, first, last in _values(column.groups, codes):
         yield f"{column.name} {label}", (codes >= first) & (codes <= last)
