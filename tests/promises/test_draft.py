@@ -282,6 +282,20 @@ def test_a_check_drafts_fits_and_writes_a_page(desk):
     call("check", "rows.csv", "--force", "--leave-out", "coin")
 
 
+@pytest.mark.parametrize("given", [("net.bif", "rows.csv"), ("rows.csv", "net.bif")])
+def test_a_check_with_a_network_is_answered_by_the_command_that_takes_one(desk, given):
+    said = " ".join(call("check", *given, code=2).stderr.split())
+    assert "check takes one table and no network, and got 2 arguments." in said
+    assert "use fit: robustbn fit net.bif rows.csv." in said
+
+
+def test_a_check_of_several_files_has_a_page_without_signs_of_the_pattern(desk):
+    for k in (1, 2):
+        make_frame().to_csv(f"part-{k}.csv", index=False)
+    call("check", "part-*.csv")
+    assert (desk / "part.check.html").is_file()
+
+
 def test_a_check_finds_what_a_fit_with_the_drafted_edges_finds(desk):
     frame = make_frame()
     block = frame.iloc[200:300]

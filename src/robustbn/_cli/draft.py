@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -94,7 +94,7 @@ def draft_command(
     screen.show(facts, _show)
 
 
-@click.command("check")
+@click.command("check", context_settings={"allow_extra_args": True})
 @click.argument("table", type=click.Path())
 @file_option(
     "--report",
@@ -126,8 +126,11 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
     from robustbn._cli.fit import exit_code, fit_command, plan_job, run_job
     from robustbn._cli.summary import show_fit
 
+    if ctx.args:
+        _refuse_more(table, ctx.args)
     if options["report"] is None and options["output_dir"] is None:
-        options["report"] = f"{plain_path(table).stem.strip('-') or 'table'}.check.html"
+        stem = plain_path(table).stem.translate(dict.fromkeys(map(ord, "*?[]")))  # of a pattern
+        options["report"] = f"{stem.strip('-') or 'table'}.check.html"
     usual = fit_command.make_context("fit", [table, table]).params  # the options as they are
     command_line = ctx.find_root().meta.get(COMMAND_LINE, "")
     job = plan_job(None, table, {**usual, **options}, screen, command_line)
@@ -145,6 +148,17 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))
+
+
+def _refuse_more(table: str, more: Sequence[str]) -> NoReturn:
+    """Say what to do instead about arguments besides the table: a network, or more tables."""
+    both = sorted([table, more[0]], key=lambda each: arguments.kind_of(each) != "network")
+    fit = shlex.join(["robustbn", "fit", *both])
+    raise click.UsageError(
+        f"check takes one table and no network, and got {count(len(more) + 1, 'argument')}. With a "
+        f"network or a list of edges, use fit: {fit}. To check several files as one table, give a "
+        "pattern in quotes, such as 'rows-*.csv'."
+    )
 
 
 def make_draft(table: str, options: Mapping[str, Any], steps: Steps) -> Draft:
