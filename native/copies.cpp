@@ -1,8 +1,9 @@
 // Which fingerprints occur at least k times, and where.
 //
 // Most occur once. They are counted by some of their bits, in a table that stays in the cache: what
-// shares its entry with fewer than k - 1 others is left out. The rest is cut into buckets by its
-// highest bits and sorted there. Whatever the fingerprints are, time is O(n log n).
+// shares its entry with fewer than k - 1 others is left out, and the rest counted by other bits while
+// that leaves out more. What is left is cut into buckets by its highest bits and sorted there.
+// Whatever the fingerprints are, time is O(n log n).
 #include "copies.h"
 
 #include <nanobind/ndarray.h>
@@ -33,28 +34,56 @@ struct Occurrence {
     }
 };
 
-// The rows whose fingerprint may occur so often, in order.
-std::vector<Occurrence> find_candidates(const uint64_t* prints, size_t n, size_t least) {
-    int bits = LEAST_BITS;
-    while (bits < MOST_BITS && (size_t(1) << bits) < 2 * n) ++bits;
-    const uint64_t mask = (uint64_t(1) << bits) - 1;
-    std::vector<uint8_t> seen(size_t(1) << bits, 0);
-    for (size_t i = 0; i < n; ++i) {
-        uint8_t& entry = seen[prints[i] & mask];
+// How often some bits of fingerprints occur, in a table that suits their number.
+class BitCounts {
+  public:
+    BitCounts(size_t n, size_t least, int shift)
+        : shift_(shift), least_(uint8_t(std::min(least, MOST_COUNTED))) {
+        int bits = LEAST_BITS;
+        while (bits < MOST_BITS && (size_t(1) << bits) < 2 * n) ++bits;
+        seen_.assign(size_t(1) << bits, 0);
+    }
+    void add(uint64_t print) {
+        uint8_t& entry = seen_[place_of(print)];
         entry = uint8_t(entry + (entry < MOST_COUNTED));
     }
-    const auto enough = uint8_t(std::min(least, MOST_COUNTED));
+    bool may_be_enough(uint64_t print) const { return seen_[place_of(print)] >= least_; }
+
+  private:
+    size_t place_of(uint64_t print) const { return (print >> shift_) & (seen_.size() - 1); }
+    int shift_;
+    uint8_t least_;
+    std::vector<uint8_t> seen_;
+};
+
+// The rows whose fingerprint may occur so often, in order.
+std::vector<Occurrence> find_candidates(const uint64_t* prints, size_t n, size_t least) {
+    BitCounts counts(n, least, 0);
+    for (size_t i = 0; i < n; ++i) counts.add(prints[i]);
     constexpr size_t step = 4096;
     std::vector<Occurrence> found, here(step);
     for (size_t first = 0; first < n; first += step) {
         size_t n_here = 0;
         for (size_t i = first; i < std::min(first + step, n); ++i) {
             here[n_here] = {prints[i], int64_t(i)};  // and over it, unless it may: no branch to guess
-            n_here += seen[prints[i] & mask] >= enough;
+            n_here += counts.may_be_enough(prints[i]);
         }
         found.insert(found.end(), here.begin(), here.begin() + ptrdiff_t(n_here));
     }
     return found;
+}
+
+// Those whose other bits, too, occur so often.
+void leave_out_rare(std::vector<Occurrence>& found, size_t least, int shift) {
+    BitCounts counts(found.size(), least, shift);
+    for (const Occurrence& o : found) counts.add(o.print);
+    size_t n_kept = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+        const Occurrence o = found[i];
+        found[n_kept] = o;
+        n_kept += counts.may_be_enough(o.print);
+    }
+    found.resize(n_kept);
 }
 
 // The same, in the order of their fingerprints and then of their rows.
@@ -82,7 +111,13 @@ class Copies {
         const uint64_t* data = prints.data();
         const size_t n = prints.shape(0);
         nb::gil_scoped_release release;
-        const auto sorted = sort_in_buckets(find_candidates(data, n, size_t(least)));
+        auto found = find_candidates(data, n, size_t(least));
+        for (const int shift : {MOST_BITS, 64 - MOST_BITS}) {
+            const size_t before = found.size();
+            leave_out_rare(found, size_t(least), shift);
+            if (4 * found.size() > 3 * before) break;
+        }
+        const auto sorted = sort_in_buckets(found);
         for (size_t begin = 0; begin < sorted.size();) {
             size_t end = begin + 1;
             while (end < sorted.size() && sorted[end].print == sorted[begin].print) ++end;

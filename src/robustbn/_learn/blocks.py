@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import FACTOR, NumberRows, RepeatedBlock, RepeatedPairs
+from robustbn._core.protocols import Copied
 from robustbn._rows.kernels import load_kernels
 
 LEAST_ROWS = 10  # of a block: shorter ones are told as single rows, if at all
-MOST_ANCHORS = 500_000  # rows at which stretches may begin: in ten times as many rows every tenth
+MOST_ANCHORS = 500_000  # rows that are compared first: in ten times as many rows every tenth
 LEAST_NATS = 20.0  # evidence for a block beyond chance, all pairs of rows considered
 BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the table
 LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
@@ -38,14 +40,41 @@ class RowPrints:
     codes: Prints  # prints of the states; shape (N,)
     # prints of the numbers before they were cut, 0 where they are not known; shape (N,)
     numbers: Prints
+    kernels: str | None = None  # that find prints which occur more than once
 
     @classmethod
-    def of(cls, codes: Prints, numbers: NumberRows, kept: NDArray[np.int64]) -> RowPrints:
+    def of(
+        cls,
+        codes: Prints,
+        numbers: NumberRows,
+        kept: NDArray[np.int64],
+        kernels: str | None = None,
+    ) -> RowPrints:
         """Return the prints of rows, by the prints of their states and the numbers of some.
 
         kept : numbers of these rows, increasing; shape (N,).
         """
-        return cls(codes, numbers.print_rows(kept))
+        return cls(codes, numbers.print_rows(kept), kernels)
+
+    @property
+    def every(self) -> int:
+        """Of how many prints one is kept in `some`: of long tables, those that end in zeros."""
+        return 1 << max(0, (len(self.codes) - 1).bit_length() - MOST_ANCHORS.bit_length() + 1)
+
+    @cached_property
+    def some(self) -> NDArray[np.int64]:
+        """The rows with some of the prints, each with all rows that have the same."""
+        return np.flatnonzero((self.codes & np.uint64(self.every - 1)) == 0)
+
+    @cached_property
+    def copied(self) -> Copied:
+        """Of `some`, the rows whose states occur more than once."""
+        found = self.find_copied(self.codes[self.some])
+        return replace(found, first=self.some[found.first], rows=self.some[found.rows])
+
+    def find_copied(self, prints: Prints) -> Copied:
+        """Return the prints that occur more than once, and where."""
+        return load_kernels(self.kernels).find_copied(prints, 2)
 
     def have_other_numbers(self, some: Any, others: Any) -> NDArray[np.bool_]:
         """Return whether rows are known to have other numbers than others."""
@@ -59,7 +88,7 @@ class RowPrints:
         return same & ~self.have_other_numbers(some, others)
 
 
-def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlock]:
+def find_blocks(rows: RowPrints) -> list[RepeatedBlock]:
     """Return blocks of rows that come again in the same order, the longest first.
 
     Pairs of equal stretches, each so long that two are hardly ever equal by chance, vote for the
@@ -73,24 +102,19 @@ def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlo
     table that is sorted, or repeats a pattern, these are alike. Stretches begin at rows that occur
     more than once; in a long table, at those whose print ends in zeros, so that time and memory
     beside the prints are bounded and a block is found wherever it stands.
-
-    kernels : that find prints which occur more than once.
     """
-    prints = rows.codes
-    n, find_copied = len(prints), load_kernels(kernels).find_copied
+    prints, n = rows.codes, len(rows.codes)
     if n < 2 * LEAST_ROWS:
         return []
-    every = 1 << max(0, (n - 1).bit_length() - MOST_ANCHORS.bit_length() + 1)
-    anchors = np.flatnonzero((prints & np.uint64(every - 1)) == 0)
-    copied = find_copied(prints[anchors], 2)
-    chance = every * float((copied.seen * (copied.seen - 1.0)).sum() / (n * (n - 1.0)))
+    seen = rows.copied.seen
+    chance = rows.every * float((seen * (seen - 1.0)).sum() / (n * (n - 1.0)))
     worth = -float(np.log(np.clip(chance, 1.0 / n**2, 1 - 1e-9)))
     width = int(np.ceil((2 * np.log(n) + np.log(1 / BY_CHANCE)) / worth))
     if width > min(LONGEST_STRETCH, n // 2):
         return []
-    first = np.sort(anchors[copied.rows])
+    first = np.sort(rows.copied.rows)
     first = first[first <= n - width]
-    pairs = find_copied(_join(prints, first, width), 2)
+    pairs = rows.find_copied(_join(prints, first, width))
     places = first[pairs.rows]
     is_pair = np.ones(len(places), bool)
     is_pair[np.cumsum(pairs.seen)[:-1]] = False  # from one print to the next
@@ -104,26 +128,34 @@ def find_blocks(rows: RowPrints, kernels: str | None = None) -> list[RepeatedBlo
     return _without_overlap(found)[:MOST_BLOCKS]
 
 
-def find_pairs(
-    rows: RowPrints, is_told: NDArray[np.bool_], kernels: str | None = None
-) -> RepeatedPairs | None:
+def find_pairs(rows: RowPrints, is_told: NDArray[np.bool_]) -> RepeatedPairs | None:
     """Return the rows that appear exactly twice, if independent rows have fewer of them.
 
     Of independent rows, whatever their distribution, f_k appear k times, and k! f_k is expected to
     be the k-th moment of one measure, up to a factor. So `(2 f_2)^2 <= f_1 6 f_3`, by Cauchy and
     Schwarz: rows that often appear twice by chance appear three times, too. Copied rows do not.
     Of 807 public tables two have more pairs than that: one of polls, and colours with two names.
+    Where a long table has too many is told by some of its prints.
 
     is_told : rows that are known to be copies already; shape (N,).
-    kernels : that find prints which occur more than once.
     """
-    left = np.flatnonzero(~is_told)
+    found = _find_pairs(rows, is_told, rows.some, rows.copied)
+    if found is None or rows.every == 1:
+        return found
+    return _find_pairs(rows, is_told, np.arange(len(is_told)), rows.find_copied(rows.codes))
+
+
+def _find_pairs(
+    rows: RowPrints, is_told: NDArray[np.bool_], some: NDArray[np.int64], copied: Copied
+) -> RepeatedPairs | None:
+    left = np.sort(copied.rows)
+    left = left[~is_told[left]]
     prints = rows.codes[left]
     if rows.numbers.all():  # states alone say less, but are known of all rows
         prints = prints * FACTOR + rows.numbers[left]
-    copied = load_kernels(kernels).find_copied(prints, 2)
+    copied = rows.find_copied(prints)
     twice, thrice = (int(np.count_nonzero(copied.seen == k)) for k in (2, 3))
-    once = len(prints) - int(copied.seen.sum())
+    once = int(np.count_nonzero(~is_told[some])) - int(copied.seen.sum())
     # square roots of Poisson numbers have a standard error of 1/2; one more, for small ones
     most = float(np.sqrt(1.5 * once) * (np.sqrt(thrice + 1) + CLEAR / 2))
     if twice - CLEAR * np.sqrt(twice) <= most:

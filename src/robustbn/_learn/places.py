@@ -194,7 +194,7 @@ def look_for_copies(
     """
     clues, ids = aside.clues, []
     kept = np.arange(len(prints)) if kept is None else kept
-    by_rows = RowPrints.of(prints, clues.numbers, kept)
+    by_rows = RowPrints.of(prints, clues.numbers, kept, kernels)
     is_told = np.zeros(len(prints), bool)
     for each in clues.ids:
         first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
@@ -205,7 +205,7 @@ def look_for_copies(
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
         is_told[again[is_left]] = True
     blocks = []
-    for block in find_blocks(by_rows, kernels):
+    for block in find_blocks(by_rows):
         is_told[block.again : block.again + block.n_rows] = True
         first, again = (kept[each : each + block.n_rows] for each in (block.first, block.again))
         differing = tuple(
@@ -214,7 +214,7 @@ def look_for_copies(
             if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
         )
         blocks.append(replace(block, first=int(first[0]), again=int(again[0]), differing=differing))
-    pairs = find_pairs(by_rows, is_told, kernels)
+    pairs = find_pairs(by_rows, is_told)
     if pairs is not None:
         pairs = replace(pairs, first=kept[pairs.first], again=kept[pairs.again])
     return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks), pairs=pairs))
