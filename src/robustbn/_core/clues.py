@@ -46,14 +46,14 @@ class NumberRows:
 
         rows : their numbers, increasing; shape (n,).
         """
-        prints = np.ones(len(self.rows), np.uint64)
+        if not self.values:
+            return np.broadcast_to(np.uint64(0), len(rows))  # takes no memory
+        found, prints = np.zeros(len(rows), np.uint64), np.ones(len(self.rows), np.uint64)
         for values in self.values.values():
             alike = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
             prints = prints * FACTOR + alike.view(np.uint64)
-        found, at = np.zeros(len(rows), np.uint64), np.searchsorted(rows, self.rows)
-        is_there = np.isin(self.rows, rows)
-        if self.values:
-            found[at[is_there]] = np.maximum(prints[is_there], np.uint64(1))
+        at, is_there = np.searchsorted(rows, self.rows), np.isin(self.rows, rows)
+        found[at[is_there]] = np.maximum(prints[is_there], np.uint64(1))
         return found
 
 

@@ -64,7 +64,8 @@ class RowPrints:
     @cached_property
     def some(self) -> NDArray[np.int64]:
         """The rows with some of the prints, each with all rows that have the same."""
-        return np.flatnonzero((self.codes & np.uint64(self.every - 1)) == 0)
+        ends = self.codes.astype(np.uint16)
+        return np.flatnonzero((ends & np.uint16(min(self.every, 2**16) - 1)) == 0)
 
     @cached_property
     def copied(self) -> Copied:

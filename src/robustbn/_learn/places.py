@@ -80,8 +80,9 @@ def fit_in_memory(
     kept = slice(None) if table.kept is None else table.kept
     context = tuple(replace(each, codes=each.codes[kept]) for each in table.aside.places)
     engine = config.kernels, config.n_threads
-    numbers, rows = table.aside.clues.numbers, np.arange(len(table))
-    written = numbers.print_rows(_numbers_read(table, rows)) if numbers.values else None
+    numbers, written = table.aside.clues.numbers, None
+    if numbers.values:
+        written = numbers.print_rows(_numbers_read(table, np.arange(len(table))))
     data = RowsInMemory(network, table.codes, *engine, table.holed, context, written)
     if fit_rows is None:
         fit = _fit_weighted(network, data, weights, config, watch, complete, sides)

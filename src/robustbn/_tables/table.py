@@ -29,6 +29,9 @@ from robustbn._tables.values import declare_missing, distinct_values
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
+# Values: columns of 2^16 of them, one right behind the other, push each other out of the cache where
+# rows are made of them. Apart, five million rows of 50 columns take 0.08 s instead of 0.38.
+APART = 192
 MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
 
 
@@ -233,8 +236,8 @@ def _encode_columns(
     for columns in source.read(chosen):
         n = len(columns[0].values)
         aside.add(dict(zip(plan.columns, columns[network.n_nodes :], strict=True)))
-        if n > space.shape[1]:
-            space = np.empty((network.n_nodes, n), dtype)
+        if n + APART > space.shape[1]:
+            space = np.empty((network.n_nodes, n + APART), dtype)
         codes, nodes = space[:, :n], columns[: network.n_nodes]
         bad, holed_here = code_block(coders, nodes, codes, tally, n_read, config)
         holed.update(holed_here)
