@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, RowVector, Survey, Vector
+from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._core.trust import is_even
@@ -68,10 +68,13 @@ def fit_robustly(
         cells, _ = explain_cells(network, survey, trust, config, infers)
         cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
+    def weigh(rows: Rows) -> RowVector:
+        found = trust if rows is survey.rows else verdict.model.trust(rows)
+        return override_known(known.sides, found) if known else found
+
     # The verdict on all rows, and the tables of those that are trusted.
-    weigh = verdict.model.trust
     judged = data.judge(
-        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
+        weigh,
         sample_weight,
         gathers=infers,
         count=counting_true(cells, config),
@@ -155,7 +158,7 @@ def conclude(state: State) -> Verdict:
     stopped = ""
     if wanted > config.ceiling:
         stopped = f"because {wanted:.1%} stand out but at most {config.ceiling:.0%} may be removed"
-    counts = sample.rows.count(state.population.shares * sample.base[:, None])[:, 1:]
+    counts = sample.rows.count(state.population.shares[:, 1:] * sample.base[:, None])
     counts, look = counts * study.weight_of(sample), state.look
     if is_exact and model.is_bad.all():  # what is trusted is rows of the network
         if model.n_others:

@@ -153,7 +153,8 @@ class NumpyRows(DividedInParts):
     def count(self, weights: RowVector | None = None) -> Vector:
         """Return `C[j]`, the weight of the rows that touch cell j. O(N d) time."""
         if weights is not None and weights.ndim == 2:
-            return np.stack([self.count(w) for w in weights.T], axis=1)
+            by_column = [self.count(w) for w in weights.T]
+            return np.array(by_column).reshape(-1, self.layout.n_cells).T
         counts = np.zeros(self.layout.n_cells + 1)
         for rows, cells in self._blocks():
             w = None if weights is None else np.repeat(weights[rows], cells.shape[1])
