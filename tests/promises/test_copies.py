@@ -243,6 +243,22 @@ def test_copies_are_distrusted_if_so_asked_where_the_network_does_not_fit_too():
     assert 0.03 < asked.contamination_ < 0.09
 
 
+@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
+def test_the_copy_of_a_block_is_left_out_if_copies_are_distrusted():
+    rows = np.vstack([GOOD[:5000], GOOD[1000:1400]])
+    asked = fit(rows, copies="distrust", prior=1)
+    once = fit(GOOD[:5000], copies="distrust", prior=1)
+    np.testing.assert_allclose(asked.network_.probabilities, once.network_.probabilities)
+    assert asked.reading_.dropped == {"they repeat a block of other rows": 400}
+    assert np.flatnonzero(np.isnan(asked.row_weights_)).tolist() == list(range(5000, 5400))
+    told = {each.severity for each in asked.findings_ if each.kind == "repeated rows"}
+    assert told == {"note"}
+    asked.decide(X=rows)
+    assert asked.reading_.n_copies == 400
+    (error,) = [each for each in fit(rows).findings_ if each.severity == "error"]
+    assert error.advice.command.endswith(" --copies distrust")
+
+
 def test_the_command_line_counts_copies_if_it_is_told_to(bootstrap, tmp_path):
     ALARM.write(tmp_path / "alarm.bif")
     command = ["fit", str(tmp_path / "alarm.bif"), str(bootstrap[1]), "--seed", "0"]

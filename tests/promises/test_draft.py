@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -317,13 +318,23 @@ def test_a_column_without_an_edge_is_looked_at_and_may_say_where(desk):
     assert facts["draft"]["columns_alone"] == ["coin"]
     (found,) = [each for each in facts["findings"] if each["kind"] == "column differs"]
     assert (found["columns"], found["where"]) == (["coin"], {"site": "c"})
-    assert found["advice"]["command"].startswith("robustbn fit edges.csv rows.csv ")
+    assert found["advice"]["command"].startswith("robustbn fit rows.edges.csv rows.csv ")
     Path("edges.csv").write_text("rank,skill\n,coin\n,site\n")
     of_nodes = as_json("fit", "edges.csv", "rows.csv")["findings"]
     (again,) = [each for each in of_nodes if each["kind"] == "column differs"]
     assert (again["columns"], again["where"]) == (["coin"], {"site": "c"})
-    said = call("check", "rows.csv", "--force").stdout
-    assert "robustbn draft rows.csv -o edges.csv" in said
+
+
+def test_the_commands_of_a_check_run(desk):
+    frame = make_frame()
+    pd.concat([frame, frame.iloc[200:300]]).to_csv("rows.csv", index=False, sep=";")
+    given = [("--edges", "mine.csv"), ("--output-dir", "result"), ()]
+    for options in given:
+        checked = as_json("check", "rows.csv", "--sep", ";", *options, "--force")
+        commands = {each["advice"]["command"] for each in checked["findings"]}
+        assert commands
+        for command in sorted(commands):
+            call(*shlex.split(command)[1:], "--force")
 
 
 def test_a_page_of_a_network_that_was_drawn_says_nothing_of_a_draft(desk):

@@ -24,7 +24,7 @@ from robustbn._cli.options import (
 )
 from robustbn._cli.screen import Screen, Steps, plain, print_facts, screen_options
 from robustbn._cli.states import config_of_table
-from robustbn._core.file_names import name_of, plain_path
+from robustbn._core.file_names import DRAFTED_EDGES, name_of, named_after
 from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
@@ -101,7 +101,12 @@ def draft_command(
     metavar="PAGE.html",
     help="Write the report. [default: TABLE.check.html in the current folder]",
 )
-@file_option("--edges", "draft_edges", metavar="EDGES.csv", help="Write the drafted edges.")
+@file_option(
+    "--edges",
+    "draft_edges",
+    metavar="EDGES.csv",
+    help="Write the drafted edges. [default: TABLE.edges.csv in the current folder]",
+)
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -117,7 +122,8 @@ def draft_command(
 def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: Any) -> None:
     """Check TABLE without a network: draft one, fit it, list the findings, write a report.
 
-    This is the same as `draft` followed by `fit` with the drafted edges and default settings.
+    This is the same as `draft` followed by `fit` with the drafted edges and default settings. The
+    edges are written, too, for `fit`.
 
     \b
       robustbn check rows.csv
@@ -128,9 +134,9 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
 
     if ctx.args:
         _refuse_more(table, ctx.args)
-    if options["report"] is None and options["output_dir"] is None:
-        stem = plain_path(table).stem.translate(dict.fromkeys(map(ord, "*?[]")))  # of a pattern
-        options["report"] = f"{stem.strip('-') or 'table'}.check.html"
+    if options["output_dir"] is None:
+        options["report"] = options["report"] or named_after(table, ".check.html")
+        options["draft_edges"] = options["draft_edges"] or named_after(table, DRAFTED_EDGES)
     usual = fit_command.make_context("fit", [table, table]).params  # the options as they are
     command_line = ctx.find_root().meta.get(COMMAND_LINE, "")
     job = plan_job(None, table, {**usual, **options}, screen, command_line)
@@ -141,10 +147,6 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
         show_fit(console, facts)
         console.print()
         _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
-        if not options["draft_edges"] and any(f["advice"]["command"] for f in facts["findings"]):
-            command = shlex.join(["robustbn", "draft", table, "-o", "edges.csv"])
-            console.print()
-            print_facts(console, {"edges.csv": f"written by {command}"})
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from robustbn.exceptions import shorten_name
 
 COMPRESSIONS = (".gz", ".zst", ".bz2")
+DRAFTED_EDGES = ".edges.csv"  # behind the name of a table: the edges that were drafted for it
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "arrow", "parquet", "xlsx")
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(://|::)", re.IGNORECASE)
 _MANGLED = re.compile(r"([a-z][a-z0-9+.-]+):/(?=[^/])", re.IGNORECASE)
@@ -85,6 +86,12 @@ def plain_path(text: str | os.PathLike[str]) -> Path:
     if link == url or link.lower().startswith("http"):  # which may hold :: of its own
         return Path(unquote(urlsplit(url[url.index(link) :]).path) or "/")
     return Path("/", link.partition("://")[2])  # of a chain, whose first link is a file in the next
+
+
+def named_after(table: str | os.PathLike[str], ending: str) -> str:
+    """Return the name of a file that belongs to a table: `rows.edges.csv` for `rows-*.csv`."""
+    stem = plain_path(table).stem.translate(dict.fromkeys(map(ord, "*?[]")))  # of a pattern
+    return f"{stem.strip('-') or 'table'}{ending}"
 
 
 def names_below(names: Sequence[str]) -> list[Path]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustbn._core.config import RobustConfig
-from robustbn._core.protocols import Data, Rows, RowVector, Survey, Vector
+from robustbn._core.protocols import Data, RowVector, Survey, Vector
 from robustbn._core.result import Misfit, RobustFit, Round, Verdict
 from robustbn._core.row_model import NO_REPEATS, Repeats, RowModel
 from robustbn._core.trust import is_even
@@ -68,13 +68,10 @@ def fit_robustly(
         cells, _ = explain_cells(network, survey, trust, config, infers)
         cells = None if cells and known and contradicts_known(cells.wrong, known) else cells
 
-    def weigh(rows: Rows) -> RowVector:
-        found = trust if rows is survey.rows else verdict.model.trust(rows)
-        return override_known(known.sides, found) if known else found
-
     # The verdict on all rows, and the tables of those that are trusted.
+    weigh = verdict.model.trust
     judged = data.judge(
-        weigh,
+        weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
         sample_weight,
         gathers=infers,
         count=counting_true(cells, config),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import RepeatedBlock
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.holes import Holes
 from robustbn._core.layout import take_rows
@@ -200,25 +201,50 @@ def look_for_copies(
     for each in clues.ids:
         first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
         is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
+        if not is_left.any():
+            continue
         is_same = by_rows.are_same(first[is_left], again[is_left])
         for column in aside.context:
             is_same &= column.codes[each.first[is_left]] == column.codes[each.again[is_left]]
         ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
         is_told[again[is_left]] = True
-    blocks = []
-    for block in find_blocks(by_rows):
+    found = find_blocks(by_rows)
+    for block in found:
         is_told[block.again : block.again + block.n_rows] = True
-        first, again = (kept[each : each + block.n_rows] for each in (block.first, block.again))
-        differing = tuple(
-            column.name
-            for column in aside.places
-            if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
-        )
-        blocks.append(replace(block, first=int(first[0]), again=int(again[0]), differing=differing))
     pairs = find_pairs(by_rows, is_told)
     if pairs is not None:
         pairs = replace(pairs, first=kept[pairs.first], again=kept[pairs.again])
-    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=tuple(blocks), pairs=pairs))
+    blocks = tuple(_number_block(block, aside, kept) for block in found)
+    return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=blocks, pairs=pairs))
+
+
+def _number_block(block: RepeatedBlock, aside: Aside, kept: NDArray[np.int64]) -> RepeatedBlock:
+    """Return a block by the numbers of its rows among all that were read."""
+    first, again = (kept[each : each + block.n_rows] for each in (block.first, block.again))
+    differing = tuple(
+        column.name
+        for column in aside.places
+        if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
+    )
+    return replace(block, first=int(first[0]), again=int(again[0]), differing=differing)
+
+
+def without_copied_blocks(network: BayesianNetwork, table: Table, config: RobustConfig) -> Table:
+    """Return a table without the copies of blocks of rows, if copies are distrusted."""
+    if config.copies != "distrust":
+        return table
+    kept = np.arange(len(table)) if table.kept is None else table.kept
+    rows = load_rows(network, table.codes, config.kernels, config.n_threads, holed=table.holed)
+    prints = RowPrints.of(rows.fingerprints(), table.aside.clues.numbers, kept, config.kernels)
+    is_copy = np.zeros(len(table), bool)
+    for block in find_blocks(prints):
+        if not _number_block(block, table.aside, kept).differing:
+            is_copy[block.again : block.again + block.n_rows] = True
+    n_copies, left = int(is_copy.sum()), np.flatnonzero(~is_copy)
+    if not n_copies:
+        return table
+    reading = replace(table.reading, n_rows=len(left), n_copies=n_copies)
+    return replace(table, codes=take_rows(table.codes, left), kept=kept[left], reading=reading)
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:

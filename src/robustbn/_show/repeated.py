@@ -22,6 +22,7 @@ MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer ar
 def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     """Yield blocks of rows that come again, pairs, and single rows that come too often."""
     fit = saying.base_command(result.command)
+    in_memory = "" if result.aside.counted is None else " --place memory"  # to leave rows out
     blocks = result.aside.clues.blocks
     yield from _tell_stack(result, [block for block in blocks if block.differing])
     for block in (block for block in blocks if not block.differing):
@@ -39,7 +40,24 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
             nats=block.nats,
             cause="block appended twice",
             advice=Remedy(
-                "Delete the copy.", f"{fit} --copies distrust", f"table.drop({rows}.index)"
+                "Delete the copy.",
+                f"{fit} --copies distrust{in_memory}",
+                f"table.drop({rows}.index)",
+            ),
+        )
+    if n_left_out := result.reading.n_copies:
+        yield Finding(
+            Kind.REPEATED_ROWS,
+            NOTE,
+            f"{count(n_left_out, 'row was', 'rows were')} left out: they repeat a block of other "
+            "rows in the same order.",
+            1.0,
+            n_rows=n_left_out,
+            cause="block appended twice",
+            advice=Remedy(
+                "Nothing needs to be done: copies are distrusted, as you asked.",
+                fit,
+                "fit.reading_",
             ),
         )
     yield from _tell_design(result)
@@ -90,7 +108,7 @@ def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[
         advice=Remedy(
             f"If the table has several rows for each case, one for each value of {names}, keep "
             "one of them.",
-            f"{saying.base_command(result.command)} --copies distrust",
+            f"{saying.base_command(result.command)} --report report.html",
             f"table.groupby({list(blocks[0].differing)!r}).size()",
         ),
     )

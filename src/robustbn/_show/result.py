@@ -300,7 +300,7 @@ class FitResult:
     @property
     def dropped(self) -> dict[str, int]:
         """How many rows were left out while reading, by reason."""
-        return {self.reading.why_dropped: self.reading.n_dropped} if self.reading.n_dropped else {}
+        return self.reading.dropped
 
     @property
     def few_rows(self) -> str:

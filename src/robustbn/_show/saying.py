@@ -6,15 +6,18 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from robustbn._core.file_names import DRAFTED_EDGES, named_after
 from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text
 
 ANY_FIT = "robustbn fit NETWORK TABLE"
+EDGES, FOLDER = "--edges", "--output-dir"  # where check writes its draft
 OUTPUTS = frozenset(
-    {"-o", "--output", "--report", "--weights", "--model", "--output-dir"}
-    | {"--clean", "--ask", "--fail-over"}
+    {"-o", "--output", "--report", "--weights", "--model", FOLDER, "--clean", "--ask"}
+    | {"--fail-over"}
+    | {EDGES, "--most-parents", "--forbid", "--require", "--order", "--leave-out"}  # of check
 )
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
@@ -26,25 +29,32 @@ Parts = tuple[tuple[str, str, str], ...]
 
 
 def base_command(command: str | None) -> str:
-    """Return the command of a fit without what it writes, for others to build on."""
+    """Return the command of a fit without what it writes, for others to build on.
+
+    Of a check, the fit with the edges that it wrote.
+    """
     try:
         words = shlex.split(command or "")
     except ValueError:
         words = []
-    if words[:2] == ["robustbn", "check"] and len(words) > 2 and words[2][:1] != "-":
-        return f"robustbn fit edges.csv {shlex.quote(words[2])}"
-    if words[:2] != ["robustbn", "fit"]:
+    is_check = words[:2] == ["robustbn", "check"] and len(words) > 2 and words[2][:1] != "-"
+    if words[:2] != ["robustbn", "fit"] and not is_check:
         return ANY_FIT
     kept: list[str] = []
-    is_value = False  # of an option that is left out
+    left_out, name, is_value = dict[str, str](), "", False
     for word in words:
-        name, has_value, _ = word.partition("=")
-        if is_value:
-            is_value = False
-        elif name in OUTPUTS:
-            is_value = not has_value
+        if is_value:  # of an option that is left out
+            left_out[name], is_value = word, False
+            continue
+        name, has_value, value = word.partition("=")
+        if name in OUTPUTS:
+            left_out[name], is_value = value, not has_value
         elif word not in SWITCHES:
             kept.append(word)
+    if is_check:
+        folder, named = left_out.get(FOLDER), named_after(words[2], DRAFTED_EDGES)
+        edges = left_out.get(EDGES) or (f"{folder}/edges.csv" if folder else named)
+        kept[1:2] = ["fit", edges]
     return shlex.join(kept)
 
 

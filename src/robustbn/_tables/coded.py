@@ -41,6 +41,7 @@ class Reading:
     config : the settings, with the ends of all intervals.
     skipped : files that could not be read, and why.
     n_incomplete : rows from which a value is missing, or would be if it were no error.
+    n_copies : rows that were left out since they repeat a block of other rows.
     """
 
     n_read: int
@@ -53,6 +54,7 @@ class Reading:
     config: TableConfig
     skipped: Mapping[str, str] = field(default_factory=dict)
     n_incomplete: int = 0
+    n_copies: int = 0
 
     @property
     def n_holes(self) -> int:
@@ -64,12 +66,25 @@ class Reading:
 
     @property
     def n_dropped(self) -> int:
-        """Rows that were left out: they miss a value, have an unknown one, or repeat the header."""
+        """Rows that were left out: for their values, as repeated headers, or as copies."""
         return self.n_read - self.n_rows
 
     @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows were left out, by reason."""
+        found = {
+            self._why_unread: self.n_dropped - self.n_copies,
+            "they repeat a block of other rows": self.n_copies,
+        }
+        return {why: n for why, n in found.items() if n}
+
+    @property
     def why_dropped(self) -> str:
-        """Why rows were left out: of their values, or since they repeat the header."""
+        """Why rows were left out; empty if none was."""
+        return " or ".join(self.dropped)
+
+    @property
+    def _why_unread(self) -> str:
         kept_holes = self.config.keeps_holes
         missing = 0 if kept_holes else sum(self.n_missing.values())
         is_hole = kept_holes and self.config.on_unknown == "missing"
@@ -93,12 +108,12 @@ class Reading:
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {count(self.n_read, 'row')} read.", self.say_missing()]
-        if self.n_dropped:
+        if n := self.n_dropped - self.n_copies:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
             why = f", with {missing:,} missing and {unknown:,} unknown values"
-            lines.append(
-                f"{self.n_dropped:,} of them were left out{why if missing or unknown else ''}."
-            )
+            lines.append(f"{n:,} of them were left out{why if missing or unknown else ''}.")
+        if self.n_copies:
+            lines.append(f"{self.n_copies:,} were left out, which repeat a block of other rows.")
         if self.ignored:
             what = "column is not a node" if len(self.ignored) == 1 else "columns are not nodes"
             lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")

@@ -29,7 +29,7 @@ from robustbn._tables.values import declare_missing, distinct_values
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
-# Values: columns of 2^16 of them, one right behind the other, push each other out of the cache where
+# Values: columns of 2^16 of them, one right behind the other, push each other out of the cache when
 # rows are made of them. Apart, five million rows of 50 columns take 0.08 s instead of 0.38.
 APART = 192
 MOST_STATES_FOUND = 256  # in a column; one with more values is taken for a continuous one
