@@ -249,7 +249,7 @@ def test_the_copy_of_a_block_is_left_out_if_copies_are_distrusted():
     asked = fit(rows, copies="distrust", prior=1)
     once = fit(GOOD[:5000], copies="distrust", prior=1)
     np.testing.assert_allclose(asked.network_.probabilities, once.network_.probabilities)
-    assert asked.reading_.dropped == {"they repeat a block of other rows": 400}
+    assert asked.reading_.dropped == {"they repeat other rows": 400}
     assert np.flatnonzero(np.isnan(asked.row_weights_)).tolist() == list(range(5000, 5400))
     told = {each.severity for each in asked.findings_ if each.kind == "repeated rows"}
     assert told == {"note"}

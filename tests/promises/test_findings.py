@@ -212,6 +212,30 @@ def test_only_a_code_is_to_be_declared_missing(tmp_path):
     frame.loc[:7, "weight"] = 999
     far = next(f for f in look_at(frame, tmp_path).findings_ if f.cause == "far values")
     assert far.advice.command.endswith("--missing weight=999")
+    frame.loc[:3, "weight"] = -9
+    far = next(f for f in look_at(frame, tmp_path).findings_ if f.cause == "far values")
+    assert far.advice.command.endswith("--missing weight=-9 --missing weight=999")
+
+
+def test_a_state_of_another_column_is_no_code(tmp_path):
+    for word, is_code in (("female", False), ("n/a?", True)):
+        frame = clean_table()
+        frame["weight"] = frame["weight"].astype(object)
+        frame.loc[:30, "weight"] = word
+        (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+        assert ("--missing" in found.advice.command) == is_code
+
+
+def test_rows_that_repeat_an_identifier_are_left_out_if_copies_are_distrusted(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(5)
+    again = frame.iloc[np.sort(rng.choice(N, 60, replace=False))]
+    frame = pd.concat([frame, again]).iloc[rng.permutation(N + 60)]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.severity) == ("repeated ids", "error")
+    assert found.advice.command.endswith(" --copies distrust")
+    fit = look_at(frame, tmp_path, copies="distrust")
+    assert not serious(fit)
+    assert fit.reading_.dropped == {"they repeat other rows": 60}
 
 
 def test_values_that_are_missing_less_often_at_a_place_are_a_note(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import RepeatedBlock
+from robustbn._core.clues import RepeatedBlock, RepeatedIds
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.holes import Holes
 from robustbn._core.layout import take_rows
@@ -199,15 +198,10 @@ def look_for_copies(
     by_rows = RowPrints.of(prints, clues.numbers, kept, kernels)
     is_told = np.zeros(len(prints), bool)
     for each in clues.ids:
-        first, again = (np.searchsorted(kept, rows) for rows in (each.first, each.again))
-        is_left = np.isin(each.first, kept) & np.isin(each.again, kept)
-        if not is_left.any():
-            continue
-        is_same = by_rows.are_same(first[is_left], again[is_left])
-        for column in aside.context:
-            is_same &= column.codes[each.first[is_left]] == column.codes[each.again[is_left]]
-        ids.append(replace(each, same=float(is_same.mean()) if len(is_same) else math.nan))
-        is_told[again[is_left]] = True
+        again, is_same = _compare(each, by_rows, aside, kept)
+        if len(again):
+            ids.append(replace(each, same=float(is_same.mean())))
+        is_told[again] = True
     found = find_blocks(by_rows)
     for block in found:
         is_told[block.again : block.again + block.n_rows] = True
@@ -229,17 +223,39 @@ def _number_block(block: RepeatedBlock, aside: Aside, kept: NDArray[np.int64]) -
     return replace(block, first=int(first[0]), again=int(again[0]), differing=differing)
 
 
-def without_copied_blocks(network: BayesianNetwork, table: Table, config: RobustConfig) -> Table:
-    """Return a table without the copies of blocks of rows, if copies are distrusted."""
+def _compare(
+    ids: RepeatedIds, rows: RowPrints, aside: Aside, kept: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the places of rows whose identifier came before, and whether they are the same as it.
+
+    Of those where both rows are kept.
+    """
+    is_left = np.isin(ids.first, kept) & np.isin(ids.again, kept)
+    numbers = ids.first[is_left], ids.again[is_left]
+    first, again = (np.searchsorted(kept, each) for each in numbers)
+    is_same = rows.are_same(first, again)
+    for column in aside.context:
+        is_same &= column.codes[numbers[0]] == column.codes[numbers[1]]
+    return again, is_same
+
+
+def without_copies(network: BayesianNetwork, table: Table, config: RobustConfig) -> Table:
+    """Return a table without the rows that are copies for sure, if copies are distrusted.
+
+    These repeat a block of rows in the same order, or a row with its identifier.
+    """
     if config.copies != "distrust":
         return table
-    kept = np.arange(len(table)) if table.kept is None else table.kept
+    kept, aside = np.arange(len(table)) if table.kept is None else table.kept, table.aside
     rows = load_rows(network, table.codes, config.kernels, config.n_threads, holed=table.holed)
-    prints = RowPrints.of(rows.fingerprints(), table.aside.clues.numbers, kept, config.kernels)
+    prints = RowPrints.of(rows.fingerprints(), aside.clues.numbers, kept, config.kernels)
     is_copy = np.zeros(len(table), bool)
     for block in find_blocks(prints):
-        if not _number_block(block, table.aside, kept).differing:
+        if not _number_block(block, aside, kept).differing:
             is_copy[block.again : block.again + block.n_rows] = True
+    for ids in aside.clues.ids:
+        again, is_same = _compare(ids, prints, aside, kept)
+        is_copy[again[is_same]] = True
     n_copies, left = int(is_copy.sum()), np.flatnonzero(~is_copy)
     if not n_copies:
         return table

@@ -66,6 +66,7 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
 
 def find_swaps(result: FitResult) -> Iterator[Finding]:
     """Yield the pairs of columns whose values were exchanged in some rows, or at a place."""
+    fit = saying.base_command(result.command)
     for swap in result.deeper.swaps:
         columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
@@ -75,7 +76,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
             rows = np.sort(result.judged.drawn[surest]).tolist()
         what = f"he values of {saying.quote_names(columns)} appear to be swapped"
-        python = "fit.findings_"
+        python = f"table.iloc[{rows}][{columns}]"
         if parts:
             said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
             look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
@@ -101,7 +102,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, saying.base_command(result.command), python),
+            advice=Remedy(look, f"{fit} --report report.html", python),
             rows=tuple(rows),
         )
 

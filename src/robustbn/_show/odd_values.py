@@ -42,6 +42,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         n_there = origins[0].n_distrusted if origins else 0
         common, n_common = next(iter(odd.examples.items()), ("", 0))
         is_common = bool(odd.column) and n_common >= LIKE_A_CODE * odd.n
+        is_common &= not _is_of_another(result, odd.column, common)
         cause = EXCHANGED if _is_exchanged(odd) else odd.kind
         yield Finding(
             Kind.UNREADABLE,
@@ -69,11 +70,22 @@ def _mend(
         look = f"table{cells}.iloc[{rows[:MOST_EXAMPLES].tolist()}]"
         return Remedy("Correct these values in the source.", f"{fit} --report report.html", look)
     hidden = ["VALUE" if result.rows_hidden else code for code in codes]
-    declare = shlex.quote(f"{column}={hidden[0]}")
+    declare = " ".join(f"--missing {shlex.quote(f'{column}={code}')}" for code in hidden)
     return Remedy(
         "Correct these values, or declare them as missing.",
-        f"{fit} --missing {declare}",
+        f"{fit} {declare}",
         f"robustbn.fit(network, table, missing={{{column!r}: {hidden!r}}})",
+    )
+
+
+def _is_of_another(result: FitResult, column: str, value: object) -> bool:
+    """Whether a value is a state of another column: it may have slipped, and is no code."""
+    text = str(value)
+    return any(
+        text == str(state)
+        for node, states in result.network.states.items()
+        for state in states
+        if node != column
     )
 
 

@@ -22,7 +22,6 @@ MANY_COPIES = 0.001  # share of the rows that are copies beyond chance: fewer ar
 def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     """Yield blocks of rows that come again, pairs, and single rows that come too often."""
     fit = saying.base_command(result.command)
-    in_memory = "" if result.aside.counted is None else " --place memory"  # to leave rows out
     blocks = result.aside.clues.blocks
     yield from _tell_stack(result, [block for block in blocks if block.differing])
     for block in (block for block in blocks if not block.differing):
@@ -41,7 +40,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
             cause="block appended twice",
             advice=Remedy(
                 "Delete the copy.",
-                f"{fit} --copies distrust{in_memory}",
+                f"{fit} --copies distrust{in_memory(result)}",
                 f"table.drop({rows}.index)",
             ),
         )
@@ -49,8 +48,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
         yield Finding(
             Kind.REPEATED_ROWS,
             NOTE,
-            f"{count(n_left_out, 'row was', 'rows were')} left out: they repeat a block of other "
-            "rows in the same order.",
+            f"{count(n_left_out, 'row was', 'rows were')} left out as copies of other rows.",
             1.0,
             n_rows=n_left_out,
             cause="block appended twice",
@@ -84,6 +82,11 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
             ),
             rows=tuple(each.row for each in result.repeats),
         )
+
+
+def in_memory(result: FitResult) -> str:
+    """Return the option for rows that can be left out, unless the fit has it."""
+    return "" if result.aside.counted is None else " --place memory"
 
 
 def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[Finding]:
@@ -175,6 +178,9 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         such = ""
         if ids.examples and not result.rows_hidden:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
+        command = f"--id {shlex.quote(ids.column)} --ask 20"
+        if is_copy:
+            command = f"--copies distrust{in_memory(result)}"
         rest = "these rows are identical" if is_copy else "these rows differ in other columns"
         yield Finding(
             Kind.REPEATED_IDS,
@@ -189,7 +195,7 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
             cause="repeated ids",
             advice=Remedy(
                 "Keep one row for each identifier.",
-                f"{saying.base_command(result.command)} --id {shlex.quote(ids.column)} --ask 20",
+                f"{saying.base_command(result.command)} {command}",
                 f"table.drop_duplicates({ids.column!r})",
             ),
             rows=tuple(ids.again[: saying.MOST_NUMBERED].tolist()),

@@ -41,7 +41,7 @@ class Reading:
     config : the settings, with the ends of all intervals.
     skipped : files that could not be read, and why.
     n_incomplete : rows from which a value is missing, or would be if it were no error.
-    n_copies : rows that were left out since they repeat a block of other rows.
+    n_copies : rows that were left out since they repeat other rows.
     """
 
     n_read: int
@@ -74,7 +74,7 @@ class Reading:
         """How many rows were left out, by reason."""
         found = {
             self._why_unread: self.n_dropped - self.n_copies,
-            "they repeat a block of other rows": self.n_copies,
+            "they repeat other rows": self.n_copies,
         }
         return {why: n for why, n in found.items() if n}
 
@@ -113,7 +113,7 @@ class Reading:
             why = f", with {missing:,} missing and {unknown:,} unknown values"
             lines.append(f"{n:,} of them were left out{why if missing or unknown else ''}.")
         if self.n_copies:
-            lines.append(f"{self.n_copies:,} were left out, which repeat a block of other rows.")
+            lines.append(f"{self.n_copies:,} were left out, which repeat other rows.")
         if self.ignored:
             what = "column is not a node" if len(self.ignored) == 1 else "columns are not nodes"
             lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")

@@ -26,7 +26,7 @@ from robustbn._learn.places import (
     fit_in_memory,
     fit_on_dask,
     fit_stream,
-    without_copied_blocks,
+    without_copies,
 )
 from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.stream.find import find_place
@@ -86,7 +86,7 @@ def fit_to(
         watch = watch or _watching(fit.verbose, say)
         if place == "memory":
             network, table = fit._read(X)
-            table = without_copied_blocks(network, table, config)
+            table = without_copies(network, table, config)
             weights, sides = as_weights(sample_weight, table), as_sides(known, table)
             method = None if is_default else fit_with_oracle
             complete = _completing(fit, network, table.reading.config)
@@ -164,7 +164,7 @@ def _encode_again(fit: RobustEstimator, X: Any) -> Table:
     """Return the rows of `fit` as codes; refuse other rows, and rows whose weights are lost."""
     network, n = fit.result_.network, fit.result_.n_rows
     table = fit._encode(X, has_context=True)
-    table = without_copied_blocks(network, table, read_config(fit))
+    table = without_copies(network, table, read_config(fit))
     if len(table) != n:
         raise DataError(f"X must be the {n:,} rows of fit; found {len(table):,}.")
     if fit._weights is None and not np.isclose(fit.result_.learned.n_rows, n):
