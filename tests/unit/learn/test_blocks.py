@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from robustbn._core.clues import NumberRows
+from robustbn._learn import blocks
 from robustbn._learn.blocks import RowPrints, find_blocks, find_pairs
 
 
@@ -48,6 +49,18 @@ def test_rows_that_were_entered_twice_are_found_wherever_they_stand(kind):
     both = np.sort(np.stack([place[copied], place[5000 + np.arange(300)]]), axis=0)
     assert np.isin(both[1], found.again).mean() > 0.9
     assert found.most < 300
+
+
+def test_in_a_long_table_some_prints_tell_whether_there_are_pairs(monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_ANCHORS", 4_000)
+    rng = np.random.default_rng(3)
+    kinds = rng.integers(0, 2**60, 15_000)
+    single, pairs = kinds[rng.integers(0, 15_000, 20_000)], rng.integers(0, 2**60, 2_000)
+    rows = RowPrints.of(single.astype(np.uint64), NumberRows(), np.arange(20_000))
+    assert len(rows.some) < 4_000
+    assert look_at(single) is None
+    found = look_at(rng.permutation(np.concatenate([single, pairs, pairs])))
+    assert len(found.again) > 2_000  # all are looked for, once there seem to be some
 
 
 def test_copies_that_are_told_already_are_left_out():
