@@ -421,15 +421,14 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]
 
 
-def test_of_groups_that_are_more_likely_natural_one_is_worth_a_look(monkeypatch):
-    chances = {1: 0.4, 2: 0.45, 3: 0.8, 4: 0.35, 5: 0.1}
+def test_a_group_that_is_more_likely_natural_is_a_note(monkeypatch):
+    chances = {1: 0.4, 2: 0.49, 3: 0.8, 4: 0.51, 5: 0.1}
     groups = [Group(0.1, 10, (), n, p, is_bad=False) for n, p in chances.items()]
-    monkeypatch.setattr(
-        registry, "_tell_group", lambda _, group: Finding("rows", "warning", "", group.number)
-    )
+    for name, said in (("_origins_of", ()), ("_say_group", ""), ("_decide", None)):
+        monkeypatch.setattr(registry, name, lambda *_, said=said: said)
     result = SimpleNamespace(groups=groups, kinds=[], n_distrusted=0)
-    found = {each.probability: each.severity for each in registry.find_rows(result)}
-    assert found == {1: "note", 2: "warning", 3: "warning", 4: "note"}
+    found = {each.group: each.severity for each in registry.find_rows(result)}
+    assert found == {1: "note", 2: "note", 3: "warning", 4: "warning"}
 
 
 def test_a_new_kind_of_finding_is_one_more_function_in_the_registry(tmp_path, monkeypatch):

@@ -22,7 +22,6 @@ from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 
-LIKELY = 0.5  # probability of a group to be bad, below which it is more likely to be natural
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
@@ -108,18 +107,9 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
 
 
 def find_rows(result: FitResult) -> Iterator[Finding]:
-    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted.
-
-    Of the groups that are more likely to be natural, the likeliest to be bad is worth a look.
-    """
+    """Yield the groups of rows that are bad, or may be; or else that single rows are distrusted."""
     told = {group.number: group for group in (*result.groups, *result.kinds)}
-    natural = [g for g in told.values() if not g.is_bad and g.probability < LIKELY]
-    first = max(natural, default=None, key=lambda group: group.probability)
-    for group in told.values():
-        if group.may_be_bad:
-            found = _tell_group(result, group)
-            is_note = group is not first and any(group is each for each in natural)
-            yield replace(found, severity=NOTE) if is_note else found
+    yield from (_tell_group(result, group) for group in told.values() if group.may_be_bad)
     if result.n_distrusted and not result.kinds:
         place = result.origins[0] if result.origins else None
         where = "" if place is None else f" {say_origin(place, 'are distrusted')}"
@@ -143,7 +133,7 @@ def _tell_group(result: FitResult, group: Group) -> Finding:
     is_sure = group.is_bad and _is_act(group) and group.probability >= SURE
     return Finding(
         Kind.ROWS,
-        ERROR if is_sure else WARNING,
+        ERROR if is_sure else WARNING if group.is_likely_bad else NOTE,
         _say_group(result, group),
         group.probability,
         () if group.cause is None else group.cause.columns,

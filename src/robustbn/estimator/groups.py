@@ -88,13 +88,13 @@ def find_groups(
     load: Load,
     find_origins: Callable[[NDArray[np.int64], Vector], list[Origin]] | None = None,
 ) -> FoundGroups:
-    """Return the groups, those that may be bad with their causes."""
+    """Return the groups, those that are likely to be bad with their causes."""
     at_hand = AtHand.of(fit, judged, load)
     belongs = at_hand.belongs * at_hand.stands_for[:, None]
     if belongs[:, -1].sum() < max(LEAST_UNHELD[0], LEAST_UNHELD[1] * n_rows):
         belongs[:, -1] = 0
     found = describe_found(network, fit, load(at_hand.codes).count(belongs), n_rows)
-    columns = [found.column(group) for group in found.groups if group.may_be_bad]
+    columns = [found.column(group) for group in found.groups if group.is_likely_bad]
     causes = _find_causes(network, fit, at_hand, columns, load)
     groups = [
         replace(
