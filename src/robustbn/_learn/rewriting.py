@@ -20,11 +20,11 @@ from robustbn._tables.number_forms import (
     Number,
     NumberForm,
     Unit,
+    as_number,
     find_number_form,
     read_numbers,
 )
 from robustbn._tables.values import WORDS_FOR_MISSING
-from robustbn._tables.written import as_number
 
 LOOKED_AT = 1000  # texts of a column, by which it is decided what it is
 LEAST_CODE = 5  # letters and digits of a code: in a shorter one, a dash may be a range or a score

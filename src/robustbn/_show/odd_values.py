@@ -18,8 +18,8 @@ from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
+from robustbn._tables.date_forms import exchange_day
 from robustbn._tables.files import TEXT
-from robustbn._tables.written import exchange_day
 
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads

@@ -14,7 +14,7 @@ import pytest
 
 import robustbn
 from robustbn import read_table, states_from, write_network
-from robustbn._tables.written import day_of, find_orders
+from robustbn._tables.date_forms import day_of, find_orders
 from robustbn.exceptions import DataError
 from tests.commands import as_json, call
 
