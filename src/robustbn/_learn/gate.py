@@ -130,10 +130,10 @@ def _measure(layout: Layout, counts: Vector, rows: Rows) -> Vector:
     """Return how likely each row is to be one of the background, if a share `MIXED` is."""
     added = counts + ADDED
     ratio = np.log(added / layout.sum_configurations(added)[layout.config_of_cell])
-    ends = zip(layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True)
-    for start, end, card in ends:
-        of_state = added[start:end].reshape(-1, card).sum(axis=0)
-        ratio[start:end] -= np.tile(np.log(of_state / of_state.sum()), (end - start) // card)
+    for i in range(layout.n_nodes):
+        of_state = layout.table_of(i, added).sum(axis=0)
+        table = layout.table_of(i, ratio)
+        table -= np.log(of_state / of_state.sum())
     told = rows.project(ratio[:, None])[:, 0].astype(np.float64)
     return 1 / (1 + (1 / MIXED - 1) * np.exp(np.clip(told, -700, 700)))
 
