@@ -216,7 +216,9 @@ def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector
     is_compared = ((here >= LEAST_ROWS) & (there >= LEAST_ROWS))[layout.config_of_cell]
     is_large = (expected >= LEAST_EXPECTED) & is_compared
     is_rare = ~is_large & is_compared
-    ratio = _sum_ratio(np.where(is_large, new, 0), np.where(is_large, known, 0), share, layout)
+    ratio = _ratio_of(
+        np.where(is_large, new, 0), np.where(is_large, known, 0), share[layout.config_of_cell]
+    )
     rare = [layout.sum_configurations(np.where(is_rare, c, 0.0)) for c in (new, known)]
     has_rare = (rare[0] + rare[1]) * share >= LEAST_EXPECTED
     pooled = _ratio_of(np.where(has_rare, rare[0], 0), np.where(has_rare, rare[1], 0), share)
@@ -226,10 +228,6 @@ def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector
     total = np.bincount(node_of_config, of_config, layout.n_nodes)
     n_free = np.bincount(node_of_config, free, layout.n_nodes)
     return np.append(total, total.sum()), np.append(n_free, n_free.sum())
-
-
-def _sum_ratio(new: Vector, known: Vector, share: Vector, layout: Layout) -> Vector:
-    return _ratio_of(new, known, share[layout.config_of_cell])
 
 
 def _ratio_of(new: Vector, known: Vector, share: Vector) -> Vector:
