@@ -55,22 +55,20 @@ class _Remark:
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of an XDSL file; their tables are read later."""
     root = parse_xml(data, source, "smile", "an XDSL network")
-    sections = root.all("nodes")
-    if len(sections) != 1:
-        raise refuse(source, root.line, f"expected one <nodes>, found {len(sections)}.")
+    section = root.only("nodes", source)
     if root.all("dynamic"):
         line = root.all("dynamic")[0].line
         raise refuse(source, line, "this is a dynamic network; only static ones are read.")
     remarks: dict[str, _Remark] = {}
     elements: dict[str, Element] = {}
-    for element in sections[0].children:
+    for element in section.children:
         _require_chance_node(element, source)
         elements[element.attributes["id"]] = element
         remarks[element.attributes["id"]] = _read_remark(element, source)
-    named = [(element.attributes["id"], element.line) for element in sections[0].children]
+    named = [(element.attributes["id"], element.line) for element in section.children]
     require_once(named, source, int)
     if not elements:
-        raise refuse(source, sections[0].line, "the network has no nodes.")
+        raise refuse(source, section.line, "the network has no nodes.")
     true = {name: name if of.name is None else of.name for name, of in remarks.items()}
     order = sorted(elements, key=lambda name: remarks[name].column)  # keeps ties in order
     nodes = [_read_node(elements[name], remarks[name], true, source) for name in order]

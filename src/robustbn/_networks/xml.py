@@ -30,6 +30,14 @@ class Element:
         """Return the children with this tag."""
         return [child for child in self.children if child.tag == tag]
 
+    def only(self, tag: str, source: str) -> Element:
+        """Return the child with this tag; refuse none, or several."""
+        found = self.all(tag)
+        if len(found) != 1:
+            message = f"<{self.tag}> needs one <{tag}>, found {len(found)}."
+            raise refuse(source, self.line, message)
+        return found[0]
+
     @property
     def text(self) -> str:
         """The text directly inside, without outer blanks."""

@@ -15,7 +15,7 @@ from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
 from robustbn._core.tables import arrange_table
-from robustbn._networks.files import encode, write_bytes
+from robustbn._networks.files import write_text
 from robustbn._show.advice import say_state, verdict
 from robustbn._show.frames import columns_of
 from robustbn._show.measures import expect_moves
@@ -387,10 +387,7 @@ class Comparison:
         from robustbn._show.page.render import render_comparison
 
         page = render_comparison(self.facts(), self.kinds, self.largest_cells())
-        if path is None:
-            return page
-        write_bytes(encode(page, str(path)), Path(path))
-        return None
+        return write_text(page, path)
 
     def largest_cells(self, most: int = 50) -> list[ChangedCell]:
         """Return the cells, of tables that moved by more than their error, that moved most rows."""
