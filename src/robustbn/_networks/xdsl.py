@@ -10,6 +10,7 @@ children; the property also keeps the column where that changed the order.
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from robustbn._networks.text import (
     warn_of_stand_ins,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
+from robustbn._networks.xml import Element, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 PROPERTY = "robustbn"
@@ -182,7 +183,7 @@ def _write_node(
 ) -> list[str]:
     lines = [f'    <cpt id="{names[node]}">']
     if remark:
-        text = escape_xml(json.dumps(remark))
+        text = html.escape(json.dumps(remark))
         lines.append(f'      <property id="{PROPERTY}">{text}</property>')
     lines += [f'      <state id="{i}" />' for i in ids]
     if network.parents[node]:
@@ -201,7 +202,7 @@ def _lay_out(order: Sequence[str], names: dict[str, str]) -> list[str]:
         x, y = 40 + i % 10 * 120, 40 + i // 10 * 90
         lines += [
             f'      <node id="{names[node]}">',
-            f"        <name>{escape_xml(escape(node))}</name>",
+            f"        <name>{html.escape(escape(node))}</name>",
             f"        <position>{x} {y} {x + 80} {y + 50}</position>",
             "      </node>",
         ]

@@ -140,12 +140,6 @@ def _guess(tag: str) -> Advice:
     return Advice(f" This is {what} file: name it .{name}, or use ", named, ".")
 
 
-def escape_xml(text: str) -> str:
-    """Return the text with the characters that mean something to XML replaced."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace('"', "&quot;")
-
-
 def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:
     """Read the numbers of a tag as a table in C order."""
     shape = [len(labels) for labels in family]

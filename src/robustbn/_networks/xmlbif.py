@@ -7,6 +7,7 @@ own states fastest, then the last parent.
 
 from __future__ import annotations
 
+import html
 from functools import partial
 
 from robustbn._networks.parts import NodePart, Parts, join_parts, refuse
@@ -19,7 +20,7 @@ from robustbn._networks.text import (
     unescape,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
+from robustbn._networks.xml import Element, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 
@@ -67,7 +68,7 @@ def to_text(network: BayesianNetwork) -> str:
     is_escaped = needs_escape(texts, edges=True)
 
     def put(text: str) -> str:
-        return escape_xml(escape(text, edges=True) if is_escaped else text)
+        return html.escape(escape(text, edges=True) if is_escaped else text)
 
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     lines.append("<NAME>unknown</NAME>")
