@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.calls import naming_the_nearest, require_network
+from robustbn._core.docstrings import explained_by
 from robustbn._core.expansion import log_probabilities
 from robustbn._core.layout import Codes
 from robustbn._core.protocols import Vector
@@ -145,6 +146,7 @@ def total_variation(
     return _estimate_by_drawing(P, Q, n_draws, random_state, confidence)
 
 
+@explained_by(total_variation)
 def total_variation_bound(
     P: BayesianNetwork, Q: BayesianNetwork, *, n_draws: int = 1_000_000, random_state: Any = 0
 ) -> float:
@@ -157,14 +159,10 @@ def total_variation_bound(
 
     Parameters
     ----------
-    P : BayesianNetwork
-        A network with tables.
     Q : BayesianNetwork
         A network with tables and the same structure as P.
     n_draws : int, default=1000000
         The number of rows to draw if there are too many joint states to enumerate.
-    random_state : int, Generator or None, default=0
-        The seed of the draws; the same seed gives the same result.
 
     Examples
     --------
@@ -184,6 +182,7 @@ def total_variation_bound(
     return min(1.0, float(np.sqrt(squared)))
 
 
+@explained_by(total_variation_bound)
 def node_distances(
     P: BayesianNetwork, Q: BayesianNetwork, *, n_draws: int = 1_000_000, random_state: Any = 0
 ) -> dict[str, float]:
@@ -192,17 +191,6 @@ def node_distances(
     `sum over configurations k of pi_P[k] TV(P(. | k), Q(. | k))`: the distance of each
     configuration counts in proportion to its probability under P, so a large difference in a
     configuration that never occurs does not matter. Both networks need the same structure.
-
-    Parameters
-    ----------
-    P : BayesianNetwork
-        A network with tables.
-    Q : BayesianNetwork
-        A network with tables and the same structure as P.
-    n_draws : int, default=1000000
-        The number of rows to draw if there are too many joint states to enumerate.
-    random_state : int, Generator or None, default=0
-        The seed of the draws; the same seed gives the same result.
 
     Examples
     --------
@@ -220,6 +208,7 @@ def node_distances(
     return dict(zip(P.nodes, by_node.tolist(), strict=True))
 
 
+@explained_by(total_variation_bound)
 def configuration_probabilities(
     network: BayesianNetwork, *, n_draws: int = 1_000_000, random_state: Any = 0
 ) -> Vector:
@@ -231,10 +220,6 @@ def configuration_probabilities(
     ----------
     network : BayesianNetwork
         A network with tables.
-    n_draws : int, default=1000000
-        The number of rows to draw if there are too many joint states to enumerate.
-    random_state : int, Generator or None, default=0
-        The seed of the draws; the same seed gives the same result.
 
     Examples
     --------

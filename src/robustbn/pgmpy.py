@@ -135,15 +135,9 @@ class MaximumLikelihoodEstimator(_Estimator):
         self._keep(locals())
 
 
-@explained_by(_estimator.RobustEstimator)
+@explained_by(_estimator.RobustEstimator, MaximumLikelihoodEstimator)
 class RobustEstimator(_Estimator):
     """Learn the tables of a pgmpy model from rows that cannot all be trusted.
-
-    Parameters
-    ----------
-    state_names : dict or None, default=None
-        The states of the nodes. A node it does not name has the states that the model knows (from
-        its tables, or from `to_pgmpy`), or else the sorted values of its column.
 
     Attributes
     ----------

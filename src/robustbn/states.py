@@ -35,6 +35,8 @@ from robustbn.network import BayesianNetwork
 
 __all__ = ["FoundStates", "states_from"]
 
+MOST_SHOWN = 8  # states of a column
+
 Edges = (
     str | os.PathLike[str] | BayesianNetwork | Mapping[str, Iterable[str]]
     | Iterable[tuple[str, str]]
@@ -90,18 +92,18 @@ class FoundStates:
             missing = f"{column.n_missing:,} missing; " if column.n_missing else ""
             note = f" ({column.note})" if column.note else ""
             lines.append(
-                f"{column.name:<{width}}  {column.kind:<11}  {missing}{say_states(column)}{note}"
+                f"{column.name:<{width}}  {column.kind:<11}  {missing}{_say_states(column)}{note}"
             )
         if self.ignored:
             lines.append(f"Not used as nodes: {', '.join(self.ignored)}.")
         return "\n".join(lines)
 
 
-def say_states(column: ColumnStates, limit: int = 8) -> str:
+def _say_states(column: ColumnStates) -> str:
     """Return the states of a column in a few words."""
-    shown = [str(state) for state in column.states[:limit]]
-    if len(column.states) > limit:
-        shown.append(f"... ({len(column.states) - limit} more)")
+    shown, more = list(map(str, column.states[:MOST_SHOWN])), len(column.states) - MOST_SHOWN
+    if more > 0:
+        shown.append(f"... ({more} more)")
     return f"{count(len(column.states), 'state')}: {', '.join(shown)}"
 
 

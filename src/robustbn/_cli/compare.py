@@ -10,7 +10,7 @@ import click
 
 from robustbn._cli import arguments
 from robustbn._cli.files import Outputs
-from robustbn._cli.options import at_least, force_option
+from robustbn._cli.options import at_least, file_option, force_option
 from robustbn._cli.screen import Screen, plain, print_facts, print_moved, screen_options
 from robustbn._core.file_names import name_of
 from robustbn._core.numbers import count
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="For two models: compare only the nodes that both have in common.",
 )
-@click.option("--report", type=click.Path(), metavar="PAGE.html",
-              help="For two models: write a page with both side by side.")  # fmt: skip
+@file_option(
+    "--report", metavar="PAGE.html", help="For two models: write a page with both side by side."
+)
 @force_option
 @screen_options
 def compare_command(

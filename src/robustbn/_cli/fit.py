@@ -21,6 +21,7 @@ from robustbn._cli.files import (
     write_columns,
 )
 from robustbn._cli.options import (
+    Decorator,
     at_least,
     edge,
     equivalent_rows,
@@ -49,6 +50,14 @@ if TYPE_CHECKING:
 
 DRAFTED = "the draft"  # where a network has no file
 METHOD_NAMES = ("filter", *ORACLES, "trimmed")
+
+
+def _group_option(side: str) -> Decorator:
+    """Return what gives a command the option of groups that belong to a side."""
+    return click.option(
+        f"--{side}-group", f"{side}_groups", type=click.IntRange(1), multiple=True, metavar="K",
+        help=f"Treat the rows of group K as {side}. Can be repeated.",
+    )  # fmt: skip
 
 
 @click.command("fit", context_settings={"show_default": False})
@@ -105,22 +114,8 @@ METHOD_NAMES = ("filter", *ORACLES, "trimmed")
     help="A column that marks known rows as good (1) or bad (-1) and is empty otherwise; or a "
     "file with the marks of a report (row,known).",
 )
-@click.option(
-    "--bad-group",
-    "bad_groups",
-    type=click.IntRange(1),
-    multiple=True,
-    metavar="K",
-    help="Treat the rows of group K as bad. Can be repeated.",
-)
-@click.option(
-    "--good-group",
-    "good_groups",
-    type=click.IntRange(1),
-    multiple=True,
-    metavar="K",
-    help="Treat the rows of group K as good. Can be repeated.",
-)
+@_group_option("bad")
+@_group_option("good")
 @click.option(
     "--ask",
     type=at_least(1),

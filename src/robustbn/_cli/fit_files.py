@@ -47,19 +47,16 @@ def write_cpts(result: FitResult, path: Path) -> None:
     trusted rows that show the configuration.
     """
     from robustbn._show.measures import interval
-    from robustbn._show.words import clean_text
+    from robustbn._show.words import clean_text, name_cells
 
     network, layout = result.network, result.network.layout
     q, plain = network.probabilities, result.plain_network.probabilities
     n_rows = layout.sum_configurations(result.counts)[layout.config_of_cell]
     low, high = interval(q, n_rows)
-    cells = [network.describe_cell(j) for j in range(network.n_cells)]
-    texts = {
-        "node": [node for node, _, _ in cells],
-        "parents": ["; ".join(f"{p}={v}" for p, v in parents.items()) for _, parents, _ in cells],
-        "state": [str(state) for _, _, state in cells],
+    cells = name_cells(network, range(network.n_cells))
+    columns: dict[str, Any] = {
+        name: [clean_text(str(value)) for value in values] for name, values in cells.items()
     }
-    columns: dict[str, Any] = {name: list(map(clean_text, texts[name])) for name in texts}
     numbers = {"robust": q, "naive": plain, "delta": q - plain}
     write_columns({**columns, **numbers, "n_eff": n_rows, "low": low, "high": high}, path)
 

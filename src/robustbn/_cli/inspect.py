@@ -202,7 +202,7 @@ def _describe_survey(survey: ColumnSurvey, rules: StateRules) -> dict[str, Any]:
 
 def _range(survey: ColumnSurvey, kind: str, order: str | None) -> list[Any] | None:
     """Return the smallest and the largest value of numbers and dates."""
-    from robustbn._tables.written import day_of
+    from robustbn._tables.date_forms import day_of
 
     if kind == "number" and survey.wide == "number":
         return [survey.sample.lowest, survey.sample.highest]

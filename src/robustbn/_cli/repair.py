@@ -109,7 +109,8 @@ def repair_command(network: str, table: str, screen: Screen, **options: Any) -> 
         with steps.step("read", f"reading {name_of(table)}"):
             records = _read(file, sep, encoding)
         columns = _pick_columns(records, [*parents], name_of(table))
-        seen = {name: _column(records, k) for name, k in columns.items()}
+        rows = [values for _, values in _rows(records)]
+        seen = {n: [row[k] if k < len(row) else "" for row in rows] for n, k in columns.items()}
         with steps.step("repair", f"judging {count(len(records) - 1, 'row')}"):
             rewritten = _rewrite(seen, options)
             mended = _mend(rewritten.columns, parents, options)
@@ -197,10 +198,6 @@ def _rows(records: Sequence[Record]) -> Iterator[tuple[int, list[str]]]:
         if values and not is_header:
             yield place, values
         is_header = is_header and not values
-
-
-def _column(records: Sequence[Record], k: int) -> list[str]:
-    return [values[k] if k < len(values) else "" for _, values in _rows(records)]
 
 
 def _rewrite(seen: Mapping[str, list[str]], options: Mapping[str, Any]) -> Rewritten:

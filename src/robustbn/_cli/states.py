@@ -9,7 +9,7 @@ import click
 
 from robustbn._cli import arguments
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.options import force_option
+from robustbn._cli.options import file_option, force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count
@@ -29,8 +29,8 @@ FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 @click.command("states")
 @click.argument("edges", type=click.Path())
 @click.argument("table", type=click.Path())
-@click.option(
-    "-o", "--output", type=click.Path(), metavar="NETWORK.json",
+@file_option(
+    "-o", "--output", metavar="NETWORK.json",
     help="Write the network; a .json file also stores how columns are read.",
 )  # fmt: skip
 @force_option

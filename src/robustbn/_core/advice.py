@@ -62,10 +62,8 @@ class Advice:
 def warn(message: str | Advice, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside this package that led here."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and (
+        frame.f_globals.get("__name__", "").partition(".")[0] in OURS
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(category(message), stacklevel=level)
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] in OURS

@@ -39,7 +39,9 @@ def insufficient_memory(n_bytes: int, purpose: str) -> InsufficientMemoryError:
 def out_of_memory(purpose: str, error: MemoryError) -> InsufficientMemoryError:
     """Return the error that says what memory was needed for, where nobody knows how much."""
     asked = re.search(r"(?:size|allocate) ([0-9.]+ ?[KMGTP]?i?B?)", str(error))
-    more = f" (the last request was for {_say_size(asked[1])})" if asked else ""
+    size = asked[1].strip() if asked else ""
+    size = f"{int(size):,} bytes" if size.isdigit() else size
+    more = f" (the last request was for {size})" if size else ""
     return InsufficientMemoryError(
         Advice(
             f"{purpose} needs more memory than is available{more}. Raise the limit of this "
@@ -59,10 +61,6 @@ def telling_memory(purpose: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise out_of_memory(purpose, error) from None
-
-
-def _say_size(text: str) -> str:
-    return f"{int(text):,} bytes" if text.strip().isdigit() else text.strip()
 
 
 def physical_bytes() -> int:

@@ -134,6 +134,14 @@ class Layout:
         """First cell of each configuration; shape (m,)."""
         return _running_sum(self.config_cards)[:-1]
 
+    def table_of(self, i: int, cells: NDArray[Any]) -> NDArray[Any]:
+        """Return what a node's cells hold, a line a configuration; shape (configurations, states).
+
+        A view: what is written to it is written to the cells.
+        """
+        own = cells[self.cell_start[i] : self.cell_start[i + 1]]
+        return own.reshape(-1, self.cards[i], *cells.shape[1:])
+
     def node_of_configuration(self, k: int) -> int:
         """Return the column of the node that a configuration belongs to."""
         return int(np.searchsorted(self.config_start, k, side="right")) - 1

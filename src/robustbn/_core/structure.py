@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from robustbn._core.config import NodeReading
 from robustbn._core.layout import MOST_CODES
@@ -130,33 +131,15 @@ def check_reading(
 
 def sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the nodes, parents before children; refuse a cycle, which is shown."""
-    waiting = {node: len(names) for node, names in parents.items()}
-    children: dict[str, list[str]] = {node: [] for node in parents}
+    sorter = TopologicalSorter(dict.fromkeys(parents, ()))  # nodes stay in order where they may
     for node, names in parents.items():
-        for p in names:
-            children[p].append(node)
-    order = [node for node, n in waiting.items() if n == 0]
-    for node in order:  # grows while it is walked
-        for child in children[node]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                order.append(child)
-    if len(order) < len(parents):
-        cycle = _find_cycle(parents, waiting)
+        sorter.add(node, *names)
+    try:
+        return tuple(sorter.static_order())
+    except CycleError as error:
+        cycle = error.args[1]
         shown = cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-3:]]
-        raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.")
-    return tuple(order)
-
-
-def _find_cycle(parents: Mapping[str, tuple[str, ...]], waiting: Mapping[str, int]) -> list[str]:
-    """Walk from child to parent among the nodes never freed until one comes back."""
-    node = next(n for n, k in waiting.items() if k > 0)
-    step_of: dict[str, int] = {}
-    while node not in step_of:
-        step_of[node] = len(step_of)
-        node = next(p for p in parents[node] if waiting[p] > 0)
-    cycle = list(step_of)[step_of[node] :]
-    return [node, *reversed(cycle)]
+        raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.") from None
 
 
 def some_of(names: Iterable[object], limit: int = 8) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
 SUM_TOLERANCE = 1e-6  # of probability: what writing to six digits or adding up may cost
 Describe = Callable[[int], tuple[str, dict[str, Hashable], Hashable]]  # a cell, in words
+
+
+def arrange_table(
+    table: NDArray[np.float64],
+    axes: Sequence[str],
+    wanted: Sequence[str],
+    states: Mapping[str, Sequence[Hashable]],
+    wanted_states: Mapping[str, Sequence[Hashable]],
+) -> NDArray[np.float64]:
+    """Return a table with its axes, and the states along each, in another order.
+
+    Axes behind those of the nodes stay as they are.
+    """
+    rest = range(len(axes), table.ndim)
+    moved = table.transpose([*(axes.index(node) for node in wanted), *rest])
+    return moved[np.ix_(*([*map(states[n].index, wanted_states[n])] for n in wanted))]
 
 
 def flatten_tables(

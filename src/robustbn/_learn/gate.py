@@ -130,10 +130,10 @@ def _measure(layout: Layout, counts: Vector, rows: Rows) -> Vector:
     """Return how likely each row is to be one of the background, if a share `MIXED` is."""
     added = counts + ADDED
     ratio = np.log(added / layout.sum_configurations(added)[layout.config_of_cell])
-    ends = zip(layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True)
-    for start, end, card in ends:
-        of_state = added[start:end].reshape(-1, card).sum(axis=0)
-        ratio[start:end] -= np.tile(np.log(of_state / of_state.sum()), (end - start) // card)
+    for i in range(layout.n_nodes):
+        of_state = layout.table_of(i, added).sum(axis=0)
+        table = layout.table_of(i, ratio)
+        table -= np.log(of_state / of_state.sum())
     told = rows.project(ratio[:, None])[:, 0].astype(np.float64)
     return 1 / (1 + (1 / MIXED - 1) * np.exp(np.clip(told, -700, 700)))
 
@@ -216,7 +216,9 @@ def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector
     is_compared = ((here >= LEAST_ROWS) & (there >= LEAST_ROWS))[layout.config_of_cell]
     is_large = (expected >= LEAST_EXPECTED) & is_compared
     is_rare = ~is_large & is_compared
-    ratio = _sum_ratio(np.where(is_large, new, 0), np.where(is_large, known, 0), share, layout)
+    ratio = _ratio_of(
+        np.where(is_large, new, 0), np.where(is_large, known, 0), share[layout.config_of_cell]
+    )
     rare = [layout.sum_configurations(np.where(is_rare, c, 0.0)) for c in (new, known)]
     has_rare = (rare[0] + rare[1]) * share >= LEAST_EXPECTED
     pooled = _ratio_of(np.where(has_rare, rare[0], 0), np.where(has_rare, rare[1], 0), share)
@@ -226,10 +228,6 @@ def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector
     total = np.bincount(node_of_config, of_config, layout.n_nodes)
     n_free = np.bincount(node_of_config, free, layout.n_nodes)
     return np.append(total, total.sum()), np.append(n_free, n_free.sum())
-
-
-def _sum_ratio(new: Vector, known: Vector, share: Vector, layout: Layout) -> Vector:
-    return _ratio_of(new, known, share[layout.config_of_cell])
 
 
 def _ratio_of(new: Vector, known: Vector, share: Vector) -> Vector:

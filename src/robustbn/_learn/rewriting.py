@@ -20,11 +20,11 @@ from robustbn._tables.number_forms import (
     Number,
     NumberForm,
     Unit,
+    as_number,
     find_number_form,
     read_numbers,
 )
 from robustbn._tables.values import WORDS_FOR_MISSING
-from robustbn._tables.written import as_number
 
 LOOKED_AT = 1000  # texts of a column, by which it is decided what it is
 LEAST_CODE = 5  # letters and digits of a code: in a shorter one, a dash may be a range or a score
@@ -97,7 +97,8 @@ def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritin
     kind = max(kinds, key=lambda kind: kind(some, is_plain)[1])
     found, share = kind(filled, is_plain)
     if share <= 0.5 or kind is _rewrite_codes:
-        found = _likelier(found, _rewrite_words(filled))
+        both = [*found.items(), *_rewrite_words(filled).items()]
+        found = dict(sorted(both, key=lambda each: each[1].probability))  # the likelier one
     if share <= 0.5:
         return found
     target = "" if is_plain else max(marks, key=lambda text: marks[text], default="")
@@ -105,19 +106,14 @@ def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritin
     return found | {m: Rewriting(target, share) for m in marks if is_word and m != target}
 
 
-def _likelier(one: Rewritings, other: Rewritings) -> Rewritings:
-    both = [*one.items(), *other.items()]
-    return dict(sorted(both, key=lambda each: each[1].probability))
-
-
 def _is_mark(text: str) -> bool:
     """Whether a text may stand for a missing value; in a column of words it may be one of them."""
     return text.strip() in WORDS_FOR_MISSING or not any(map(str.isalnum, text))
 
 
-def _share(some: float, all_of: float, at_first: float = 0.5) -> float:
-    """Return a share as it is expected of few cells, too: what it is at first counts as one."""
-    return (some + at_first) / (all_of + 1)
+def _share(some: float, all_of: float) -> float:
+    """Return a share as it is expected of few cells, too: at first it is a half, of one cell."""
+    return (some + 0.5) / (all_of + 1)
 
 
 def _total(counts: Counts, texts: Any) -> int:

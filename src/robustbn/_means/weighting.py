@@ -20,6 +20,7 @@ MOST_STEPS = 60  # of the spectral filter and of descent: ends a run that makes 
 FAR = 4.0  # median distances: a row farther out is trimmed first, in many columns
 FAR_NARROW = 6.0  # median distances a 1/sqrt(dim), added to it: few columns have longer tails
 SOFTNESS = 1e-3  # share of weight that the highest score keeps at kappa = 1: ties go in part
+PROBES = 16  # vectors of random signs, by which a trace is estimated
 BISECTIONS = 60  # steps: more than a double has bits
 MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distribution
 
@@ -307,14 +308,14 @@ def trim_far_rows(vectors: Vectors, max_share: float, *, seed: int = 0) -> RowVe
     if max_share <= 0:
         return np.ones(vectors.n_rows)
     norms = vectors.square_norms(find_center(vectors).point)
-    typical, trace = float(np.median(norms)), expected_trace(vectors, seed)
+    typical, trace = float(np.median(norms)), _expected_trace(vectors, seed)
     typical = typical if typical > 0.2 * trace else trace
     far = FAR + FAR_NARROW / math.sqrt(vectors.dim)
     limit = max(far**2 * typical, float(np.quantile(norms, 1.0 - max_share)))
     return (norms <= limit).astype(np.float64)
 
 
-def expected_trace(vectors: Vectors, seed: int = 0, n_probes: int = 16) -> float:
+def _expected_trace(vectors: Vectors, seed: int) -> float:
     """Return the trace of the covariance of good rows, from random signs (Hutchinson); no pass."""
-    probes = np.random.default_rng(seed).choice([-1.0, 1.0], size=(vectors.dim, n_probes))
-    return float((probes * vectors.expected(probes)).sum() / n_probes)
+    probes = np.random.default_rng(seed).choice([-1.0, 1.0], size=(vectors.dim, PROBES))
+    return float((probes * vectors.expected(probes)).sum() / PROBES)

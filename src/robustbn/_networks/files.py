@@ -99,6 +99,14 @@ def encode(text: str, source: str) -> bytes:
         ) from None
 
 
+def write_text(text: str, path: str | Path | None) -> str | None:
+    """Write a text, completely or not at all; without a path, return it."""
+    if path is None:
+        return text
+    write_bytes(encode(text, str(path)), Path(path))
+    return None
+
+
 def write_bytes(data: bytes, path: Path) -> None:
     """Write the file as a whole or not at all, compressed if its name ends in `.gz`."""
     url = url_of(path)

@@ -10,6 +10,7 @@ children; the property also keeps the column where that changed the order.
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from robustbn._networks.text import (
     warn_of_stand_ins,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
+from robustbn._networks.xml import Element, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 PROPERTY = "robustbn"
@@ -55,22 +56,20 @@ class _Remark:
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of an XDSL file; their tables are read later."""
     root = parse_xml(data, source, "smile", "an XDSL network")
-    sections = root.all("nodes")
-    if len(sections) != 1:
-        raise refuse(source, root.line, f"expected one <nodes>, found {len(sections)}.")
+    section = root.only("nodes", source)
     if root.all("dynamic"):
         line = root.all("dynamic")[0].line
         raise refuse(source, line, "this is a dynamic network; only static ones are read.")
     remarks: dict[str, _Remark] = {}
     elements: dict[str, Element] = {}
-    for element in sections[0].children:
+    for element in section.children:
         _require_chance_node(element, source)
         elements[element.attributes["id"]] = element
         remarks[element.attributes["id"]] = _read_remark(element, source)
-    named = [(element.attributes["id"], element.line) for element in sections[0].children]
+    named = [(element.attributes["id"], element.line) for element in section.children]
     require_once(named, source, int)
     if not elements:
-        raise refuse(source, sections[0].line, "the network has no nodes.")
+        raise refuse(source, section.line, "the network has no nodes.")
     true = {name: name if of.name is None else of.name for name, of in remarks.items()}
     order = sorted(elements, key=lambda name: remarks[name].column)  # keeps ties in order
     nodes = [_read_node(elements[name], remarks[name], true, source) for name in order]
@@ -184,7 +183,7 @@ def _write_node(
 ) -> list[str]:
     lines = [f'    <cpt id="{names[node]}">']
     if remark:
-        text = escape_xml(json.dumps(remark))
+        text = html.escape(json.dumps(remark))
         lines.append(f'      <property id="{PROPERTY}">{text}</property>')
     lines += [f'      <state id="{i}" />' for i in ids]
     if network.parents[node]:
@@ -203,7 +202,7 @@ def _lay_out(order: Sequence[str], names: dict[str, str]) -> list[str]:
         x, y = 40 + i % 10 * 120, 40 + i // 10 * 90
         lines += [
             f'      <node id="{names[node]}">',
-            f"        <name>{escape_xml(escape(node))}</name>",
+            f"        <name>{html.escape(escape(node))}</name>",
             f"        <position>{x} {y} {x + 80} {y + 50}</position>",
             "      </node>",
         ]

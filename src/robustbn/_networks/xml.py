@@ -30,6 +30,14 @@ class Element:
         """Return the children with this tag."""
         return [child for child in self.children if child.tag == tag]
 
+    def only(self, tag: str, source: str) -> Element:
+        """Return the child with this tag; refuse none, or several."""
+        found = self.all(tag)
+        if len(found) != 1:
+            message = f"<{self.tag}> needs one <{tag}>, found {len(found)}."
+            raise refuse(source, self.line, message)
+        return found[0]
+
     @property
     def text(self) -> str:
         """The text directly inside, without outer blanks."""
@@ -130,12 +138,6 @@ def _guess(tag: str) -> Advice:
     what, name = guesses[tag]
     named = Setting("format", name, "from_format")
     return Advice(f" This is {what} file: name it .{name}, or use ", named, ".")
-
-
-def escape_xml(text: str) -> str:
-    """Return the text with the characters that mean something to XML replaced."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace('"', "&quot;")
 
 
 def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:

@@ -7,6 +7,7 @@ own states fastest, then the last parent.
 
 from __future__ import annotations
 
+import html
 from functools import partial
 
 from robustbn._networks.parts import NodePart, Parts, join_parts, refuse
@@ -19,17 +20,14 @@ from robustbn._networks.text import (
     unescape,
     write_numbers,
 )
-from robustbn._networks.xml import Element, escape_xml, parse_xml, read_xml_table
+from robustbn._networks.xml import Element, parse_xml, read_xml_table
 from robustbn.network import BayesianNetwork
 
 
 def read_parts(data: bytes, source: str) -> Parts:
     """Find the nodes of an XMLBIF file; their tables are read later."""
     root = parse_xml(data, source, "BIF", "an XMLBIF network")
-    networks = root.all("NETWORK")
-    if len(networks) != 1:
-        raise refuse(source, root.line, f"expected one <NETWORK>, found {len(networks)}.")
-    network = networks[0]
+    network = root.only("NETWORK", source)
     is_escaped = any(p.text.split("=")[0].strip() == ESCAPES for p in network.all("PROPERTY"))
     definitions = [_read_definition(e, source, is_escaped) for e in network.all("DEFINITION")]
     states = [_read_variable(e, source, is_escaped) for e in network.all("VARIABLE")]
@@ -42,7 +40,7 @@ def _read_variable(
     variable: Element, source: str, is_escaped: bool
 ) -> tuple[str, tuple[str, ...], int]:
     kind = variable.attributes.get("TYPE", "nature")
-    name = _label(_only(variable, "NAME", source), is_escaped)
+    name = _label(variable.only("NAME", source), is_escaped)
     if kind != "nature":
         message = f"node {name!r} is of type {kind!r}; a Bayesian network has only nature nodes."
         raise refuse(source, variable.line, message)
@@ -51,20 +49,12 @@ def _read_variable(
 
 
 def _read_definition(element: Element, source: str, is_escaped: bool) -> NodePart:
-    name = _label(_only(element, "FOR", source), is_escaped)
+    name = _label(element.only("FOR", source), is_escaped)
     parents = tuple(_label(given, is_escaped) for given in element.all("GIVEN"))
     reader = None
     if element.all("TABLE"):
-        reader = partial(read_xml_table, _only(element, "TABLE", source), name, source)
+        reader = partial(read_xml_table, element.only("TABLE", source), name, source)
     return NodePart(name, (), parents, element.line, element.line, reader)
-
-
-def _only(element: Element, tag: str, source: str) -> Element:
-    found = element.all(tag)
-    if len(found) != 1:
-        message = f"<{element.tag}> needs one <{tag}>, found {len(found)}."
-        raise refuse(source, element.line, message)
-    return found[0]
 
 
 def _label(element: Element, is_escaped: bool) -> str:
@@ -78,7 +68,7 @@ def to_text(network: BayesianNetwork) -> str:
     is_escaped = needs_escape(texts, edges=True)
 
     def put(text: str) -> str:
-        return escape_xml(escape(text, edges=True) if is_escaped else text)
+        return html.escape(escape(text, edges=True) if is_escaped else text)
 
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
     lines.append("<NAME>unknown</NAME>")

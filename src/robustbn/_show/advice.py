@@ -16,6 +16,7 @@ from robustbn._show.measures import MovedTable
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 
+MOST_TOLD = 2  # cells that moved most, at the top of the page
 MISFIT = "This network does not describe the trusted rows."
 
 
@@ -151,12 +152,12 @@ def say_cell(node: str, parents: Mapping[str, Hashable], state: Hashable) -> str
     return f"{as_text(node)} = {say_state(parents, state)}"
 
 
-def say_moved_cells(result: FitResult, most: int = 2) -> list[str]:
+def say_moved_cells(result: FitResult) -> list[str]:
     """Return the cells that moved most, one of each of the tables that moved most, in words."""
     return [
         f"{say_cell(table.node, parents, state)}: {percent(counted)} counted, "
         f"{percent(robust)} robust"
-        for table, parents, state, counted, robust in cell_moves(result, most)
+        for table, parents, state, counted, robust in cell_moves(result, MOST_TOLD)
     ]
 
 
@@ -192,7 +193,7 @@ def say_cause(kind: Group) -> str:
     return f"{kind.cause.text} This explains {explained} of the difference from good rows."
 
 
-def say_origin(origin: Origin, what: str = "belong to this kind") -> str:
+def say_origin(origin: Origin, what: str) -> str:
     """Return where many rows of a kind, or distrusted ones, are."""
     rows = count(origin.n_rows, "row")
     return f"{percent(origin.rate)} of the {rows} with {origin.having} {what}."

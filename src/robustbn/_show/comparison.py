@@ -14,7 +14,8 @@ from robustbn._core.advice import Advice, Setting
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
-from robustbn._networks.files import encode, write_bytes
+from robustbn._core.tables import arrange_table
+from robustbn._networks.files import write_text
 from robustbn._show.advice import say_state, verdict
 from robustbn._show.frames import columns_of
 from robustbn._show.measures import expect_moves
@@ -172,16 +173,10 @@ def _family(
 ) -> NDArray[np.float64]:
     """Return the values on the cells of a node, parents and states in the order of a network."""
     network = side.network
-    layout, i = network.layout, network.nodes.index(node)
-    own, wanted = [*network.parents[node], node], [*like.parents[node], node]
-    cells = values[layout.cell_start[i] : layout.cell_start[i + 1]]
-    array = cells.reshape(*(len(network.states[name]) for name in own), *values.shape[1:])
-    places = [own.index(name) for name in wanted]
-    array = array.transpose(*places, *range(len(own), array.ndim))
-    for axis, name in enumerate(wanted):
-        order = [network.states[name].index(state) for state in like.states[name]]
-        array = np.take(array, order, axis=axis)
-    return array
+    axes, wanted = (*network.parents[node], node), (*like.parents[node], node)
+    cells = network.layout.table_of(network.nodes.index(node), values)
+    array = cells.reshape(*(len(network.states[name]) for name in axes), *values.shape[1:])
+    return arrange_table(array, axes, wanted, network.states, like.states)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -392,10 +387,7 @@ class Comparison:
         from robustbn._show.page.render import render_comparison
 
         page = render_comparison(self.facts(), self.kinds, self.largest_cells())
-        if path is None:
-            return page
-        write_bytes(encode(page, str(path)), Path(path))
-        return None
+        return write_text(page, path)
 
     def largest_cells(self, most: int = 50) -> list[ChangedCell]:
         """Return the cells, of tables that moved by more than their error, that moved most rows."""

@@ -20,7 +20,7 @@ from robustbn._core.dirichlet import Expert
 from robustbn._core.expansion import normalise_counts
 from robustbn._core.numbers import count
 from robustbn._core.protocols import Vector
-from robustbn._show.words import as_text
+from robustbn._show.words import as_text, name_cells
 from robustbn.network import BayesianNetwork
 
 EXPERT_P_VALUE = 0.01  # largest at which the rows contradict the expert
@@ -82,14 +82,8 @@ class ExpertView:
             for v in range(int(layout.config_cards[k]))
         ]
         of = layout.config_of_cell[cells]
-        named = [network.describe_cell(cell) for cell in cells]
         return {
-            "node": [node for node, _, _ in named],
-            "parents": [
-                "; ".join(f"{name}={state}" for name, state in parents.items())
-                for _, parents, _ in named
-            ],
-            "state": [state for _, _, state in named],
+            **name_cells(network, cells),
             "expert": self.expert.tables[cells],
             "counted": normalise_counts(layout, self.plain_counts)[cells],
             "learned": network.probabilities[cells],

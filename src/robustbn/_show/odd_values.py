@@ -18,8 +18,8 @@ from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
+from robustbn._tables.date_forms import exchange_day
 from robustbn._tables.files import TEXT
-from robustbn._tables.written import exchange_day
 
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
@@ -143,8 +143,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         shown, times = np.unique(values[far], return_counts=True)
         shown = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
         rows = np.sort(sample.rows[far])
-        origins = result.deeper.find_places(rows)
-        parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
+        parts = saying.find_parts(result, rows)
         values_shown = ", ".join(f"{value:g}" for value in shown)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
         codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
@@ -201,8 +200,7 @@ def _tell_labels(
     n_drawn = max(len(result.judged.drawn) if result.judged is not None else 0, 1)
     n = sum(seen.values()) * result.reading.n_read / n_drawn
     many = f"({count(n, 'row')}, {percent(sum(seen.values()) / n_drawn)})"
-    origins = result.deeper.find_places(rows)
-    parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
+    parts = saying.find_parts(result, rows)
     shown = sorted(seen, key=lambda label: -seen[label])
     told = [
         f"{as_text(label)!r}" + (f" for {as_text(taken_for[label])!r}" if taken_for[label] else "")

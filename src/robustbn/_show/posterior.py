@@ -13,6 +13,7 @@ from robustbn._core.expansion import normalise_counts
 from robustbn._core.protocols import Vector
 from robustbn._core.result import RobustFit
 from robustbn._networks.libraries import find_inference
+from robustbn._show.words import name_cells
 from robustbn._tables.sources import build_frame
 from robustbn.exceptions import NetworkError, SettingError
 from robustbn.network import BayesianNetwork
@@ -140,12 +141,9 @@ class Posterior(Mapping[str, NDArray[np.float64]]):
                 raise NetworkError(f"There is no node {node!r}.")
             i = network.nodes.index(node)
             cells = cells[layout.cell_start[i] : layout.cell_start[i + 1]]
-        named = [network.describe_cell(cell) for cell in cells.tolist()]
         low, high = self.limits(level, cells)
         columns = {
-            "node": [name for name, _, _ in named],
-            "parents": ["; ".join(f"{p}={s}" for p, s in of.items()) for _, of, _ in named],
-            "state": [state for _, _, state in named],
+            **name_cells(network, cells),
             "probability": network.probabilities[cells],
             "low": low,
             "high": high,

@@ -202,9 +202,6 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         )
 
 
-def _find_place(
-    result: FitResult, repeated: RepeatedIds | RepeatedPairs
-) -> tuple[tuple[str, str, str], ...]:
+def _find_place(result: FitResult, repeated: RepeatedIds | RepeatedPairs) -> saying.Parts:
     """Return where rows and their copies are; of two rows the later one always comes late."""
-    origins = result.deeper.find_places(np.union1d(repeated.first, repeated.again))
-    return saying.say_parts(result, origins[0].parts) if origins else ()
+    return saying.find_parts(result, np.union1d(repeated.first, repeated.again))

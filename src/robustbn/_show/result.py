@@ -63,57 +63,41 @@ MOST_EDGES = 5
 EDGE_P_VALUE = 0.01  # largest of a missing edge that is named
 
 
-def _find_nothing(*_: Any) -> list[Any]:
-    """Return what can be found where no rows are at hand."""
-    return []
-
-
-def _know_nothing() -> None:
-    """Return what is known of good rows where no rows are at hand."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Deeper:
-    """What takes a while to find: found when it is first asked for, and once."""
+    """What takes a while to find: found when it is first asked for, and once.
 
-    # makes rows of codes, and of the columns that miss values, if those are known
-    load: Callable[..., Rows]
-    # returns the groups, those of bad rows with their causes
-    find_groups: Callable[[], FoundGroups]
-    # returns where bad rows come from, given the largest p-value
-    find_origins: Callable[[float], list[Origin]]
-    # returns the pairs that depend on each other without an edge, given the same
-    find_edges: Callable[[float], list[Any]]
-    # returns the rows to look at, given rows drawn evenly from all and rows to choose from, each
-    # with the trust in them, and how many
-    find_questions: Callable[..., list[Any]]
-    # returns where some rows come from, given their numbers and a column that is not to be named
-    find_places: Callable[..., list[Origin]] = _find_nothing
-    # returns the places at which tables are others than elsewhere, given what was exchanged
-    find_differences: Callable[[list[Swap]], list[Difference]] = _find_nothing
-    # returns how surprising good rows are, if that is known
-    calibrate: Callable[[], Calibration | None] = _know_nothing
-    # returns the columns whose values were exchanged in some rows
-    find_swaps: Callable[[], list[Swap]] = _find_nothing
-    # returns the sum of `w (1 - w)` of the trust in the rows of each configuration
-    find_doubt: Callable[[], Vector | None] = _know_nothing
-    # returns the groups of rows that places are made of, numbered as in `Difference.runs`
-    list_context: Callable[[], list[ContextColumn]] = _find_nothing
+    Here no rows are at hand: nothing is found but what is known already.
+    """
+
+    def __init__(self, load: Callable[..., Rows], **known: Any) -> None:
+        """Keep what makes rows of codes and of their columns with holes; and what is known."""
+        self.load = load
+        vars(self).update(known)
 
     @cached_property
-    def differences(self) -> list[Difference]:
-        """The places at which tables are others than elsewhere."""
-        return self.find_differences(self.swaps)
+    def groups(self) -> FoundGroups:
+        """The groups, those of bad rows with their causes, and the sums of each."""
+        raise NotImplementedError
 
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were exchanged in some rows."""
-        return self.find_swaps()
+        return []
 
     @cached_property
-    def groups(self) -> FoundGroups:
-        """The groups, and the sums of each."""
-        return self.find_groups()
+    def differences(self) -> list[Difference]:
+        """The places at which tables are others than elsewhere, once swaps are undone."""
+        return []
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How surprising good rows are; None if that is not known."""
+        return None
+
+    @cached_property
+    def doubt(self) -> Vector | None:
+        """Sum of `w (1 - w)` of the trust in the rows of each configuration; None if not known."""
+        return None
 
     @cached_property
     def origins(self) -> list[Origin]:
@@ -124,6 +108,33 @@ class Deeper:
     def edges(self) -> list[Any]:
         """The pairs of nodes that depend on each other without an edge, by their numbers."""
         return self.find_edges(EDGE_P_VALUE)
+
+    def find_origins(self, p_value: float) -> list[Origin]:
+        """Return where bad rows come from, up to a p-value."""
+        return []
+
+    def find_edges(self, p_value: float) -> list[Any]:
+        """Return the pairs that depend on each other without an edge, up to a p-value."""
+        return []
+
+    def find_questions(self, drawn: Any, offered: Any, n: int) -> list[Any]:
+        """Return at most n rows to look at.
+
+        drawn, offered : rows drawn evenly from all, and rows to choose from; with the trust in
+            them.
+        """
+        return []
+
+    def find_places(self, numbers: NDArray[np.int64], but: str = "") -> list[Origin]:
+        """Return where some rows come from, by their numbers and any column but one."""
+        return []
+
+    def list_context(self) -> list[ContextColumn]:
+        """Return the groups of all rows, those of their numbers last, as `Difference.runs` counts.
+
+        Empty if they are not known.
+        """
+        return []
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -366,10 +377,10 @@ class FitResult:
         """Whether anything was added to the counts."""
         return bool(np.any(self.added))
 
-    @cached_property
+    @property
     def doubt(self) -> Vector | None:
         """Sum of `w (1 - w)` of the trust in the rows of each configuration; None if not known."""
-        return self.deeper.find_doubt()
+        return self.deeper.doubt
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -477,10 +488,10 @@ class FitResult:
         found = self.deeper.edges[:MOST_EDGES]
         return tuple(show_pair(self.network, self.judged, edge) for edge in found)
 
-    @cached_property
+    @property
     def calibration(self) -> Calibration | None:
         """How surprising good rows are; None for a model from a file that does not say."""
-        return self.deeper.calibrate()
+        return self.deeper.calibration
 
     @cached_property
     def findings(self) -> list[Finding]:

@@ -6,6 +6,9 @@ import re
 import shlex
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robustbn._core.file_names import DRAFTED_EDGES, named_after
 from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
@@ -84,6 +87,12 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
         else:
             said.append((name, first, last))
     return tuple(said)
+
+
+def find_parts(result: FitResult, rows: NDArray[np.int64]) -> Parts:
+    """Return where some rows are, by their numbers; nothing if they are everywhere."""
+    origins = result.deeper.find_places(rows)
+    return say_parts(result, origins[0].parts) if origins else ()
 
 
 def where_of(parts: Parts) -> dict[str, str]:

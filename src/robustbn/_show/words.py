@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import getitem
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.groups import Cause, Group, UnusualCell
@@ -22,6 +23,8 @@ LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
 MOST_KEPT = 0.2  # share of its rows that a vanishing group keeps at most
 ROWS_A_PARAMETER = 20  # with fewer, only gross corruption shows
 LONGEST_LABEL = 22  # in a drawing
+TOLD = 5  # cells of a group, at most one a node
+MOST_REPEATED = 100  # rows that are described
 MOST_IN_SENTENCE = 6  # columns, or what happened to them, in a sentence
 MOST_TABLES_NAMED = 5  # of another population
 _UNSHOWN = re.compile(
@@ -62,6 +65,16 @@ def shorten(label: str, longest: int = LONGEST_LABEL) -> str:
         return label
     tail = longest // 3
     return f"{label[: longest - tail - 1]}…{label[len(label) - tail :]}"
+
+
+def name_cells(network: BayesianNetwork, cells: Iterable[int]) -> dict[str, list[Any]]:
+    """Return the columns node, parents and state of some cells; `a=x; b=y` are the parents."""
+    named = [network.describe_cell(int(cell)) for cell in cells]
+    return {
+        "node": [node for node, _, _ in named],
+        "parents": ["; ".join(f"{p}={s}" for p, s in parents.items()) for _, parents, _ in named],
+        "state": [state for _, _, state in named],
+    }
 
 
 def find_unseen(network: BayesianNetwork, counts: Vector) -> list[tuple[str, dict[str, Hashable]]]:
@@ -119,8 +132,7 @@ def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, 
     layout = network.layout
     found = []
     for i, node in enumerate(network.nodes):
-        cells = counts[layout.cell_start[i] : layout.cell_start[i + 1]]
-        seen = np.flatnonzero(cells.reshape(-1, layout.cards[i]).sum(axis=0))
+        seen = np.flatnonzero(layout.table_of(i, counts).sum(axis=0))
         if len(seen) == 1 < layout.cards[i]:
             found.append((node, network.states[node][int(seen[0])]))
     return found
@@ -135,12 +147,16 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
     if fit.cells is not None and fit.recorded is None:
         return []  # counts are of true values: they do not say which rows are distrusted
     layout, found, n = network.layout, [], fit.n_rows / fit.unit
-    recorded = fit.recorded or _recorded_by_counts(layout, fit.plain_counts, fit.counts)
+    recorded = fit.recorded
+    if recorded is None:
+        both = np.column_stack([fit.plain_counts, fit.counts])
+        of_states = [layout.table_of(i, both).sum(axis=0) for i in range(layout.n_nodes)]
+        recorded = Recorded(np.vstack(of_states), layout.sum_configurations(both))
     gone: set[tuple[str, Hashable]] = set()
     named: list[dict[str, Hashable]] = []
     states = [(node, state) for node in network.nodes for state in network.states[node]]
-    of_states = (recorded.states / fit.unit).tolist()
-    for (node, state), (rows, trusted) in zip(states, of_states, strict=True):
+    each = (recorded.states / fit.unit).tolist()
+    for (node, state), (rows, trusted) in zip(states, each, strict=True):
         if rows >= LEAST_GROUP * n and trusted < MOST_KEPT * rows:
             gone.add((node, state))
             found.append(Vanishing({node: state}, rows, trusted))
@@ -153,48 +169,38 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
     return sorted(found, key=lambda group: -group.n_rows)
 
 
-def _recorded_by_counts(layout: Layout, plain_counts: Vector, counts: Vector) -> Recorded:
-    both = np.column_stack([plain_counts, counts])
-    states = [
-        both[start:end].reshape(-1, card, 2).sum(axis=0)
-        for start, end, card in zip(
-            layout.cell_start[:-1], layout.cell_start[1:], layout.cards, strict=True
-        )
-    ]
-    return Recorded(np.vstack(states), layout.sum_configurations(both))
-
-
-def describe_group(
-    network: BayesianNetwork, counts: Vector, q: Vector, n_rows: float, n_cells: int = 5
-) -> Group:
+def describe_group(network: BayesianNetwork, counts: Vector, q: Vector, n_rows: float) -> Group:
     """Describe a group by the cells that tell it from good rows.
 
     Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
     most one a node.
     """
     layout, n = network.layout, float(sum_over_rows(network.layout, counts))
-    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
     among_bad = normalise_counts(layout, counts, 1e-9)
     telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))
-    order = np.argsort(telling)[::-1]
-    _, best_of_node = np.unique(node_of_cell[order], return_index=True)
     unusual = tuple(
         UnusualCell(
-            *network.describe_cell(int(j)),
+            *network.describe_cell(j),
             among_bad=float(among_bad[j]),
             among_good=float(q[j]),
             share=float(counts[j] / n),
         )
-        for j in order[np.sort(best_of_node)][:n_cells]
+        for j in best_cells(layout, np.argsort(telling)[::-1])[:TOLD]
     )
     return Group(n / n_rows, n, unusual)
 
 
-def describe_repeats(
-    network: BayesianNetwork, repeats: Repeats, limit: int = 100
-) -> list[RepeatedRow]:
+def best_cells(layout: Layout, order: NDArray[np.int64]) -> list[int]:
+    """Return the first cell of each node among all cells in some order, in that order."""
+    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
+    _, first = np.unique(node_of_cell[order], return_index=True)
+    best: list[int] = order[np.sort(first)].tolist()
+    return best
+
+
+def describe_repeats(network: BayesianNetwork, repeats: Repeats) -> list[RepeatedRow]:
     """Describe the rows that appear too often, those with the largest surplus first."""
-    worst = np.argsort(repeats.expected - repeats.seen)[:limit]
+    worst = np.argsort(repeats.expected - repeats.seen)[:MOST_REPEATED]
     labels = [(*states, None) for states in network.states.values()]  # None: the value is missing
     described = []
     for i, row in zip(worst, repeats.codes[worst].tolist(), strict=True):

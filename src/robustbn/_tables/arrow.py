@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
+from robustbn._tables.number_forms import as_number
 from robustbn._tables.sources import BLOCK_ROWS, Source
 from robustbn._tables.values import as_objects, nothing_in
-from robustbn._tables.written import as_number
 
 LARGEST_GROUP = 2**22  # rows of a row group that is decoded as a whole
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"

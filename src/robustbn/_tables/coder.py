@@ -21,6 +21,7 @@ from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_have
 from robustbn._core.protocols import Column, Vector
 from robustbn._tables.coded import some
+from robustbn._tables.date_forms import period_of
 from robustbn._tables.noticed import Noticed, count_examples
 from robustbn._tables.values import (
     MISSING,
@@ -32,7 +33,6 @@ from robustbn._tables.values import (
     with_moments,
     without_gone,
 )
-from robustbn._tables.written import period_of
 from robustbn.exceptions import CodeRangeError, DataError
 
 MarkedCodes = NDArray[np.int32]  # with MISSING and UNKNOWN among them

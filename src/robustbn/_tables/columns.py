@@ -17,6 +17,7 @@ from robustbn._core.file_names import nearest_name
 from robustbn._core.protocols import Column, Vector
 from robustbn._tables.coded import MISSING_STATE, some
 from robustbn._tables.coder import ColumnCoder
+from robustbn._tables.number_forms import find_notation
 from robustbn._tables.sources import Source, UnreadableError
 from robustbn._tables.values import (
     MISSING,
@@ -27,7 +28,6 @@ from robustbn._tables.values import (
     split_labels,
     without_gone,
 )
-from robustbn._tables.written import find_notation
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from robustbn._core.clues import NO_DATE, OddValues
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
+from robustbn._tables.date_forms import CALENDAR, day_of, find_orders
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
-from robustbn._tables.written import CALENDAR, day_of, find_orders
 
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_] | None

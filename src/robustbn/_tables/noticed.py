@@ -120,6 +120,6 @@ def numbers_at(column: Column, some: slice, notation: str | None) -> NDArray[np.
         used, places = np.unique(part.values, return_inverse=True)
         there = used[used >= 0]
         labels = [part.labels[k] for k in there]
-        part = Column(places - (len(used) - len(there)), labels, part.is_missing)
-        part = Column(np.maximum(part.values, -1), part.labels, part.is_missing)
+        places = np.maximum(places - (len(used) - len(there)), -1)
+        part = Column(places, labels, part.is_missing)
     return as_numbers(part, notation)

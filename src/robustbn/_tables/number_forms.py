@@ -1,11 +1,14 @@
 """Numbers in the ways that people write them: units, marks between thousands, decimal marks.
 
 A column has one way of each sort, as far as most of its numbers show one: 1,234 shows a mark
-between thousands, 12 does not.
+between thousands, 12 does not. A notation of a column that is read is the mark before the decimals,
+`.` or `,`, and the currency or percent sign of every number, if any: `.$` reads $1,234.50, `,€`
+reads 1.234,50 €.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -14,12 +17,24 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
-_NUMBER = re.compile(r"([+-]?)(\D ?)?([0-9](?:[0-9.,' ]*[0-9])?)((\s?)([^\s\d][^\d]*))?", re.ASCII)
+_LONGEST_PLAIN = 400  # characters of a number without a unit, as programs write it
+_PLAIN = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_CODES = (
+    "AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|TRY|USD|"
+    "ZAR|kr|zł|Fr"
+)
+_CURRENCY = rf"(?:[A-Z]{{0,3}}\$|[£¥¤¢؋฿៛﷼\u20a0-\u20cf]|{_CODES})"
+_AMOUNT = re.compile(rf"(?:{_CURRENCY}|%)?")  # units of notations
+_BLANKS = " '\u2019\u00a0\u202f"  # between thousands, beside the other decimal mark
+_WRITTEN = re.compile(
+    rf"(?:([+-]) ?)?({_CURRENCY}[ \u00a0]?)?([+-]?)([0-9](?:[0-9.,{_BLANKS}]*[0-9])?)"
+    r"(\s?[^\s\d][^\d]*)?"
+)
 LEAST_SHOWN = 5  # cells that are written in a way: fewer are no habit
 _LONGEST = 64  # characters of a number with its unit
 _GROUPS = {
     mark: re.compile(
-        rf"(0|[1-9][0-9]*|[1-9][0-9]{{0,2}}(?:([{other}' ])[0-9]{{3}})(?:\2[0-9]{{3}})*)"
+        rf"(0|[1-9][0-9]*|[1-9][0-9]{{0,2}}(?:([{other}{_BLANKS}])[0-9]{{3}})(?:\2[0-9]{{3}})*)"
         rf"(?:{re.escape(mark)}([0-9]+))?"
     )
     for mark, other in ((".", ","), (",", "."))
@@ -113,42 +128,50 @@ def _round(whole: str, part: str) -> tuple[str, str]:
     return new, rest
 
 
+class _Split(NamedTuple):
+    """A text that may be a number."""
+
+    sign: str
+    digits: str  # with the marks between them
+    unit: Unit
+
+    def read(self, mark: str) -> Number | None:
+        """Return the number by a decimal mark; None if the digits do not fit it."""
+        found = _GROUPS[mark].fullmatch(self.digits)
+        if found is None:
+            return None
+        whole, part = re.sub("[^0-9]", "", found[1]), found[3] or ""
+        between = (found[2] or "") if len(whole) > 3 else None
+        return Number(self.sign, whole, part, self.unit, between, mark if part else None)
+
+
+def _split(text: str) -> _Split | None:
+    found = _WRITTEN.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None or (found[1] and found[3]) or (found[2] and found[5]):
+        return None
+    before, after = found[2] or "", found[5] or ""
+    if after and not _is_unit(after.strip()[0]):
+        return None
+    return _Split((found[1] or "") + found[3], found[4], Unit(before or after, bool(before)))
+
+
+def _is_unit(first: str) -> bool:
+    """Whether a unit may begin so: with a letter, or a sign of money, percent or degrees."""
+    return first.isalpha() or first in "%°" or unicodedata.category(first) == "Sc"
+
+
 def read_numbers(texts: Iterable[str]) -> dict[str, Number]:
     """Return the texts that are numbers, in the decimal mark that fits more of them.
 
     A text that only the other mark fits is read by that one: 61,5 among 61.2 and 60.8.
     """
     split = {text: parts for text in texts if (parts := _split(text)) is not None}
-    fits: dict[str, dict[str, Number]] = {mark: {} for mark in _GROUPS}
-    for text, (sign, digits, unit) in split.items():
-        for mark, form in _GROUPS.items():
-            if found := form.fullmatch(digits):
-                whole = re.sub("[^0-9]", "", found[1])
-                between = (found[2] or "") if len(whole) > 3 else None
-                part = found[3] or ""
-                shown = mark if part else None
-                fits[mark][text] = Number(sign, whole, part, unit, between, shown)
+    fits = {
+        mark: {t: number for t, parts in split.items() if (number := parts.read(mark)) is not None}
+        for mark in _GROUPS
+    }
     mark, other = sorted(_GROUPS, key=lambda mark: -len(fits[mark]))
     return fits[other] | fits[mark]
-
-
-def _split(text: str) -> tuple[str, str, Unit] | None:
-    """Return sign, digits and unit of a text that may be a number."""
-    found = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None or (found[2] and found[4]):
-        return None
-    sign, before, digits, after = found[1], found[2], found[3], found[4]
-    if before:
-        is_money = unicodedata.category(before[0]) == "Sc"
-        return (sign, digits, Unit(before, True)) if is_money else None
-    if after and not _is_unit(found[6][0]):
-        return None
-    return sign, digits, Unit(after, False) if after else PLAIN
-
-
-def _is_unit(first: str) -> bool:
-    """Whether a unit may begin so: with a letter, or a sign of money, percent or degrees."""
-    return first.isalpha() or first in "%°" or unicodedata.category(first) == "Sc"
 
 
 def find_number_form(numbers: Mapping[str, Number], counts: Mapping[str, int]) -> NumberForm:
@@ -171,3 +194,85 @@ def _most(counter: Counter[Any]) -> Any:
     """Return what has more than half of the counts; None if nothing has, or too few show it."""
     way, n = counter.most_common(1)[0] if counter else (None, 0)
     return way if n > counter.total() / 2 and n >= LEAST_SHOWN else None
+
+
+# --- numbers of a column that is read -------------------------------------------------------------
+
+
+def as_number(value: Any) -> Any:
+    """Return a number, or text that is one, as an int or float; None for all else."""
+    if isinstance(value, Decimal):
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if is_whole else float(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > _LONGEST_PLAIN or not _PLAIN.fullmatch(text):
+            return None
+        if text.lstrip("+-").isdigit():
+            return int(text)
+        number = float(text)
+        return number if math.isfinite(number) else None
+    return value if isinstance(value, int | float) else None
+
+
+def number_in(value: Any, notation: str) -> float | None:
+    """Return the number that a text spells in a notation; None for all else.
+
+    A value that is no text is the number it is.
+
+    >>> number_in("$1,234.50", ".$"), number_in("1.234,50", ","), number_in("1.5", ",")
+    (1234.5, 1234.5, None)
+    """
+    if not isinstance(value, str):
+        return as_number(value)  # type: ignore[no-any-return]
+    parts = _split_amount(value)
+    if parts is None or parts.unit.text.strip() != notation[1:]:
+        return None
+    number = parts.read(notation[0])
+    return None if number is None else number.value
+
+
+def _split_amount(text: str) -> _Split | None:
+    """Return the parts of a text that may be a number in some notation."""
+    parts = _split(text.strip())
+    return parts if parts is not None and _AMOUNT.fullmatch(parts.unit.text.strip()) else None
+
+
+def find_notation(values: Iterable[Any]) -> str | None:
+    """Return the notation in which all numbers among some values are written.
+
+    None if they are plain, do not agree, or could be read in two ways. A mark that three digits
+    follow wherever it stands parts thousands, but not in per cent.
+
+    >>> find_notation(["$999", "$1,234"]), find_notation(["0,5", "12", "1.000,25"])
+    ('.$', ',')
+    >>> find_notation(["1,5", "2.5"]), find_notation(["1500", "1,234"]), find_notation(["1.5", "2"])
+    (None, None, None)
+    """
+    split = {text: _split_amount(text) for text in values if isinstance(text, str)}
+    plain = {text for text in split if as_number(text) is not None}
+    if all(text in plain or parts is None for text, parts in split.items()):
+        return None
+    if any(split[text] is None for text in plain):
+        return None  # 1e5
+    found = [parts for parts in split.values() if parts is not None]
+    units, numbers = {parts.unit.text.strip() for parts in found}, [parts.digits for parts in found]
+    fit = [mark for mark, form in _GROUPS.items() if all(map(form.fullmatch, numbers))]
+    if len(units) != 1 or not fit:
+        return None
+    unit = units.pop()
+    decimal = fit[0] if len(fit) == 1 else _decide(numbers, unit)
+    return None if decimal is None else decimal + unit
+
+
+def _decide(numbers: list[str], unit: str) -> str | None:
+    """Return the decimal mark of numbers in which each mark is followed by three digits."""
+    used = [mark for mark in _GROUPS if any(mark in digits for digits in numbers)]
+    if not used:
+        return "." if unit else None
+    if len(used) == 2:
+        return None
+    if unit == "%":
+        return used[0]
+    has_long = any(digits.isdigit() and len(digits) > 3 for digits in numbers)
+    return None if has_long else {".": ",", ",": "."}[used[0]]

@@ -22,17 +22,17 @@ from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
 from robustbn._core.far import find_rest
 from robustbn._core.numbers import count, count_are
 from robustbn._tables.columns import count_intervals
-from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
-from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
-from robustbn._tables.written import (
+from robustbn._tables.date_forms import (
     are_compact_days,
-    as_number,
     day_of,
     find_orders,
     is_doubtful,
     period_of,
     year_first,
 )
+from robustbn._tables.number_forms import as_number
+from robustbn._tables.survey import DATE, NUMBER, TRUTH, WORD, ColumnSurvey, kind_of
+from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
 from robustbn.exceptions import DataError, SettingError
 
 IDENTIFIER = "identifier"

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
 from robustbn._tables.arrow import parse_numbers
+from robustbn._tables.date_forms import date_part, day_of, is_doubtful
+from robustbn._tables.number_forms import as_number, find_notation, number_in
 from robustbn._tables.sources import Source
 from robustbn._tables.values import (
     WORDS_FOR_MISSING,
@@ -24,14 +26,6 @@ from robustbn._tables.values import (
     count_values,
     is_missing,
     without_gone,
-)
-from robustbn._tables.written import (
-    as_number,
-    date_part,
-    day_of,
-    find_notation,
-    is_doubtful,
-    number_in,
 )
 
 MOST_COUNTED = 2**14

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.protocols import Column
-from robustbn._tables.written import as_number, number_in
+from robustbn._tables.number_forms import as_number, number_in
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,6 +22,7 @@ from robustbn._core.advice import Advice, Either, warn
 from robustbn._core.calls import say_unknown
 from robustbn._core.config import TableConfig, check_setting, is_same
 from robustbn._core.dirichlet import Expert
+from robustbn._core.docstrings import explained_by
 from robustbn._core.expansion import bdeu_pseudo_counts, log_probabilities
 from robustbn._core.holes import Holes
 from robustbn._core.numbers import count
@@ -219,13 +220,12 @@ class TableEstimator(Settings, ABC):
         """
         return self._log_likelihood(self._encode(X))
 
+    @explained_by(log_likelihood)
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean log-likelihood per row, for model selection.
 
         Parameters
         ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
         y : None, default=None
             Ignored; scikit-learn passes it.
         """

@@ -39,12 +39,6 @@ class MaximumLikelihoodEstimator(TableEstimator):
       `equivalent_sample_size`, `equivalent_rows` - how values are read: `on_unknown`, `on_missing`,
       `bins` - how the work is done: `n_threads`, `kernels`
 
-    Parameters
-    ----------
-    network : BayesianNetwork, default=None
-        The structure to fit; its own tables, if any, are ignored. Without a network, every column
-        becomes a node without edges, with the states found in it.
-
     Attributes
     ----------
     network_ : BayesianNetwork
@@ -94,19 +88,10 @@ class MaximumLikelihoodEstimator(TableEstimator):
         self.kernels = kernels
 
     @telling_memory("Counting")
+    @explained_by(RobustEstimator.fit)
     @naming_the_nearest
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Count the rows of a table and set `network_`.
-
-        Parameters
-        ----------
-        X : table-like
-            A table in any form that `read_table` accepts, or the result of `read_table`.
-        y : None, default=None
-            Ignored; scikit-learn passes it.
-        sample_weight : array-like or None, default=None
-            One finite, non-negative weight per row; by default all are 1.
-        """
+        """Count the rows of a table and set `network_`."""
         self._check_settings()
         with showing_progress("Counting rows"):
             network, table = self._read(X)
@@ -174,13 +159,8 @@ class MaximumLikelihoodEstimator(TableEstimator):
         counted = build_counted(document, network)
         self._store(network, reading, counted.counts, counted.inferred)
 
+    @explained_by(TableEstimator.log_likelihood)
     def score_samples(self, X: Any) -> RowVector:
-        """Return the log-likelihood of each row; shape (N,).
-
-        Parameters
-        ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
-        """
+        """Return the log-likelihood of each row; shape (N,)."""
         network, table = self._fitted(), self._encode(X)
         return table.spread(log_likelihood_of_table(network, table, self.kernels, self.n_threads))

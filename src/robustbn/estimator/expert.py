@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robustbn._core.dirichlet import Expert
-from robustbn._core.protocols import Vector
+from robustbn._core.tables import arrange_table
 from robustbn.exceptions import SettingError
 from robustbn.network import BayesianNetwork
 
@@ -24,19 +24,13 @@ def align_expert(network: BayesianNetwork, prior: BayesianNetwork, equivalent_ro
     usual = USUAL_ROWS if isinstance(equivalent_rows, Mapping) else float(equivalent_rows)
     tables, rows = [], []
     for node in network.nodes:
-        table = _arrange(network, prior, node)
+        own, wanted = (*prior.parents[node], node), (*network.parents[node], node)
+        given = prior.given_cpts[node]  # NaN where the expert says nothing
+        table = arrange_table(given, own, wanted, prior.states, network.states)
         worth = np.broadcast_to(np.asarray(named.get(node, usual), float), table.shape[:-1])
         rows.append(np.where(np.isnan(table[..., 0]), 0.0, worth).ravel())
         tables.append(table.ravel())
     return Expert(np.concatenate(tables), np.concatenate(rows))
-
-
-def _arrange(network: BayesianNetwork, prior: BayesianNetwork, node: str) -> Vector:
-    """Return a table of the prior, axes and states in the network's order, NaN where empty."""
-    axes, own = (*network.parents[node], node), (*prior.parents[node], node)
-    moved = np.transpose(prior.given_cpts[node], [own.index(name) for name in axes])
-    places = [[prior.states[name].index(s) for s in network.states[name]] for name in axes]
-    return moved[np.ix_(*places)]
 
 
 def _refuse_others(network: BayesianNetwork, prior: BayesianNetwork) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
-from robustbn._core.layout import Codes, Layout
+from robustbn._core.layout import Codes
 from robustbn._core.origins import (
     ORIGIN_P_VALUE,
     ROW_NUMBER,
@@ -28,7 +28,7 @@ from robustbn._core.origins import (
     Origin,
     RowNumbers,
 )
-from robustbn._core.protocols import Rows, RowVector, Vector
+from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
@@ -53,7 +53,6 @@ from robustbn._learn.units import (
 from robustbn._rows.memory import find_holed, load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
-from robustbn._tables.aside import Aside
 from robustbn._tables.coded import Reading
 from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from robustbn.estimator.model_file import BesideFit
     from robustbn.estimator.robust import RobustEstimator
 
+Found = TypeVar("Found")
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
 USUAL_DOUBT = 10.0  # rows, drawn of a configuration, that say as much of its doubt as all others
 NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
@@ -72,25 +72,9 @@ def build_result(
 ) -> FitResult:
     """Return the result of a fit; its tables are the counts of the trusted rows."""
     network, learned, plain = normalise_fit(fit, network, found.fit)
-    layout, q = network.layout, network.probabilities
-    load, aside, judged = _loader(fit, network), found.aside, found.judged
-    find_where_of = None if aside.counted else partial(_find_where_of, aside, judged.weights)
-    n_rows = found.reading.n_rows
-    deeper = Deeper(
-        load,
-        partial(_find_alone, find_groups, network, learned, judged, n_rows, load, find_where_of),
-        partial(_find_where, aside, judged.weights),
-        partial(_find_alone, find_leftovers, layout, q, judged.drawn_codes, judged.drawn_trust),
-        partial(_choose_questions, network, learned),
-        partial(_find_places, network, judged, aside, found.reading.n_read),
-        partial(_find_alone, _find_differences, network, judged, aside, found.reading.n_read),
-        partial(_calibrate, layout, judged, fit.kernels, fit.n_threads),
-        partial(_find_swaps, network, judged, aside, found.reading.n_read),
-        partial(_find_doubt, network, learned, judged, load),
-        partial(_list_context, network, judged, aside, found.reading.n_read),
-    )
+    deeper = RowsAtHand(fit, network, learned, found)
     result = describe_result(fit, network, plain, learned, found.reading, deeper)
-    return replace(result, judged=judged, aside=aside, seconds=seconds)
+    return replace(result, judged=found.judged, aside=found.aside, seconds=seconds)
 
 
 def normalise_fit(
@@ -114,12 +98,8 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
-    nothing = partial(known_value, [])
-    calibration = partial(known_value, beside.good_rows)
-    deeper = Deeper(
-        _loader(fit, network), partial(known_value, groups), nothing, nothing, nothing,
-        calibrate=calibration, find_doubt=partial(known_value, beside.doubt),
-    )  # fmt: skip
+    known = {"calibration": beside.good_rows, "doubt": beside.doubt}
+    deeper = Deeper(_loader(fit, network), groups=groups, **known)
     return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
 
@@ -160,10 +140,10 @@ def describe_result(
     )
 
 
-# --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
+# --- looked for when asked for; nothing is local, so that a fit can be pickled --------------------
 
 
-def _find_alone(find: Callable[..., Any], *given: Any) -> Any:
+def _find_alone(find: Callable[..., Found], *given: Any) -> Found:
     """Return what is found, on one thread of the products of matrices: others spin on our cores."""
     with threadpool_limits(limits=1, user_api="blas"):
         return find(*given)
@@ -185,133 +165,168 @@ def _load_codes(
     return load_rows(network, codes, kernels, n_threads, holed=holed)
 
 
-def _find_where(aside: Aside, weights: RowVector | None, p_value: float) -> list[Origin]:
-    """Return where bad rows come from; an empty list if that is not known."""
-    if aside.counted is not None:
-        return name_origins(aside.counted.tallies, aside.counted.together, p_value)
-    if aside.is_forgotten or weights is None:
-        return []
-    return find_origins(aside.context, weights, p_value)
+class RowsAtHand(Deeper):
+    """What the rows of a fit tell when they are asked."""
 
+    def __init__(
+        self, fit: RobustEstimator, network: BayesianNetwork, learned: RobustFit, found: Fitted
+    ) -> None:
+        super().__init__(_loader(fit, network))
+        self._load_codes = partial(load_codes, kernels=fit.kernels, n_threads=fit.n_threads)
+        self._network, self._learned = network, learned
+        self._judged, self._aside, self._reading = found.judged, found.aside, found.reading
 
-def _find_where_of(
-    aside: Aside, weights: RowVector | None, numbers: NDArray[np.int64], belongs: Vector
-) -> list[Origin]:
-    """Return where rows of a kind come from; an empty list if that is not known."""
-    if aside.is_forgotten or weights is None:
-        return []
-    trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
-    trust[numbers] = 1 - belongs
-    return find_origins(aside.context, trust, ORIGIN_P_VALUE)
+    @cached_property
+    def groups(self) -> FoundGroups:
+        """The groups, those of bad rows with their causes."""
+        find_where = None if self._aside.counted else self._find_where_of
+        return _find_alone(
+            find_groups, self._network, self._learned, self._judged, self._reading.n_rows,
+            self.load, find_where,
+        )  # fmt: skip
 
+    def find_origins(self, p_value: float) -> list[Origin]:
+        """Return where bad rows come from; an empty list if that is not known."""
+        aside, weights = self._aside, self._judged.weights
+        if aside.counted is not None:
+            return name_origins(aside.counted.tallies, aside.counted.together, p_value)
+        if aside.is_forgotten or weights is None:
+            return []
+        return find_origins(aside.context, weights, p_value)
 
-def _calibrate(
-    layout: Layout, judged: JudgedRows, kernels: str | None, n_threads: int | None
-) -> Calibration | None:
-    """Return how much like mixed columns the good rows are; None if there are none."""
-    if not (judged.drawn_trust >= DOUBT).any():
-        return None
-    load = partial(load_codes, kernels=kernels, n_threads=n_threads)
-    found = calibrate(layout, load, judged.drawn_codes, judged.drawn_trust)
-    return found if found.spread > 0 else None
+    def _find_where_of(self, numbers: NDArray[np.int64], belongs: Vector) -> list[Origin]:
+        """Return where rows of a kind come from; an empty list if that is not known."""
+        aside, weights = self._aside, self._judged.weights
+        if aside.is_forgotten or weights is None:
+            return []
+        trust = np.where(np.isnan(weights), np.nan, 1).astype(np.float32)
+        trust[numbers] = 1 - belongs
+        return find_origins(aside.context, trust, ORIGIN_P_VALUE)
 
+    def find_edges(self, p_value: float) -> list[Any]:
+        """Return the pairs that depend on each other without an edge."""
+        layout, q, judged = self._network.layout, self._network.probabilities, self._judged
+        codes, trust = judged.drawn_codes, judged.drawn_trust
+        return _find_alone(find_leftovers, layout, q, codes, trust, p_value)
 
-def _find_doubt(
-    network: BayesianNetwork, learned: RobustFit, judged: JudgedRows, load: Callable[..., Rows]
-) -> Vector:
-    """Return `sum of w (1 - w)` over the rows of each configuration, from rows drawn evenly."""
-    layout, trust = network.layout, judged.drawn_trust.astype(np.float64)
-    doubt = trust * (1 - trust)
-    if not doubt.any():
-        return np.zeros(layout.n_configurations)
-    rows = load(judged.drawn_codes)
-    doubts, weights = (layout.sum_configurations(rows.count(each)) for each in (doubt, trust))
-    usual = float(doubt.sum() / max(trust.sum(), 1e-9))
-    share = (doubts + USUAL_DOUBT * usual) / (weights + USUAL_DOUBT)
-    shown: Vector = layout.sum_configurations(learned.shown_counts)
-    return share * shown
+    def find_questions(self, drawn: Any, offered: Any, n: int) -> list[Any]:
+        """Return the rows that a person should check."""
+        layout, learned = self._network.layout, self._learned
+        return list(choose_questions(layout, learned.model, learned.counts, drawn, offered, n))
 
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How much like mixed columns the good rows are; None if there are none."""
+        judged = self._judged
+        if not (judged.drawn_trust >= DOUBT).any():
+            return None
+        codes, trust = judged.drawn_codes, judged.drawn_trust
+        found = calibrate(self._network.layout, self._load_codes, codes, trust)
+        return found if found.spread > 0 else None
 
-def _find_places(
-    network: BayesianNetwork,
-    judged: JudgedRows,
-    aside: Aside,
-    n_read: int,
-    numbers: NDArray[np.int64],
-    but: str = "",
-) -> list[Origin]:
-    """Return where some rows come from, by any column but one; empty if that is not known."""
-    if aside.counted is not None or aside.is_forgotten:
-        return []
-    trust = np.ones(n_read, np.float32)
-    trust[numbers] = 0
-    context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
-    return find_origins([c for c in context if c.name != but], trust, ORIGIN_P_VALUE)
+    @cached_property
+    def doubt(self) -> Vector | None:
+        """Sum of `w (1 - w)` over the rows of each configuration, from rows drawn evenly."""
+        layout, judged = self._network.layout, self._judged
+        trust = judged.drawn_trust.astype(np.float64)
+        doubt = trust * (1 - trust)
+        if not doubt.any():
+            return np.zeros(layout.n_configurations)
+        rows = self.load(judged.drawn_codes)
+        doubts, weights = (layout.sum_configurations(rows.count(each)) for each in (doubt, trust))
+        usual = float(doubt.sum() / max(trust.sum(), 1e-9))
+        share = (doubts + USUAL_DOUBT * usual) / (weights + USUAL_DOUBT)
+        shown: Vector = layout.sum_configurations(self._learned.shown_counts)
+        return share * shown
 
+    def find_places(self, numbers: NDArray[np.int64], but: str = "") -> list[Origin]:
+        """Return where some rows come from, by any column but one; empty if that is not known."""
+        if self._aside.counted is not None or self._aside.is_forgotten:
+            return []
+        trust = np.ones(self._reading.n_read, np.float32)
+        trust[numbers] = 0
+        context = [*self._aside.places, *self._nodes_as_places()]
+        return find_origins([c for c in context if c.name != but], trust, ORIGIN_P_VALUE)
 
-def _nodes_as_places(
-    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
-) -> Iterator[ContextColumn]:
-    """Yield the nodes without any edge: nothing depends on them, so they may say where rows are."""
-    linked = {name for child, own in network.parents.items() if own for name in (child, *own)}
-    for i, node in enumerate(network.nodes):
-        how = network.reading.get(node)
-        is_cut = how is not None and (how.edges is not None or how.period is not None)
-        if node in linked or is_cut or aside.is_chosen:
-            continue
-        codes = np.full(n_read, -1, np.int16)
-        codes[judged.drawn] = judged.drawn_codes[:, i]
-        codes[codes >= network.layout.cards[i]] = -1
-        yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
+    def list_context(self) -> list[ContextColumn]:
+        """Return the groups of all rows, those of their numbers last; empty if not known."""
+        if self._aside.counted is not None or self._aside.is_forgotten:
+            return []
+        numbers = RowNumbers.of(self._reading.n_read, MOST_STRETCHES).as_column()
+        return [*self._aside.places, *self._nodes_as_places(), numbers]
 
+    def _nodes_as_places(self) -> Iterator[ContextColumn]:
+        """Yield the nodes without any edge: as nothing depends on them, they may be places."""
+        network, judged = self._network, self._judged
+        linked = {name for child, own in network.parents.items() if own for name in (child, *own)}
+        for i, node in enumerate(network.nodes):
+            how = network.reading.get(node)
+            is_cut = how is not None and (how.edges is not None or how.period is not None)
+            if node in linked or is_cut or self._aside.is_chosen:
+                continue
+            codes = np.full(self._reading.n_read, -1, np.int16)
+            codes[judged.drawn] = judged.drawn_codes[:, i]
+            codes[codes >= network.layout.cards[i]] = -1
+            yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
 
-def _list_context(
-    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
-) -> list[ContextColumn]:
-    """Return the groups of all rows, those of their numbers last; empty if they are not known."""
-    if aside.counted is not None or aside.is_forgotten:
-        return []
-    context = [*aside.places, *_nodes_as_places(network, judged, aside, n_read)]
-    return [*context, RowNumbers.of(n_read, MOST_STRETCHES).as_column()]
-
-
-def _find_differences(
-    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int, swaps: Sequence[Swap]
-) -> list[Difference]:
-    """Return the places where tables differ, in an even sample of rows, with the causes.
-
-    Columns that are swapped at a place are put back before.
-    """
-    context, drawn = _list_context(network, judged, aside, n_read), judged.drawn
-    if not context:
-        return []
-    looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-    codes, columns = judged.drawn_codes, _find_columns(network, judged, aside.clues.numbers)
-    for swap in swaps:
-        if swap.parts:
-            codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
-    numbers = list_numbers(columns)
-    tables = make_tables(network.layout, codes)
-    for node, values in numbers.items():
-        tables += make_number_tables(network.layout, codes, node, values)
-    in_order = list(_find_sorted(drawn, numbers, looked_at))
-    left = np.ones(len(drawn), bool)
-    for place in in_order:
-        left[place.rows] = False
-    found = [*in_order, *find_differences(tables, looked_at, left)]
-    scale = n_read / max(len(drawn), 1)
-    return [
-        replace(
-            each,
-            n_rows=round(each.n_rows * scale),
-            causes=(
-                *each.causes,
-                *_name_causes(network, each, context, aside.clues.numbers),
-                *_name_states(network, each, codes, numbers),
-            ),
+    @cached_property
+    def swaps(self) -> list[Swap]:
+        """The columns whose values were swapped in some rows, in an even sample of rows."""
+        judged = self._judged
+        return find_swaps(
+            self._network.layout,
+            judged.drawn_codes,
+            self._find_columns(),
+            judged.drawn_trust >= DOUBT,
+            [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
         )
-        for each in found
-    ]
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """The places where tables differ, in an even sample of rows, with the causes.
+
+        Columns that are swapped at a place are put back before.
+        """
+        return _find_alone(self._find_differences, self.swaps)
+
+    def _find_differences(self, swaps: Sequence[Swap]) -> list[Difference]:
+        network, drawn, written = self._network, self._judged.drawn, self._aside.clues.numbers
+        context = self.list_context()
+        if not context:
+            return []
+        looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
+        codes, columns = self._judged.drawn_codes, self._find_columns()
+        for swap in swaps:
+            if swap.parts:
+                codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
+        numbers = list_numbers(columns)
+        tables = make_tables(network.layout, codes)
+        for node, values in numbers.items():
+            tables += make_number_tables(network.layout, codes, node, values)
+        in_order = list(_find_sorted(drawn, numbers, looked_at))
+        left = np.ones(len(drawn), bool)
+        for place in in_order:
+            left[place.rows] = False
+        found = [*in_order, *find_differences(tables, looked_at, left)]
+        scale = self._reading.n_read / max(len(drawn), 1)
+        return [
+            replace(
+                each,
+                n_rows=round(each.n_rows * scale),
+                causes=(
+                    *each.causes,
+                    *_name_causes(network, each, context, written),
+                    *_name_states(network, each, codes, numbers),
+                ),
+            )
+            for each in found
+        ]
+
+    def _find_columns(self) -> dict[int, Column]:
+        """Return the labels or the original numbers of all nodes, in an even sample of rows."""
+        network, judged = self._network, self._judged
+        numbers = _find_numbers(network, judged, self._aside.clues.numbers)
+        return {**_find_labels(network, judged), **numbers}
 
 
 def _find_sorted(
@@ -341,27 +356,6 @@ def _find_sorted(
                 (GroupRun(column, int(first), int(last)),),
                 ((node, "sorted", f"all values {way}, as if this column was sorted by itself"),),
             )
-
-
-def _find_swaps(
-    network: BayesianNetwork, judged: JudgedRows, aside: Aside, n_read: int
-) -> list[Swap]:
-    """Return the columns whose values were swapped in some rows, in an even sample of rows."""
-    context = _list_context(network, judged, aside, n_read)
-    return find_swaps(
-        network.layout,
-        judged.drawn_codes,
-        _find_columns(network, judged, aside.clues.numbers),
-        judged.drawn_trust >= DOUBT,
-        [ContextColumn(each.groups, each.codes[judged.drawn]) for each in context],
-    )
-
-
-def _find_columns(
-    network: BayesianNetwork, judged: JudgedRows, numbers: NumberRows
-) -> dict[int, Column]:
-    """Return the labels or the original numbers of all nodes, in an even sample of rows."""
-    return {**_find_labels(network, judged), **_find_numbers(network, judged, numbers)}
 
 
 def _find_labels(network: BayesianNetwork, judged: JudgedRows) -> dict[int, Labels]:
@@ -454,16 +448,3 @@ def _name_states(
         if state is not None:
             value = network.states[network.nodes[node]][state]
             yield node, "one value", f"nearly all are {value!r} there"
-
-
-def _choose_questions(
-    network: BayesianNetwork, learned: RobustFit, drawn: Any, offered: Any, n: int
-) -> list[Any]:
-    """Return the rows that a person should check."""
-    layout, model, counts = network.layout, learned.model, learned.counts
-    return list(choose_questions(layout, model, counts, drawn, offered, n))
-
-
-def known_value(value: Any, *_: Any) -> Any:
-    """Return what is already known and not computed on demand."""
-    return value

@@ -22,7 +22,7 @@ from robustbn._learn.causes.naming import Named, name_causes
 from robustbn._learn.causes.sides import Sides, spread
 from robustbn._learn.causes.weighed import Weighed
 from robustbn._learn.questions import find_stakes
-from robustbn._show.words import describe_group, tell_cause
+from robustbn._show.words import best_cells, describe_group, tell_cause
 from robustbn.network import BayesianNetwork
 
 LEAST_UNHELD = (20.0, 0.002)  # rows without a kind, and their share, that form a kind
@@ -157,10 +157,7 @@ def _find_moved(
     without, with_kind = (normalise_counts(layout, c) for c in (rest, rest + counts))
     shown = layout.sum_configurations(trusted)[layout.config_of_cell]
     moved = np.abs(with_kind - without) * shown
-    node_of_cell = np.repeat(np.arange(layout.n_nodes), layout.cells_per_node)
-    order = np.argsort(-moved, kind="stable")
-    _, first = np.unique(node_of_cell[order], return_index=True)
-    cells = order[np.sort(first)][:MOST_MOVED].tolist()
+    cells = best_cells(layout, np.argsort(-moved, kind="stable"))[:MOST_MOVED]
     return tuple(
         MovedCell(*network.describe_cell(j), float(with_kind[j]), float(without[j]))
         for j in cells

@@ -18,6 +18,7 @@ from robustbn._core.groups import Group
 from robustbn._core.protocols import RowVector, Vector
 from robustbn._core.result import Inferred, Misfit, RepeatedRow, Round, Shift, Vanishing
 from robustbn._core.trust import DOUBT
+from robustbn._rows.draw import sample
 from robustbn._show import frames
 from robustbn._show.explain import Explainer
 from robustbn._show.progress import showing_progress
@@ -59,7 +60,7 @@ def _found(path: str) -> Any:
     return _Found(path)
 
 
-@explained_by(read_table)
+@explained_by(read_table, sample)
 class RobustEstimator(ShownEstimator):
     """Learn the tables of a network from rows that cannot all be trusted.
 
@@ -140,11 +141,6 @@ class RobustEstimator(ShownEstimator):
         the table.
     random_state : int, RandomState, Generator or None, default=None
         The seed. The same seed gives the same result for any number of threads.
-    n_threads : int or None, default=None
-        The number of threads. By default all cores that the process may use, or `OMP_NUM_THREADS`,
-        which joblib and Dask set for their workers. It does not change the results.
-    kernels : {"native", "numpy"} or None, default=None
-        Which kernels to use; by default the fastest that are installed.
     place : {"memory", "stream", "dask"} or None, default=None
         Where the rows are processed. By default in memory, in a stream if the table would take more
         than a quarter of the memory, and on Dask for Dask frames.
@@ -326,15 +322,12 @@ class RobustEstimator(ShownEstimator):
         fit_to(self, X, sample_weight, known)
         return self
 
+    @explained_by(fit)
     def fit_predict(self, X: Any, y: None = None, **settings: Any) -> Vector:
         """Fit, and return +1 for trusted rows, -1 for distrusted ones, and 0 for rows left out.
 
         Parameters
         ----------
-        X : table-like
-            A table in any form that `read_table` accepts, or the result of `read_table`.
-        y : None, default=None
-            Ignored; scikit-learn passes it.
         **settings : dict
             Passed on to `fit`: `sample_weight` and `known`.
         """
@@ -362,58 +355,41 @@ class RobustEstimator(ShownEstimator):
         table = self._encode(X)
         return table.spread(self.result_.learned.model.weigh(self._load(table)))
 
+    @explained_by(weights)
     def score_samples(self, X: Any) -> RowVector:
         """Return how normal each row is: the logarithm of the trust in it; shape (N,).
 
         Higher is more normal, and rows without any evidence against them score near 0. It is not a
         likelihood: a rare row that the network allows is normal. For the mean log-likelihood, use
         `score`.
-
-        Parameters
-        ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
         """
         self._fitted()
         table = self._encode(X)
         return table.spread(self.result_.learned.model.log_weigh(self._load(table)))
 
+    @explained_by(weights)
     def decision_function(self, X: Any) -> RowVector:
-        """Return `score_samples(X) - offset_`, which is negative for distrusted rows.
-
-        Parameters
-        ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
-        """
+        """Return `score_samples(X) - offset_`, which is negative for distrusted rows."""
         return self.score_samples(X) - self.offset_
 
+    @explained_by(weights)
     def predict(self, X: Any) -> Vector:
-        """Return +1 for trusted rows, -1 for distrusted ones, 0 for rows left out; shape (N,).
-
-        Parameters
-        ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
-        """
+        """Return +1 for trusted rows, -1 for distrusted ones, 0 for rows left out; shape (N,)."""
         return side_of(self.weights(X))
 
+    @explained_by(weights)
     def group_shares(self, X: Any) -> RowVector:
         """Return the probability that each row belongs to each group; shape (N, 1 + K).
 
         Column 0 is the main population, and column k is group number k of `groups_`. Rows that are
         left out because of missing or unknown values get NaN.
-
-        Parameters
-        ----------
-        X : table-like
-            The rows to judge, in any form that `read_table` accepts.
         """
         self._fitted()
         table, model = self._encode(X), self.result_.learned.model
         shares = model.judge(self._load(table))[0]
         return np.column_stack([table.spread(column) for column in shares.T])
 
+    @explained_by(ShownEstimator.update)
     def check(self, X: Any) -> list[Finding]:
         """Return how new rows differ from the good rows of the fit, the most serious finding first.
 
@@ -421,11 +397,6 @@ class RobustEstimator(ShownEstimator):
         more often, or values may not be states. A batch of good rows has no finding in 99 of 100
         cases, whatever its size. The findings are "new rows differ", "rows", "missing values" and
         "unreadable values".
-
-        Parameters
-        ----------
-        X : table-like
-            The new rows, in any form that `read_table` accepts.
         """
         from robustbn.estimator.checking import check_table
 

@@ -199,17 +199,14 @@ class ShownEstimator(TableEstimator):
         max_rows : int, default=2000
             The largest number of rows to show, the least trusted first.
         """
-        from robustbn._networks.files import encode, write_bytes
+        from robustbn._networks.files import write_text
         from robustbn._show.page.render import render_page  # loaded only when it is needed
 
         self._fitted()
         shown = self.result_.shown(title=title, command=command, rows=rows, max_rows=max_rows)
         with showing_progress("Writing the report", self.verbose):
             page = render_page(shown)
-        if path is None:
-            return page
-        write_bytes(encode(page, str(path)), Path(path))
-        return None
+        return write_text(page, path)
 
     def to_markdown(self, *, title: str | None = None, command: str | None = None) -> str:
         """Return the result as Markdown, for a ticket; no single row is shown.

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import Streaming, is_number
 from robustbn._core.groups import FoundGroups
 from robustbn._core.protocols import Data, Vector
-from robustbn._core.result import RobustFit
+from robustbn._core.result import Calibration, RobustFit
 from robustbn._learn.completion import complete
 from robustbn._learn.places import open_elsewhere
 from robustbn._learn.updating import Added, add_rows, judge_more
 from robustbn._rows.memory import RowsInMemory
 from robustbn._show.result import Deeper, FitResult
 from robustbn._tables.coded import Reading, require_rows
-from robustbn.estimator.finding import describe_result, known_value, normalise_fit
+from robustbn.estimator.finding import describe_result, normalise_fit
 from robustbn.estimator.groups import describe_found
 from robustbn.estimator.learning import choose_place, read_config
 from robustbn.exceptions import SettingError
@@ -51,23 +51,10 @@ def update_fit(fit: RobustEstimator, X: Any, forgetting: float) -> None:
         require_rows(reading.n_rows)
     reading = add_readings(before.reading, reading, forgetting)
     network, learned, plain = normalise_fit(fit, network, add_rows(learned, added, forgetting))
-    nothing = partial(known_value, [])
-    find_groups = partial(_add_groups, before, added, forgetting, network, learned, reading.n_rows)
-    calibrate = partial(getattr, before, "calibration")
-    find_doubt = partial(_add_doubt, before, added, forgetting)
+    deeper: Deeper = _Updated(before, added, forgetting, network, learned, reading.n_rows)
     if before.judged is None:  # all is at hand: one update does not hold on to those before it
-        find_groups, calibrate, find_doubt = (
-            partial(known_value, find()) for find in (find_groups, calibrate, find_doubt)
-        )
-    deeper = Deeper(
-        before.deeper.load,
-        find_groups,
-        nothing,
-        nothing,
-        nothing,
-        calibrate=calibrate,
-        find_doubt=find_doubt,
-    )
+        found = {name: getattr(deeper, name) for name in ("groups", "calibration", "doubt")}
+        deeper = Deeper(deeper.load, **found)
     with fit._all_or_nothing():
         fit.result_ = describe_result(fit, network, plain, learned, reading, deeper)
         fit._weights = fit._sides = None
@@ -102,25 +89,38 @@ def add_readings(old: Reading, new: Reading, forgetting: float) -> Reading:
     )
 
 
-# --- looked for when asked for; functions of this module, so that a fit can be pickled ------------
+class _Updated(Deeper):
+    """What is known of a fit to which rows were added, from the fit before."""
 
+    def __init__(
+        self,
+        before: FitResult,
+        added: Added,
+        forgetting: float,
+        network: BayesianNetwork,
+        learned: RobustFit,
+        n_rows: int,
+    ) -> None:
+        super().__init__(before.deeper.load)
+        self._before, self._added, self._forgetting = before, added, forgetting
+        self._network, self._learned, self._n_rows = network, learned, n_rows
 
-def _add_doubt(before: FitResult, added: Added, forgetting: float) -> Vector:
-    old = 0.0 if before.doubt is None else before.doubt
-    return forgetting * old + added.doubt
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How surprising good rows were before."""
+        return self._before.calibration
 
+    @cached_property
+    def doubt(self) -> Vector | None:
+        """That of before, and that of the rows that were added."""
+        old = 0.0 if self._before.doubt is None else self._before.doubt
+        return self._forgetting * old + self._added.doubt
 
-def _add_groups(
-    before: FitResult,
-    added: Added,
-    forgetting: float,
-    network: BayesianNetwork,
-    learned: RobustFit,
-    n_rows: int,
-) -> FoundGroups:
-    """Return the groups with the rows that were added to each; their causes are known."""
-    found = before.deeper.groups
-    counts = forgetting * found.counts
-    counts[:, :-1] += added.fit.group_counts
-    causes = {group.number: group.cause for group in found.groups}
-    return describe_found(network, learned, counts, n_rows, causes)
+    @cached_property
+    def groups(self) -> FoundGroups:
+        """The groups with the rows that were added to each; their causes are known."""
+        found = self._before.deeper.groups
+        counts = self._forgetting * found.counts
+        counts[:, :-1] += self._added.fit.group_counts
+        causes = {group.number: group.cause for group in found.groups}
+        return describe_found(self._network, self._learned, counts, self._n_rows, causes)

@@ -42,6 +42,8 @@ def iso(days):
     [
         (PRICES, lambda x: f"${float(x):,.2f}"),
         (PRICES, lambda x: f"{float(x):,.2f} USD"),
+        (PRICES, lambda x: f"US$ {x}"),
+        ([f"-{x}" for x in PRICES], lambda x: f"$-{x[1:]}"),
         (PRICES, lambda x: x.replace(".", ",")),
         ([f"€{x}" for x in PRICES], lambda x: f"{x[1:]} €"),
         ([f"{float(x):.0f} mi" for x in PRICES], lambda x: x.replace("mi", "Miles")),

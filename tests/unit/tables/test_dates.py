@@ -14,7 +14,7 @@ import pytest
 
 import robustbn
 from robustbn import read_table, states_from, write_network
-from robustbn._tables.written import day_of, find_orders
+from robustbn._tables.date_forms import day_of, find_orders
 from robustbn.exceptions import DataError
 from tests.commands import as_json, call
 
@@ -35,6 +35,9 @@ EDGES = [("since", "town")]
         ("Mar 7, 2024", "2024-03-07"),
         ("March 7 2024", "2024-03-07"),
         ("Sept 7, 2024", "2024-09-07"),
+        ("2024-3-7", "2024-03-07"),
+        ("2024 Mar 7", "2024-03-07"),
+        ("7. 3. 2024", "2024-03-07"),
         ("03/07/2024", None),
         ("20240307", None),
         ("31 Jun 2024", None),

@@ -256,8 +256,7 @@ def _say_raw(result: FitResult, place: Difference, node: str) -> list[str]:
 def most_frequent(result: FitResult, node: int) -> list[int]:
     """Return the states of a node that its profile shows."""
     layout = result.network.layout
-    cells = slice(layout.cell_start[node], layout.cell_start[node + 1])
-    counts = result.plain_counts[cells].reshape(-1, layout.cards[node]).sum(axis=0)
+    counts = layout.table_of(node, result.plain_counts).sum(axis=0)
     return sorted(np.argsort(-counts, kind="stable")[:STATES_DRAWN].tolist())
 
 
@@ -269,9 +268,8 @@ def profile_columns(result: FitResult) -> list[dict[str, Any]]:
         odd[each.column] = odd.get(each.column, 0) + each.n
     profiles = []
     for i, node in enumerate(network.nodes):
-        cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
         before, after = (
-            counts[cells].reshape(-1, layout.cards[i]).sum(axis=0)
+            layout.table_of(i, counts).sum(axis=0)
             for counts in (result.plain_counts, result.counts)
         )
         shown = np.array(most_frequent(result, i), np.int64)

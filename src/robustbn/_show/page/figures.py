@@ -114,13 +114,11 @@ class Plots:
                 f"{result.network.nodes[-1]!r}."
             )
         layout, i = result.network.layout, result.network.nodes.index(node)
-        card = layout.cards[i]
-        cells = slice(layout.cell_start[i], layout.cell_start[i + 1])
-        q = result.network.probabilities[cells].reshape(-1, card)
-        plain = result.plain_network.probabilities[cells].reshape(-1, card)
-        n = result.counts[cells].reshape(-1, card).sum(axis=1)
+        q = layout.table_of(i, result.network.probabilities)
+        plain = layout.table_of(i, result.plain_network.probabilities)
+        n = layout.table_of(i, result.counts).sum(axis=1)
         values = np.stack([plain, q, *interval(q, n[:, None])])
-        draw = _draw_panels if card <= MAX_PANELS else _draw_cells
+        draw = _draw_panels if layout.cards[i] <= MAX_PANELS else _draw_cells
         figure, more = draw(result, node, 100 * values, n)
         handles, names = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper left", ncols=2, fontsize=8, frameon=False)

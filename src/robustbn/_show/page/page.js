@@ -1,4 +1,3 @@
-"use strict";
 /* What all parts of the page use: elements, numbers, tables that sort, fold and turn pages. Labels are
    only ever set as text. */
 
@@ -151,19 +150,6 @@ const page = (() => {
     listeners.forEach((listener) => listener(i, options || {}));
   };
 
-  /* --- light and dark --------------------------------------------------------------------- */
-
-  const setUpTheme = () => {
-    const button = at("theme"), root = document.documentElement;
-    const system = window.matchMedia("(prefers-color-scheme: dark)");
-    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-    const tell = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`); };
-    button.hidden = false;
-    button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; tell(); });
-    system.addEventListener("change", tell);
-    tell();
-  };
-
   const setUpCopying = () => {
     at("markdown-copy").addEventListener("click", () => copy(data.markdown, at("markdown-copied")));
     if (at("command-copy")) at("command-copy").addEventListener("click", () => copy(at("command").textContent, at("command-copied")));
@@ -177,7 +163,7 @@ const page = (() => {
       button.dataset.node = data.order[k];
       button.addEventListener("click", () => choose(data.order[k], { center: true }));
     });
-    setUpTheme(); setUpCopying();
+    setUpCopying();
     starters.forEach((starter) => starter());
     choose(data.order[0], { quiet: true });
     document.documentElement.dataset.ready = "true";

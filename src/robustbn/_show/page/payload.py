@@ -170,13 +170,12 @@ def choose_configurations(result: FitResult) -> list[NDArray[np.int64]]:
 def _table(result: FitResult, i: int, kept: NDArray[np.int64]) -> dict[str, Any]:
     """Return configurations of a node: robust, plain - robust, trusted rows, all rows."""
     layout = result.network.layout
-    card, cells = layout.cards[i], slice(layout.cell_start[i], layout.cell_start[i + 1])
     counts, plain_counts = (
-        c[cells].reshape(-1, card).sum(axis=1) for c in (result.counts, result.plain_counts)
+        layout.table_of(i, c).sum(axis=1) for c in (result.counts, result.plain_counts)
     )
-    q = result.network.probabilities[cells].reshape(-1, card)
-    plain = result.plain_network.probabilities[cells].reshape(-1, card)
-    if card > WHOLE_STATES:
+    q = layout.table_of(i, result.network.probabilities)
+    plain = layout.table_of(i, result.plain_network.probabilities)
+    if layout.cards[i] > WHOLE_STATES:
         return _cells(q, plain, counts, plain_counts)
     robust = _whole(q[kept])
     table: dict[str, Any] = {

@@ -29,7 +29,12 @@ from robustbn.network import BayesianNetwork
 if TYPE_CHECKING:
     from robustbn._show.comparison import ChangedCell, ChangedKind
 
-SCRIPTS = ("page.js", "columns.js", "tables.js", "rows.js", "graph.js")
+SCRIPTS = ("theme.js", "page.js", "columns.js", "tables.js", "rows.js", "graph.js")
+SECTIONS = (
+    ("findings", "Findings"), ("columns", "Columns"), ("expert", "Expert"), ("network", "Network"),
+    ("draft", "Draft"), ("misfit", "Misfit"), ("intervals", "Intervals"), ("rows", "Rows"),
+    ("repeat", "Reproduce"),
+)  # fmt: skip
 STYLES = ("look.css", "page.css")  # the first is the look of all pages
 MOST_ORIGINS = 20  # groups of rows that are named
 MOST_EXPERT = 60  # configurations of an expert's tables
@@ -45,14 +50,18 @@ def render_page(result: FitResult, draft: Any = None) -> str:
     graph = draw_network(result.network, result.moves, missing=missing, is_interactive=True)
     data = page_data(result) | {"markdown": render_markdown(result)}
     top = nice_top(float(result.moves.moved.max()))
+    evidence = gather_evidence(result)
+    may_lack = {"findings": evidence, "expert": result.expert, "misfit": result.edges}
+    may_lack["draft"] = draft
     page = _render(
         "page.html.j2",
         SCRIPTS,
         result=result,
+        links=[each for each in SECTIONS if may_lack.get(each[0], True)],
         draft=draft,
         verdict=as_text(advice.verdict(result)),
         changed=advice.say_moved_cells(result),
-        evidence=gather_evidence(result),
+        evidence=evidence,
         kinds_shown={row[8] for row in data["rows"]} - {0},
         line_of=line_of(result),
         say_row=partial(_say_row, line_of(result)),
@@ -85,7 +94,7 @@ def render_comparison(
     """Return the page of two fits: their facts, and the cells that moved most rows."""
     return _render(
         "compare.html.j2",
-        ("compare.js",),
+        ("theme.js", "compare.js"),
         facts=facts,
         sides=(facts["first"], facts["second"]),
         tables=facts["tables"][:MOST_COMPARED],
