@@ -236,6 +236,41 @@ def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(t
     assert f"first line {chosen[0] + 2}" in found.sentence
 
 
+def test_words_of_another_column_are_told_with_the_column_that_they_are_of(tmp_path):
+    """At one site, in a few months, every value is in the next column."""
+    frame = clean_table()
+    names = ["sex", "height", "weight", "risk"]
+    is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-06-30")
+    frame[names] = frame[names].astype(object)
+    frame.loc[is_bad, names] = np.roll(frame.loc[is_bad, names].to_numpy(object), 1, axis=1)
+    told = {
+        f.columns[0]: f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"
+    }
+    for column, owner in (("height", "sex"), ("risk", "weight")):
+        assert told[column].cause == "values of another column"
+        assert f"They look like values of {owner}" in told[column].sentence
+        assert told[column].where["site"] == "north"
+
+
+def test_a_word_that_two_columns_have_is_no_value_of_the_other(tmp_path):
+    frame = clean_table()
+    frame["weight"] = frame["weight"].astype(object)
+    frame.loc[:60, "weight"] = frame.loc[100:160, "risk"] = "unknown"
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert told.cause == "no number"
+
+
+def test_far_numbers_that_are_another_columns_are_told_with_it(tmp_path):
+    frame = clean_table()
+    frame["visits"] = np.random.default_rng(1).integers(0, 4, N).astype(float)
+    frame.loc[2_000:2_050, "visits"] = frame.loc[2_000:2_050, "height"]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    fit = robustbn.fit([*EDGES, ("risk", "visits")], tmp_path / "rows.csv", random_state=0)
+    (told,) = [f for f in fit.findings_ if f.columns == ("visits",) and f.severity != "note"]
+    assert told.cause == "values of another column"
+    assert "They look like values of height" in told.sentence
+
+
 def test_what_a_setting_makes_missing_is_still_told(tmp_path):
     frame = clean_table()
     frame.loc[:40, "weight"] = 999
