@@ -43,7 +43,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         common, n_common = next(iter(odd.examples.items()), ("", 0))
-        owner = find_owner(result, odd.column, odd.examples) if odd.kind in UNREAD else ""
+        owner = find_owner(result, odd.column, odd.examples, odd.rows) if odd.kind in UNREAD else ""
         is_common = bool(odd.column) and n_common >= LIKE_A_CODE * odd.n and not owner
         cause = EXCHANGED if _is_exchanged(odd) else FROM_OTHER if owner else odd.kind
         yield Finding(
@@ -143,7 +143,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         factor = find_slip(values[order[low:]])[1]
         like = f"; divided by {factor:g}, they are distributed like them" if factor > 1 else ""
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
-        owner = "" if factor > 1 else find_owner(result, node, seen, (rest[0], rest[-1]))
+        owner = "" if factor > 1 else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,

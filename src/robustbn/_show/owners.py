@@ -17,33 +17,46 @@ LEAST_NUMBERS = 20  # of fewer numbers nobody can tell whose they are
 MOST_OTHER = 0.1  # share of the values that need not be the other column's: typing errors
 APART = 1.63  # over the root of how many there are: a distance that one sample in 100 has
 
+GONE = 0.5  # distance to its own values, from which most of a column's are others
+Rows = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 
 
 def find_owner(
-    result: FitResult, column: str, odd: Mapping[Any, int], rest: tuple[float, float] | None = None
+    result: FitResult,
+    column: str,
+    odd: Mapping[Any, int],
+    rows: Rows,
+    rest: tuple[float, float] | None = None,
 ) -> str:
     """Return the only other node whose values odd values look like; empty if none or several.
 
-    Labels are compared one by one, numbers by their distribution.
+    Labels are compared one by one. Numbers are compared by their distribution, and where another
+    column's numbers went, that column shows something else.
 
     Parameters
     ----------
     odd : how often each value occurs.
+    rows : numbers of the rows that show them.
     rest : the smallest and the largest ordinary number of the column, between which none is odd.
     """
     if len(odd) < LEAST_DIFFERENT or result.rows_hidden:
         return ""
-    numbers = _read_numbers(odd)
+    numbers, sample = _read_numbers(odd), result.aside.clues.numbers
+    is_there = np.isin(sample.rows, rows)
     found = []
     for node, states in result.network.states.items():
-        values = result.aside.clues.numbers.values.get(node)
+        values = sample.values.get(node)
         if node == column:
             continue
         if values is None:
             is_owner = numbers is None and _are_states(odd, {str(state) for state in states})
         else:
-            is_owner = numbers is not None and _are_numbers(numbers, values, rest)
+            is_owner = (
+                numbers is not None
+                and _are_numbers(numbers, values, rest)
+                and _are_gone(values[is_there], values[~is_there])
+            )
         found += [node] if is_owner else []
     return found[0] if len(found) == 1 else ""
 
@@ -79,3 +92,9 @@ def _are_numbers(numbers: Numbers, values: Numbers, rest: tuple[float, float] | 
     if min(len(numbers), len(others)) < LEAST_NUMBERS or 2 * len(others) < len(there):
         return False
     return bool(find_distance(numbers, others) < APART / np.sqrt(len(numbers)))
+
+
+def _are_gone(here: Numbers, elsewhere: Numbers) -> bool:
+    """Whether most of a column's values at some rows are not like its values elsewhere."""
+    here, elsewhere = (some[np.isfinite(some)] for some in (here, elsewhere))
+    return not len(here) or not len(elsewhere) or find_distance(here, elsewhere) >= GONE
