@@ -223,6 +223,21 @@ def test_values_that_are_missing_less_often_at_a_place_are_a_note(tmp_path):
     assert "risk is missing less often than elsewhere" in found.sentence
 
 
+def test_values_that_are_missing_more_often_in_a_long_stretch_of_rows_are_a_note(tmp_path):
+    """As with columns that differ there: files come in some order."""
+    frame, rng = clean_table(), np.random.default_rng(3)
+    is_long = (np.arange(N) >= 1_000) & (np.arange(N) < 2_600)
+    frame["risk"] = frame["risk"].mask(rng.random(N) < np.where(is_long, 0.35, 0.1))
+    told = [f for f in look_at(frame, tmp_path).findings_ if "risk is missing more" in f.sentence]
+    assert told
+    assert not [f for f in told if f.severity != "note"]
+    frame["risk"] = clean_table()["risk"].mask(
+        rng.random(N) < np.where(frame["site"] == "east", 0.6, 0.1)
+    )
+    (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.where == {"site": "east"}]
+    assert found.severity == "warning"
+
+
 def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
     frame = clean_table()
     frame["weight"] = frame["weight"].astype(object)
@@ -260,15 +275,23 @@ def test_a_word_that_two_columns_have_is_no_value_of_the_other(tmp_path):
     assert told.cause == "no number"
 
 
-def test_far_numbers_that_are_another_columns_are_told_with_it(tmp_path):
+def test_far_numbers_are_another_columns_only_where_that_column_shows_others(tmp_path):
     frame = clean_table()
     frame["visits"] = np.random.default_rng(1).integers(0, 4, N).astype(float)
-    frame.loc[2_000:2_050, "visits"] = frame.loc[2_000:2_050, "height"]
+    frame["stays"] = np.random.default_rng(2).normal(30, 4, N).round(1)
+    frame.loc[3_000:3_050, "stays"] = np.random.default_rng(3).normal(400, 20, 51).round(1)
+    frame["beds"] = np.random.default_rng(4).normal(400, 20, N).round(1)
+    pair, rows = ["visits", "height"], slice(2_000, 2_050)
+    frame.loc[rows, pair] = frame.loc[rows, pair[::-1]].to_numpy()
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    fit = robustbn.fit([*EDGES, ("risk", "visits")], tmp_path / "rows.csv", random_state=0)
-    (told,) = [f for f in fit.findings_ if f.columns == ("visits",) and f.severity != "note"]
-    assert told.cause == "values of another column"
-    assert "They look like values of height" in told.sentence
+    edges = [*EDGES, ("risk", "visits"), ("risk", "stays"), ("risk", "beds")]
+    fit = robustbn.fit(edges, tmp_path / "rows.csv", random_state=0)
+    told = {f.columns: f for f in fit.findings_ if f.kind == "wrong cells"}
+    assert told["visits",].cause == "values of another column"
+    assert "They look like values of height" in told["visits",].sentence
+    assert told["height",].cause == "values of another column"
+    # the beds of these rows are as ever: numbers that are alike by chance
+    assert told["stays",].cause == "far values"
 
 
 def test_what_a_setting_makes_missing_is_still_told(tmp_path):

@@ -5,10 +5,10 @@ expectation-maximisation. Such a swap is worth the evidence that it brings: a lo
 which is exact where it is clear who is swapped.
 
 At a place, who is swapped is given and nothing is free: the log-odds of the rows of each value of a
-context column, or run of periods, are summed, and only the choice of pair and place is paid for.
-If a swap has the log-odds m a row elsewhere, it has -m where the columns are swapped. Networks
-misfit and values differ naturally, so that sums over the other values vary by V a row, more than
-by the 2 |m| of a likelihood ratio: the evidence counts by 2 |m| / V.
+context column, or run of periods, are summed, and only the choices of a pair, of a column and of a
+place in it are paid for. If a swap has the log-odds m a row elsewhere, it has -m where the columns
+are swapped. Networks misfit and values differ naturally, so that sums over the other values vary by
+V a row, more than by the 2 |m| of a likelihood ratio: the evidence counts by 2 |m| / V.
 
 Either is a swap only if, with the two columns put back, tables are as elsewhere.
 """
@@ -68,12 +68,13 @@ def find_swaps(
     near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
     pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]
     places = gather_places(context)
-    n_tried = len(pairs) * sum(each.n_places for each in places)
+    n_pairs = len(pairs)
     some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
     few = _take(columns, some)
     few_codes, few_good = codes[some], is_good[some]
     few_places = [replace(each, codes=each.codes[some]) for each in places]
-    least = (LEAST_GAIN + np.log(max(n_tried, 1))) * len(few_codes) / max(len(codes), 1)
+    share = len(few_codes) / max(len(codes), 1)
+    least = [share * (LEAST_GAIN + _pay_for(each, n_pairs * len(places))) for each in places]
     found = list[Swap]()
     for nodes in pairs:
         pair = Pair.of(layout, few_codes, few, nodes)
@@ -81,12 +82,13 @@ def find_swaps(
             continue
         odds = pair.weigh()
         at_places = list[Swap]()
-        if any(each.take(pair.is_there).find_best(odds)[0] > least for each in few_places):
-            at_places += _find_places(layout, codes, columns, nodes, places, n_tried)
+        best = [each.take(pair.is_there).find_best(odds)[0] for each in few_places]
+        if any(told > needed for told, needed in zip(best, least, strict=True)):
+            at_places += _find_places(layout, codes, columns, nodes, places, n_pairs)
         found += at_places
         if not at_places and _may_gain(odds[few_good[pair.is_there]]):
             good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
-            swap = _find_rows(good, is_good, len(pairs))
+            swap = _find_rows(good, is_good, n_pairs)
             if swap is not None and _is_clean(
                 layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
             ):
@@ -167,7 +169,7 @@ def _find_places(
     columns: Mapping[int, Column],
     nodes: tuple[int, int],
     places: Sequence[ContextPlaces],
-    n_tried: float,
+    n_pairs: int,
 ) -> Iterator[Swap]:
     """Yield the places at which two columns are swapped, and nothing else is."""
     for _ in range(MOST_PLACES):
@@ -175,7 +177,7 @@ def _find_places(
         there = [each.take(pair.is_there) for each in places]
         place, ends, odds = _find_place(pair, there)
         who = place.holds(*ends)
-        gain = _weigh_place(pair, place, ends, odds) - np.log(n_tried)
+        gain = _weigh_place(pair, place, ends, odds) - _pay_for(place, n_pairs * len(places))
         if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
             return
         inside = np.flatnonzero(pair.is_there)[who]
@@ -186,6 +188,14 @@ def _find_places(
         share, mean = len(inside) / len(codes), float(odds[who].mean())
         yield Swap(nodes, share, gain, mean, chances, (place.describe(*ends)[0],))
         codes, columns = put_back(codes, columns, nodes, inside)
+
+
+def _pay_for(place: ContextPlaces, n_columns: int) -> float:
+    """Return what the choice of a place costs, in nats: its column's among others, and within it.
+
+    n_columns : columns to choose from, for every pair.
+    """
+    return float(np.log(max(n_columns, 1) * place.n_places))
 
 
 def _find_place(

@@ -323,7 +323,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     if causes:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
         sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
-    is_unit, is_clear = "unit" in names, place.size >= CLEAR and not _is_order(result, place)
+    is_unit, is_clear = "unit" in names, _is_clear(result, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if is_clear or names else NOTE,
@@ -344,10 +344,14 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     )
 
 
-def _is_order(result: FitResult, place: Difference) -> bool:
-    """Whether a place is a long run: rows come in some order, and which end is odd is not known."""
+def _is_clear(result: FitResult, place: Difference) -> bool:
+    """Whether a difference is hardly ever natural.
+
+    A long run is no such place: rows come in some order, and which end is odd is not known.
+    """
     is_run = len(place.parts) == 1 and place.parts[0][1] != place.parts[0][2]
-    return is_run and place.n_rows > LONG * result.reading.n_read
+    is_order = is_run and place.n_rows > LONG * result.reading.n_read
+    return place.size >= CLEAR and not is_order
 
 
 def _choose_rows(parts: saying.Parts) -> str:
@@ -376,7 +380,7 @@ def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
 
 
 def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
-    """Return that columns are missing more often at a place; or else, as a note, less often."""
+    """Return that columns are missing more often at a place; less often, or in order: a note."""
     parts, judged = saying.say_parts(result, place.parts), result.judged
     nodes, layout = np.array(place.missing), result.network.layout
     assert judged is not None  # noqa: S101 - `find_all` has looked
@@ -384,16 +388,17 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
     there = is_hole[place.rows].mean(axis=0)
     elsewhere = np.delete(is_hole, place.rows, axis=0).mean(axis=0)
     is_more = there > elsewhere
+    is_clear = bool(is_more.any()) and _is_clear(result, place)
     some = np.flatnonzero(is_more if is_more.any() else ~is_more)
     columns = tuple(result.network.nodes[node] for node in nodes[some])
     return Finding(
         Kind.MISSING,
-        WARNING if is_more.any() else NOTE,
+        WARNING if is_clear else NOTE,
         f"{saying.having(parts, 'Where ').strip()}, {saying.quote_names(columns)} "
         f"{'is' if len(columns) == 1 else 'are'} missing {'more' if is_more.any() else 'less'} "
         f"often than elsewhere: {percent(float(there[some[0]]))} of the values of "
         f"{as_text(columns[0])} are missing there, {percent(float(elsewhere[some[0]]))} elsewhere.",
-        0.8 if is_more.any() else 0.1,
+        0.8 if is_clear else 0.5 if is_more.any() else 0.1,
         columns,
         saying.where_of(parts),
         place.n_rows,
