@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
-from robustbn._core.clues import Swap
+from robustbn._core.clues import Scattered, Swap
 from robustbn._core.config import is_same
 from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
@@ -95,6 +95,8 @@ class Deeper:
     calibrate: Callable[[], Calibration | None] = _know_nothing
     # returns the columns whose values were exchanged in some rows
     find_swaps: Callable[[], list[Swap]] = _find_nothing
+    # returns the columns with labels that are wrong here and there, given where tables are others
+    find_scattered: Callable[[list[Difference]], list[Scattered]] = _find_nothing
     # returns the sum of `w (1 - w)` of the trust in the rows of each configuration
     find_doubt: Callable[[], Vector | None] = _know_nothing
     # returns the groups of rows that places are made of, numbered as in `Difference.runs`
@@ -109,6 +111,11 @@ class Deeper:
     def swaps(self) -> list[Swap]:
         """The columns whose values were exchanged in some rows."""
         return self.find_swaps()
+
+    @cached_property
+    def scattered(self) -> list[Scattered]:
+        """The columns with labels that are wrong here and there."""
+        return self.find_scattered(self.differences)
 
     @cached_property
     def groups(self) -> FoundGroups:
