@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import robustbn
 import robustbn.exceptions
+from robustbn._show import findings
 from robustbn.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -105,10 +106,10 @@ def test_the_rate_of_wrong_cells_is_higher_where_they_are_made(rows, careless, p
 
 
 def test_a_finding_tells_where_cells_are_wrong(placed):
-    findings = [each for each in placed.findings_ if each.kind == "wrong cells"]
-    assert findings
-    assert all(each.where == {"row number": "8,000 to 9,999"} for each in findings)
-    assert "Where row number is 8,000 to 9,999, " in findings[0].sentence
+    found = [each for each in placed.findings_ if each.kind == "wrong cells"]
+    assert found
+    assert all(each.where == {"row number": "8,000 to 9,999"} for each in found)
+    assert "Where row number is 8,000 to 9,999, " in found[0].sentence
 
 
 def test_rows_of_the_fit_are_mended_by_the_rates_of_their_places(careless, placed):
@@ -458,3 +459,14 @@ def test_repair_refuses_what_it_cannot_do(folder, edges, args, said):
     assert done.exit_code != 0
     assert said in done.output
     assert not (folder / "mended.csv").exists()
+
+
+def test_a_column_of_which_more_than_a_tenth_would_be_wrong_is_a_note(placed, monkeypatch):
+    """Its values hardly follow from the rest of the row: they are more likely to be natural."""
+    listed = findings.rate_columns(placed.result_)
+    told = [f.columns[0] for f in findings.find_cells(placed.result_) if f.severity == "warning"]
+    first = told[0]
+    rates = np.where(np.array(listed["column"]) == first, 0.12, listed["rate"])
+    monkeypatch.setattr(findings, "rate_columns", lambda _: listed | {"rate": rates})
+    again = [f.columns[0] for f in findings.find_cells(placed.result_) if f.severity == "warning"]
+    assert again == told[1:]

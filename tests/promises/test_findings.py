@@ -247,6 +247,21 @@ def test_values_that_are_missing_less_often_at_a_place_are_a_note(tmp_path):
     assert "risk is missing less often than elsewhere" in found.sentence
 
 
+def test_values_that_are_missing_more_often_in_a_long_stretch_of_rows_are_a_note(tmp_path):
+    """As with columns that differ there: files come in some order."""
+    frame, rng = clean_table(), np.random.default_rng(3)
+    is_long = (np.arange(N) >= 1_000) & (np.arange(N) < 2_600)
+    frame["risk"] = frame["risk"].mask(rng.random(N) < np.where(is_long, 0.35, 0.1))
+    told = [f for f in look_at(frame, tmp_path).findings_ if "risk is missing more" in f.sentence]
+    assert told
+    assert not [f for f in told if f.severity != "note"]
+    frame["risk"] = clean_table()["risk"].mask(
+        rng.random(N) < np.where(frame["site"] == "east", 0.6, 0.1)
+    )
+    (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.where == {"site": "east"}]
+    assert found.severity == "warning"
+
+
 def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
     frame = clean_table()
     frame["weight"] = frame["weight"].astype(object)
@@ -258,6 +273,68 @@ def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(t
     assert "All of them occur where" in found.sentence
     assert "'not weighed'" in found.sentence
     assert f"first line {chosen[0] + 2}" in found.sentence
+
+
+def test_words_of_another_column_are_told_with_the_column_that_they_are_of(tmp_path):
+    """At one site, in a few months, every value is in the next column."""
+    frame = clean_table()
+    names = ["sex", "height", "weight", "risk"]
+    is_bad = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-06-30")
+    frame[names] = frame[names].astype(object)
+    frame.loc[is_bad, names] = np.roll(frame.loc[is_bad, names].to_numpy(object), 1, axis=1)
+    told = {
+        f.columns[0]: f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"
+    }
+    for column, owner in (("height", "sex"), ("risk", "weight")):
+        assert told[column].cause == "values of another column"
+        assert f"They look like values of {owner}" in told[column].sentence
+        assert told[column].where["site"] == "north"
+
+
+def test_a_word_that_two_columns_have_is_no_value_of_the_other(tmp_path):
+    frame = clean_table()
+    frame["weight"] = frame["weight"].astype(object)
+    frame.loc[:60, "weight"] = frame.loc[100:160, "risk"] = "unknown"
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert told.cause == "no number"
+
+
+def test_far_numbers_are_another_columns_only_where_that_column_shows_others(tmp_path):
+    frame = clean_table()
+    frame["visits"] = np.random.default_rng(1).integers(0, 4, N).astype(float)
+    frame["stays"] = np.random.default_rng(2).normal(30, 4, N).round(1)
+    frame.loc[3_000:3_050, "stays"] = np.random.default_rng(3).normal(400, 20, 51).round(1)
+    frame["beds"] = np.random.default_rng(4).normal(400, 20, N).round(1)
+    pair, rows = ["visits", "height"], slice(2_000, 2_050)
+    frame.loc[rows, pair] = frame.loc[rows, pair[::-1]].to_numpy()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    edges = [*EDGES, ("risk", "visits"), ("risk", "stays"), ("risk", "beds")]
+    fit = robustbn.fit(edges, tmp_path / "rows.csv", random_state=0)
+    told = {f.columns: f for f in fit.findings_ if f.kind == "wrong cells"}
+    assert told["visits",].cause == "values of another column"
+    assert "They look like values of height" in told["visits",].sentence
+    assert told["height",].cause == "values of another column"
+    # the beds of these rows are as ever: numbers that are alike by chance
+    assert told["stays",].cause == "far values"
+
+
+def test_labels_that_are_wrong_here_and_there_are_told_by_the_column_that_shows_it(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(5)
+    sizes = np.array(["none", "small", "medium", "large"])
+    frame["grade"] = sizes[np.digitize(frame["weight"], [60, 70, 80])]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    edges = [*EDGES, ("weight", "grade")]
+    fit = robustbn.fit(edges, tmp_path / "rows.csv", random_state=0)
+    assert not serious(fit)
+    rows = np.sort(rng.choice(N, 80, replace=False))
+    frame.loc[rows, "grade"] = [rng.choice(sizes[sizes != g]) for g in frame.loc[rows, "grade"]]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (found,) = serious(robustbn.fit(edges, tmp_path / "rows.csv", random_state=0))
+    assert (found.kind, found.cause) == ("wrong cells", "wrong labels")
+    assert found.columns == ("grade", "weight")
+    assert found.n_rows == pytest.approx(80, rel=0.3)
+    assert np.isin(found.rows, rows).mean() > 0.95
+    assert "grade does not go with weight" in found.sentence
 
 
 def test_what_a_setting_makes_missing_is_still_told(tmp_path):

@@ -151,3 +151,14 @@ def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 def _skewness(numbers: NDArray[np.float64]) -> float:
     low, middle, high = np.quantile(numbers, [0.1, 0.5, 0.9])
     return abs(float(high - 2 * middle + low)) / max(float(high - low), 1e-300)
+
+
+def find_distance(some: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Return the distance of Kolmogorov and Smirnov between two samples.
+
+    >>> find_distance(np.arange(10.0), np.arange(5.0, 15.0))
+    0.5
+    """
+    ends = np.unique(np.concatenate([some, others]))
+    shares = [np.searchsorted(np.sort(x), ends, side="right") / len(x) for x in (some, others)]
+    return float(np.abs(shares[0] - shares[1]).max())

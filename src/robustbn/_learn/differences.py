@@ -117,10 +117,15 @@ class _Rest:
             and columns[b].groups.has_periods
             and columns[b].groups.kind in CROSSED
         ]
-        self.n_tried = len(tables) * sum(each.n_places for each in columns)
-        self.n_crossed = len(tables) * sum(
-            columns[a].n_places * columns[b].n_places for a, b in self.pairs
-        )
+
+    def count_tried(self, *columns: int) -> float:
+        """Return how many choices a place has: of a table, of its column or pair, and within it.
+
+        A column has as much of the chance of being chosen as any other: five sites do not pay for
+        all stretches of rows.
+        """
+        n_within = np.prod([float(self.columns[k].n_places) for k in columns])
+        return float(len(self.tables) * (len(self.columns) + len(self.pairs)) * n_within)
 
     def rows_of(self, place: _Place, node: int) -> NDArray[np.bool_]:
         """Return which of the rows that are left for a node lie at a place."""
@@ -139,11 +144,11 @@ class _Rest:
                     continue
                 counts = self._count(self.tables[numbers[0]], column.codes, len(column.firsts))
                 counts *= self.turnover[numbers[0], k]
-                total = counts.sum(axis=0)
-                tried = self._find_runs(numbers, counts[None], total, column, self.n_tried)
+                total, n_tried = counts.sum(axis=0), self.count_tried(k)
+                tried = self._find_runs(numbers, counts[None], total, column, n_tried)
                 for number, _, paid, ends in tried:
                     place = ((k, *ends),)
-                    if self._is_clear(number, place, paid, self.n_tried):
+                    if self._is_clear(number, place, paid, n_tried):
                         yield paid, number, place
             for pair in self.pairs:
                 yield from self._measure_pair(numbers, *pair)
@@ -159,7 +164,7 @@ class _Rest:
         counts = self._count(self.tables[numbers[0]], codes, n_values * n_stretches)
         share = self.turnover[numbers[0], [a, b]].min()
         counts = share * counts.reshape(n_values, n_stretches, -1)
-        total, n_tried = counts.sum(axis=(0, 1)), self.n_tried + self.n_crossed
+        total, n_tried = counts.sum(axis=(0, 1)), self.count_tried(a, b)
         values, n_places = one.runs[0], len(other.runs[0])
         step = max(COUNTED_AT_ONCE // max(n_places * len(total), 1), 1)
         for some in (values[k : k + step] for k in range(0, len(values), step)):

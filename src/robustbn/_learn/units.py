@@ -19,6 +19,7 @@ Rows = NDArray[np.int64]
 UNITS: tuple[tuple[float, str], ...] = (
     (2.2046, "pounds and kilograms"),
     (2.54, "centimetres and inches"),
+    (3.2808, "metres and feet"),
     (12.0, "months and years, or inches and feet"),
     (60.0, "minutes and hours, or seconds and minutes"),
     (100.0, "percent and shares, or centimetres and metres"),

@@ -30,6 +30,8 @@ SURE_SWAP = 9.0
 EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
+# share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
+MANY_WRONG = 0.1
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -261,7 +263,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
     for name, rate, n, confused, here in zip(names, rates, wrong, confusions, there, strict=True):
         if n:
             worst = f" {saying.having(place, 'Where ')}, {percent(here)} are." if place else ""
-            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
+            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS and rate <= MANY_WRONG
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
                 Kind.WRONG_CELLS,
@@ -282,6 +284,37 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                     "fit.cells_",
                 ),
             )
+
+
+def find_scattered(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns with labels that are wrong here and there, as another column shows."""
+    told = {each.columns for each in find_cells(result) if each.severity != NOTE}
+    for each in result.deeper.scattered:
+        name, by = (result.network.nodes[node] for node in (each.node, each.by))
+        if told & {(name,), (by,)} or result.judged is None:
+            continue
+        n = max(round(each.share * result.n_rows), 1)
+        rows = result.judged.drawn[each.rows[: saying.MOST_NUMBERED]].tolist()
+        lines = [saying.say_span(result, row, row) for row in rows[:MOST_EXAMPLES]]
+        such = "" if result.rows_hidden else f", for example in {', '.join(lines)}"
+        yield Finding(
+            Kind.WRONG_CELLS,
+            WARNING,
+            f"In about {count(n, 'row')} ({percent(each.share)}), {as_text(name)} does not go with "
+            f"{as_text(by)}: one of them is likely to be wrong{such}.",
+            float(1 / (1 + np.exp(-min(each.gain, 40.0)))),
+            (name, by),
+            n_rows=n,
+            n_cells=n,
+            nats=each.gain,
+            cause="wrong labels",
+            advice=Remedy(
+                f"Compare {as_text(name)} and {as_text(by)} in these rows with their source.",
+                f"{saying.base_command(result.command)} --report report.html",
+                f"table[{[name, by]!r}].iloc[{rows[:MOST_EXAMPLES]}]",
+            ),
+            rows=tuple(rows),
+        )
 
 
 # --- columns across context -----------------------------------------------------------------------
@@ -314,7 +347,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     if causes:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
         sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
-    is_unit, is_clear = "unit" in names, place.size >= CLEAR and not _is_order(result, place)
+    is_unit, is_clear = "unit" in names, _is_clear(result, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
         ERROR if is_unit else WARNING if is_clear or names else NOTE,
@@ -335,10 +368,14 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     )
 
 
-def _is_order(result: FitResult, place: Difference) -> bool:
-    """Whether a place is a long run: rows come in some order, and which end is odd is not known."""
+def _is_clear(result: FitResult, place: Difference) -> bool:
+    """Whether a difference is hardly ever natural.
+
+    A long run is no such place: rows come in some order, and which end is odd is not known.
+    """
     is_run = len(place.parts) == 1 and place.parts[0][1] != place.parts[0][2]
-    return is_run and place.n_rows > LONG * result.reading.n_read
+    is_order = is_run and place.n_rows > LONG * result.reading.n_read
+    return place.size >= CLEAR and not is_order
 
 
 def _choose_rows(parts: saying.Parts) -> str:
@@ -367,7 +404,7 @@ def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
 
 
 def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
-    """Return that columns are missing more often at a place; or else, as a note, less often."""
+    """Return that columns are missing more often at a place; less often, or in order: a note."""
     parts, judged = saying.say_parts(result, place.parts), result.judged
     nodes, layout = np.array(place.missing), result.network.layout
     assert judged is not None  # noqa: S101 - `find_all` has looked
@@ -375,16 +412,17 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
     there = is_hole[place.rows].mean(axis=0)
     elsewhere = np.delete(is_hole, place.rows, axis=0).mean(axis=0)
     is_more = there > elsewhere
+    is_clear = bool(is_more.any()) and _is_clear(result, place)
     some = np.flatnonzero(is_more if is_more.any() else ~is_more)
     columns = tuple(result.network.nodes[node] for node in nodes[some])
     return Finding(
         Kind.MISSING,
-        WARNING if is_more.any() else NOTE,
+        WARNING if is_clear else NOTE,
         f"{saying.having(parts, 'Where ').strip()}, {saying.quote_names(columns)} "
         f"{'is' if len(columns) == 1 else 'are'} missing {'more' if is_more.any() else 'less'} "
         f"often than elsewhere: {percent(float(there[some[0]]))} of the values of "
         f"{as_text(columns[0])} are missing there, {percent(float(elsewhere[some[0]]))} elsewhere.",
-        0.8 if is_more.any() else 0.1,
+        0.8 if is_clear else 0.5 if is_more.any() else 0.1,
         columns,
         saying.where_of(parts),
         place.n_rows,
@@ -463,6 +501,7 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_vanishing_states,
     find_unsettled,
     find_cells,
+    find_scattered,
     find_repeated_rows,
     find_repeated_ids,
     find_differing,

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, TITLE, OddValues
+from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE, OddValues
 from robustbn._core.far import find_rest, find_slip, is_apart, is_code
 from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
+from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 from robustbn._tables.date_forms import exchange_day
@@ -24,6 +25,7 @@ from robustbn._tables.files import TEXT
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
+UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
@@ -41,13 +43,15 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
         common, n_common = next(iter(odd.examples.items()), ("", 0))
-        is_common = bool(odd.column) and n_common >= LIKE_A_CODE * odd.n
+        owner = find_owner(result, odd.column, odd.examples, odd.rows) if odd.kind in UNREAD else ""
+        is_common = bool(odd.column) and n_common >= LIKE_A_CODE * odd.n and not owner
         is_common &= not _is_of_another(result, odd.column, common)
-        cause = EXCHANGED if _is_exchanged(odd) else odd.kind
+        cause = EXCHANGED if _is_exchanged(odd) else FROM_OTHER if owner else odd.kind
         yield Finding(
             Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
-            _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED),
+            _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED)
+            + (say_owner(owner) if owner else ""),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
             saying.where_of(parts),
@@ -141,27 +145,29 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         rest = values[order[low:high]]
         n = round(len(far) * result.reading.n_read / len(sample.rows))
         shown, times = np.unique(values[far], return_counts=True)
-        shown = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
+        common = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
         rows = np.sort(sample.rows[far])
         parts = saying.find_parts(result, rows)
-        values_shown = ", ".join(f"{value:g}" for value in shown)
+        values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
         codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
         factor = find_slip(values[order[low:]])[1]
         like = f"; divided by {factor:g}, they are distributed like them" if factor > 1 else ""
+        seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
+        owner = "" if factor > 1 else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
-            f"{first}{like}.{saying.having(parts, ' They')}",
+            f"{first}{like}.{saying.having(parts, ' They')}{say_owner(owner) if owner else ''}",
             0.8 if is_apart(values[order], low, high) else 0.3,
             (node,),
             saying.where_of(parts),
             n,
             n,
-            cause="decimal point" if factor > 1 else "far values",
-            advice=_mend(result, node, rows, codes),
+            cause="decimal point" if factor > 1 else FROM_OTHER if owner else "far values",
+            advice=_mend(result, node, rows, [] if owner else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 

@@ -179,6 +179,7 @@ def test_values_that_are_missing_at_one_site_are_found():
     ("act", "name"),
     [
         (lambda x: x * 2.2046, "pounds and kilograms"),
+        (lambda x: x / 3.2808, "metres and feet"),
         (lambda x: x / 2.54, "centimetres and inches"),
         (lambda x: x * 1000, "grams and kilograms, or thousands and units"),
         (lambda x: x * 1.8 + 32, "degrees Fahrenheit and Celsius"),
