@@ -35,9 +35,10 @@ from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
+CLEAR = 0.7  # mean probability of swapped rows: 0.59 to 1 where planted, 0.42 to 0.68 where not
 # Share of what own tables gain in rows drawn by their probabilities, once put back: 0 to 0.06 where
-# planted in raw tables, also where most swapped rows are in doubt; 0.08 to 0.95 of pairs in 80
-# public tables that nobody swapped.
+# planted in raw tables; 0.08 to 0.95 of pairs in 80 public tables that nobody swapped, except for
+# one pair of two labels each, which is not clear.
 MOST_LEFT_OF_DRAWN = 0.07  # share: see above
 MOST_PAIRS = 2_000  # pairs of columns: all of 63 columns, in two seconds or so
 SCREENED = 4_000  # rows on which all pairs are looked at first
@@ -159,7 +160,8 @@ def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | N
     told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
     gain = float(find_gain(told, 1, n, n_tried))
     chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
-    if gain < LEAST_GAIN or share > CEILING:
+    clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
+    if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
         return None
     of_all = np.zeros(len(is_good))
     of_all[np.flatnonzero(is_good)[pair.is_there]] = chances
