@@ -35,10 +35,7 @@ from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
-# Share of what own tables gain in rows drawn by their probabilities, once put back: 0 to 0.06 where
-# planted in raw tables, also where most swapped rows are in doubt; 0.08 to 0.95 of pairs in 80
-# public tables that nobody swapped.
-MOST_LEFT_OF_DRAWN = 0.07  # share: see above
+CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
 MOST_PAIRS = 2_000  # pairs of columns: all of 63 columns, in two seconds or so
 SCREENED = 4_000  # rows on which all pairs are looked at first
 SHARES = (0.01, 0.1)  # of swapped rows, that are tried there
@@ -92,12 +89,9 @@ def find_swaps(
         if not at_places and _may_gain(odds[few_good[pair.is_there]]):
             good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
             swap = _find_rows(good, is_good, n_pairs)
-            # rows that are most likely to be swapped are extreme: drawn ones are like all swapped
-            drawn = np.random.default_rng(0).random(len(codes))
             if swap is not None and _is_clean(
-                layout, codes, columns, nodes, np.flatnonzero(drawn < swap.chances), columns,
-                MOST_LEFT_OF_DRAWN,
-            ):  # fmt: skip
+                layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
+            ):
                 found.append(swap)
     return sorted(found, key=lambda swap: -swap.gain)
 
@@ -109,7 +103,6 @@ def _is_clean(
     nodes: tuple[int, int],
     inside: Places,
     compared: Collection[int],
-    most_left: float = MOST_LEFT,
 ) -> bool:
     """Return whether some rows are as the others, once two columns are put back in them.
 
@@ -119,13 +112,12 @@ def _is_clean(
     Parameters
     ----------
     compared : nodes whose families are compared.
-    most_left : share of what own tables gain, that may be left.
     """
     own, left = (
         find_own_gain(layout, some, list_numbers(every), compared, inside)
         for some, every in ((codes, columns), put_back(codes, columns, nodes, inside))
     )
-    return left <= most_left * own
+    return left <= MOST_LEFT * own
 
 
 def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dict[int, Column]:
@@ -159,7 +151,8 @@ def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | N
     told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
     gain = float(find_gain(told, 1, n, n_tried))
     chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
-    if gain < LEAST_GAIN or share > CEILING:
+    clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
+    if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
         return None
     of_all = np.zeros(len(is_good))
     of_all[np.flatnonzero(is_good)[pair.is_there]] = chances

@@ -74,32 +74,6 @@ def test_two_columns_of_labels_that_were_swapped_are_named(share, edges):
     assert found.n_rows == pytest.approx(share * N_ROWS, rel=0.2)
 
 
-@pytest.mark.filterwarnings("ignore::robustbn.exceptions.UnseenConfigurationWarning")
-def test_rows_in_doubt_are_put_back_by_their_probabilities(monkeypatch):
-    """Those that are most likely to be swapped are extreme, so the others are not like them."""
-    rng, n = np.random.default_rng(4), 20_000
-    skill = rng.normal(0, 1, n)
-    frame = pd.DataFrame(
-        {
-            "wage": np.exp(10 + 0.6 * skill + rng.normal(0, 0.6, n)).round(),
-            "limit": np.exp(11.2 + 0.8 * skill + rng.normal(0, 0.6, n)).round(),
-            "grade": pd.cut(skill + rng.normal(0, 0.5, n), 5, labels=[*"edcba"]).astype(str),
-            "debt": np.exp(9 + 0.8 * skill + rng.normal(0, 0.4, n)).round(),
-        }
-    )
-    rows = rng.choice(n, n // 12, replace=False)
-    frame.loc[rows, ["wage", "limit"]] = frame.loc[rows, ["limit", "wage"]].to_numpy()
-    left = []
-    found = swap_search.find_own_gain
-    monkeypatch.setattr(
-        swap_search, "find_own_gain", lambda *given: left.append(found(*given)) or left[-1]
-    )
-    edges = [("grade", "wage"), ("wage", "limit"), ("limit", "debt"), ("grade", "limit")]
-    [swap] = find_swaps(frame, edges)
-    assert set(swap.columns) == {"wage", "limit"}
-    assert left[-1] < 0.03 * left[-2]  # 0.08 of the rows with a probability above one half
-
-
 def test_nothing_is_swapped_in_a_clean_table():
     assert not find_swaps(make_people())
 
