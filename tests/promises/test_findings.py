@@ -318,25 +318,6 @@ def test_far_numbers_are_another_columns_only_where_that_column_shows_others(tmp
     assert told["stays",].cause == "far values"
 
 
-def test_labels_that_are_wrong_here_and_there_are_told_by_the_column_that_shows_it(tmp_path):
-    frame, rng = clean_table(), np.random.default_rng(5)
-    sizes = np.array(["none", "small", "medium", "large"])
-    frame["grade"] = sizes[np.digitize(frame["weight"], [60, 70, 80])]
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    edges = [*EDGES, ("weight", "grade")]
-    fit = robustbn.fit(edges, tmp_path / "rows.csv", random_state=0)
-    assert not serious(fit)
-    rows = np.sort(rng.choice(N, 80, replace=False))
-    frame.loc[rows, "grade"] = [rng.choice(sizes[sizes != g]) for g in frame.loc[rows, "grade"]]
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    (found,) = serious(robustbn.fit(edges, tmp_path / "rows.csv", random_state=0))
-    assert (found.kind, found.cause) == ("wrong cells", "wrong labels")
-    assert found.columns == ("grade", "weight")
-    assert found.n_rows == pytest.approx(80, rel=0.3)
-    assert np.isin(found.rows, rows).mean() > 0.95
-    assert "grade does not go with weight" in found.sentence
-
-
 def test_what_a_setting_makes_missing_is_still_told(tmp_path):
     frame = clean_table()
     frame.loc[:40, "weight"] = 999

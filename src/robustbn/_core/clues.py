@@ -108,18 +108,6 @@ class Swap:
 
 
 @dataclass(frozen=True, eq=False)
-class Scattered:
-    """A column whose labels seem to be wrong here and there, as another column shows."""
-
-    node: int  # number of the node with wrong labels
-    by: int  # number of the node that shows it
-    share: float  # of the rows, that have a wrong label
-    gain: float  # in nats, after paying for it
-    # the rows that show it; some wrong labels may be right beside this value
-    rows: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
 class Clues:
     """All that reading noticed."""
 

@@ -286,37 +286,6 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
             )
 
 
-def find_scattered(result: FitResult) -> Iterator[Finding]:
-    """Yield the columns with labels that are wrong here and there, as another column shows."""
-    told = {each.columns for each in find_cells(result) if each.severity != NOTE}
-    for each in result.deeper.scattered:
-        name, by = (result.network.nodes[node] for node in (each.node, each.by))
-        if told & {(name,), (by,)} or result.judged is None:
-            continue
-        n = max(round(each.share * result.n_rows), 1)
-        rows = result.judged.drawn[each.rows[: saying.MOST_NUMBERED]].tolist()
-        lines = [saying.say_span(result, row, row) for row in rows[:MOST_EXAMPLES]]
-        such = "" if result.rows_hidden else f", for example in {', '.join(lines)}"
-        yield Finding(
-            Kind.WRONG_CELLS,
-            WARNING,
-            f"In about {count(n, 'row')} ({percent(each.share)}), {as_text(name)} does not go with "
-            f"{as_text(by)}: one of them is likely to be wrong{such}.",
-            float(1 / (1 + np.exp(-min(each.gain, 40.0)))),
-            (name, by),
-            n_rows=n,
-            n_cells=n,
-            nats=each.gain,
-            cause="wrong labels",
-            advice=Remedy(
-                f"Compare {as_text(name)} and {as_text(by)} in these rows with their source.",
-                f"{saying.base_command(result.command)} --report report.html",
-                f"table[{[name, by]!r}].iloc[{rows[:MOST_EXAMPLES]}]",
-            ),
-            rows=tuple(rows),
-        )
-
-
 # --- columns across context -----------------------------------------------------------------------
 
 
@@ -501,7 +470,6 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_vanishing_states,
     find_unsettled,
     find_cells,
-    find_scattered,
     find_repeated_rows,
     find_repeated_ids,
     find_differing,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
-from robustbn._core.clues import Scattered, Swap
+from robustbn._core.clues import Swap
 from robustbn._core.config import is_same
 from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
@@ -87,11 +87,6 @@ class Deeper:
     @cached_property
     def differences(self) -> list[Difference]:
         """The places at which tables are others than elsewhere, once swaps are undone."""
-        return []
-
-    @cached_property
-    def scattered(self) -> list[Scattered]:
-        """The columns with labels that are wrong here and there."""
         return []
 
     @cached_property

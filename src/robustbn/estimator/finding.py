@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from robustbn._core.clues import NumberRows, Scattered, Swap
+from robustbn._core.clues import NumberRows, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
@@ -39,7 +39,6 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
-from robustbn._learn.scattered import Values, find_scattered
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import find_swaps
 from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
@@ -322,28 +321,6 @@ class RowsAtHand(Deeper):
             )
             for each in found
         ]
-
-    @cached_property
-    def scattered(self) -> list[Scattered]:
-        """The columns with labels that are wrong here and there, in an even sample of rows.
-
-        Of the trusted rows, and not where a column differs from the others.
-        """
-        network, judged = self._network, self._judged
-        codes = judged.drawn_codes.astype(np.int64)
-        codes[codes >= np.array(network.layout.cards)] = -1
-        codes[judged.drawn_trust < DOUBT] = -1
-        numbers = list_numbers(_find_numbers(network, judged, self._aside.clues.numbers))
-        for place in self.differences:
-            codes[np.ix_(place.rows, np.array(place.nodes, np.int64))] = -1
-        columns = {}
-        for node, card in enumerate(network.layout.cards):
-            if node in numbers:
-                values = np.where(codes[:, node] >= 0, numbers[node], np.nan)
-                columns[node] = Values.of_numbers(values)
-            else:
-                columns[node] = Values(codes[:, node], card, True)
-        return find_scattered(columns)
 
     def _find_columns(self) -> dict[int, Column]:
         """Return the labels or the original numbers of all nodes, in an even sample of rows."""
