@@ -44,20 +44,7 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
                 f"table.drop({rows}.index)",
             ),
         )
-    if n_left_out := result.reading.n_copies:
-        yield Finding(
-            Kind.REPEATED_ROWS,
-            NOTE,
-            f"{count(n_left_out, 'row was', 'rows were')} left out as copies of other rows.",
-            1.0,
-            n_rows=n_left_out,
-            cause="block appended twice",
-            advice=Remedy(
-                "Nothing needs to be done: copies are distrusted, as you asked.",
-                fit,
-                "fit.reading_",
-            ),
-        )
+    yield from _tell_left_out(result)
     yield from _tell_design(result)
     yield from _tell_pairs(result)
     n_copies = sum(max(r.seen - r.expected, 0.0) for r in result.repeats)
@@ -81,6 +68,24 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
                 "fit.repeats_",
             ),
             rows=tuple(each.row for each in result.repeats),
+        )
+
+
+def _tell_left_out(result: FitResult) -> Iterator[Finding]:
+    """Yield how many rows were left out as copies, which the caller has asked for."""
+    if n := result.reading.n_copies:
+        yield Finding(
+            Kind.REPEATED_ROWS,
+            NOTE,
+            f"{count(n, 'row was', 'rows were')} left out as copies of other rows.",
+            1.0,
+            n_rows=n,
+            cause="copies",
+            advice=Remedy(
+                "No action is needed: you asked for copies to be distrusted.",
+                saying.base_command(result.command),
+                "fit.reading_",
+            ),
         )
 
 
