@@ -43,9 +43,9 @@ def clean_table(seed=0):
     )
 
 
-def look_at(frame, folder, **settings):
+def look_at(frame, folder, edges=EDGES, **settings):
     frame.to_csv(folder / "rows.csv", index=False)
-    return robustbn.fit(EDGES, folder / "rows.csv", random_state=0, **settings)
+    return robustbn.fit(edges, folder / "rows.csv", random_state=0, **settings)
 
 
 def serious(fit):
@@ -215,6 +215,24 @@ def test_only_a_code_is_to_be_declared_missing(tmp_path):
     frame.loc[:3, "weight"] = -9
     far = next(f for f in look_at(frame, tmp_path).findings_ if f.cause == "far values")
     assert far.advice.command.endswith("--missing weight=-9 --missing weight=999")
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "is_told"),
+    [([0, 1, 2, 3, 4], 99, True), ([0, 1, 2, 3, 4], 5, False), ([1, 2, 3, 4, 5], 0, False),
+     (["a", "b", "c"], "99", True), (["a", "b", "c"], "d", False), (["a", "7", "c"], "99", False),
+     ([90, 95, 99], 99, False), ([1, 2, 3], -9, True)],
+)  # fmt: skip
+def test_codes_for_missing_are_told_in_columns_of_few_values_too(tmp_path, values, code, is_told):
+    frame, rng = clean_table(), np.random.default_rng(6)
+    frame["kids"] = rng.choice(np.array(values, object), N)
+    frame.loc[:40, "kids"] = code
+    found = look_at(frame, tmp_path, edges=[*EDGES, ("risk", "kids")]).findings_
+    told = [each for each in found if each.cause == "code for missing"]
+    assert bool(told) == is_told
+    if is_told:
+        assert (told[0].severity, told[0].columns, told[0].n_cells) == ("warning", ("kids",), 41)
+        assert told[0].advice.command.endswith(f"--missing kids={code}")
 
 
 def test_a_state_of_another_column_is_no_code(tmp_path):

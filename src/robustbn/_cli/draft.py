@@ -146,7 +146,7 @@ def check_command(ctx: click.Context, /, table: str, screen: Screen, **options: 
     def show(console: Console, facts: Any) -> None:
         show_fit(console, facts)
         console.print()
-        _show(console, {**facts, "table": facts["table"]["path"], "files": {}})
+        _show_draft(console, {**facts, "table": facts["table"]["path"]})
 
     screen.show(facts, show)
     ctx.exit(exit_code(facts, job.options))
@@ -198,7 +198,8 @@ def draft_facts(drafted: Draft) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, facts: Any) -> None:
+def _show_draft(console: Console, facts: Any) -> None:
+    """Print what became of the columns and rows of a table."""
     drafted = facts["draft"]
     left_out = drafted["columns_left_out"]
     n_out = drafted["rows_left_out"]
@@ -213,6 +214,12 @@ def _show(console: Console, facts: Any) -> None:
             "without an edge": arguments.some(drafted["columns_alone"]) or None,
         },
     )
+
+
+def _show(console: Console, facts: Any) -> None:
+    """Print a draft with its edges."""
+    drafted = facts["draft"]
+    _show_draft(console, facts)
     console.print()
     for each in drafted["edges"][:MOST_SHOWN]:
         console.print(plain(_say_edge(each)))

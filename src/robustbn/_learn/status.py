@@ -7,6 +7,7 @@ import numpy as np
 from robustbn._core.cells import FoundCells
 from robustbn._core.config import CEILING, RobustConfig
 from robustbn._core.groups import WORTH_A_LOOK
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Survey, Vector
 from robustbn._core.result import Misfit, Repetition, Verdict
 from robustbn._core.row_model import RowModel
@@ -102,7 +103,6 @@ def say_misfit(removed: float, misfit: Misfit) -> str:
         if removed >= 1e-6
         else "No row stands out: every row is trusted."
     )
-    many = "es" if misfit.n_classes > 1 else ""
     reasons = []
     if misfit.top > misfit.limit:
         reasons.append(
@@ -111,8 +111,8 @@ def say_misfit(removed: float, misfit: Misfit) -> str:
         )
     if misfit.n_classes:
         reasons.append(
-            f"{misfit.n_classes} additional class{many} of good rows explain {misfit.nats:.2f} "
-            f"nats per row"
+            f"{count(misfit.n_classes, 'additional class', 'additional classes')} of good rows "
+            f"{'explains' if misfit.n_classes == 1 else 'explain'} {misfit.nats:.2f} nats per row"
         )
     return (
         f"{found} The network does not describe the trusted rows ({'; '.join(reasons)}): an edge "

@@ -40,6 +40,9 @@ def verdict(result: FitResult) -> str:
         said = [_say_rows(result), _say_tables(result), care]
     elif not _is_clean(result):
         said = [_say_rows(result), misfit, _say_tables(result)]
+    elif count_serious(result):
+        said = [f"All {n} rows are counted as they are.", misfit, result.few_rows]
+        return " ".join(filter(None, [count_serious(result), *said]))
     elif misfit:
         trusted = f"No row stands out: all {n} are trusted"
         said = [f"{trusted}, and the tables are their relative frequencies.", misfit]

@@ -17,10 +17,11 @@ from robustbn._networks.edges import write_edge
 from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
 from robustbn._show.frames import rate_columns
-from robustbn._show.odd_values import find_far, find_odd_labels, find_unreadable
+from robustbn._show.odd_values import find_codes, find_far, find_odd_labels, find_unreadable
 from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
+from robustbn._tables.coded import IS_MISSING
 
 SURE = 0.95  # probability of a group to be bad, from which a named cause makes it an error
 MOST_EDGES = 3  # that are told
@@ -67,7 +68,6 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
 
 def find_swaps(result: FitResult) -> Iterator[Finding]:
     """Yield the pairs of columns whose values were exchanged in some rows, or at a place."""
-    fit = saying.base_command(result.command)
     for swap in result.deeper.swaps:
         columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
@@ -103,7 +103,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, f"{fit} --report report.html", python),
+            advice=Remedy(look, saying.report_command(result), python),
             rows=tuple(rows),
         )
 
@@ -195,9 +195,11 @@ def _decide(result: FitResult, group: Group) -> Remedy:
     if not group.number:
         return _ask(result, look)
     side, word = ("good", "right") if group.is_bad else ("bad", "wrong")
+    other = f" --{'bad' if group.is_bad else 'good'}-group {group.number}"
+    command = f"{saying.base_command(result.command)} ".replace(f"{other} ", " ")
     return Remedy(
         f"{look} If they are {word}, mark the group as {side}.",
-        f"{saying.base_command(result.command)} --{side}-group {group.number}",
+        f"{command}--{side}-group {group.number}",
         f"fit.decide({side}=[{group.number}], X=table)",
     )
 
@@ -311,7 +313,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     what = f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
         f"{said}, {what} from the other rows, {place.size:,.0f} times as much as other values "
-        f"of {as_text(place.parts[0][0])} do ({count(place.n_rows, 'row')})."
+        f"of {as_text(place.parts[0][0])} do "
+        f"({'about ' if place.n_rows != len(place.rows) else ''}{count(place.n_rows, 'row')})."
     )
     if causes:
         said = as_text("; ".join(causes))  # the name of a column keeps its spelling
@@ -330,7 +333,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         ", ".join(names),
         advice=Remedy(
             "Check the source of these rows. If the values are correct, no action is needed.",
-            f"{saying.base_command(result.command)} --report report.html",
+            saying.report_command(result),
             f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
@@ -432,7 +435,12 @@ def _look_at_holes(result: FitResult, node: str) -> Remedy:
 def find_edges(result: FitResult) -> Iterator[Finding]:
     """Yield the edges that the network lacks, or that it lacks something."""
     for edge in result.edges[:MOST_EDGES]:
-        line = shlex.quote(write_edge(str(edge.parent), str(edge.child)))
+        ends = str(edge.parent), str(edge.child)
+        command = saying.report_command(result)  # which nodes say what is missing, no option names
+        if not any(end.endswith(IS_MISSING) for end in ends):
+            command = (
+                f"{saying.base_command(result.command)} --edge {shlex.quote(write_edge(*ends))}"
+            )
         yield Finding(
             Kind.MISSING_EDGE,
             NOTE,
@@ -444,7 +452,7 @@ def find_edges(result: FitResult) -> Iterator[Finding]:
             advice=Remedy(
                 "If the dependence is plausible, add the edge and fit again: one missing edge "
                 "also makes other pairs appear dependent.",
-                f"{saying.base_command(result.command)} --edge {line}",
+                command,
                 f"robustbn.fit(fit.network_.with_edges([({edge.parent!r}, {edge.child!r})]), "
                 "table)",
             ),
@@ -475,6 +483,7 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_differing,
     find_unreadable,
     find_far,
+    find_codes,
     find_odd_labels,
     find_missing,
     find_edges,

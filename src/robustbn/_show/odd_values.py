@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE, OddValues
-from robustbn._core.far import find_rest, find_slip, is_apart, is_code
+from robustbn._core.far import find_coded, find_rest, find_slip, is_apart, is_code
 from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
@@ -29,6 +31,9 @@ UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
+LEAST_CODE = 7  # a number that stands for a missing value among few others: -9, 99, but not 0
+LEAST_WORDS = 2  # states that are words: a number is none of them
+LEAST_NUMBERS = 40  # of fewer, nothing is a code
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
 MOST_COMPARED = 60  # labels of a column, the most frequent, that others are compared with
 BROKEN = "contains characters from a wrong encoding"
@@ -59,7 +64,9 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
             0 if odd.kind == TITLE else odd.n,
             origins[0].gain if origins else 0.0,
             cause,
-            advice=_mend(result, odd.column, odd.rows, [common] if is_common else []),
+            advice=_nothing_to_do(result)
+            if odd.kind == DECLARED
+            else _mend(result, odd.column, odd.rows, [common] if is_common else []),
             rows=tuple(odd.rows[: saying.MOST_NUMBERED].tolist()),
         )
 
@@ -68,18 +75,21 @@ def _mend(
     result: FitResult, column: str, rows: NDArray[np.int64], codes: Sequence[object]
 ) -> Remedy:
     """Return what to do about values: to declare the codes among them missing, or to look."""
-    fit = saying.base_command(result.command)
     if not codes:
         cells = f"[{column!r}]" if column else ""
         look = f"table{cells}.iloc[{rows[:MOST_EXAMPLES].tolist()}]"
-        return Remedy("Correct these values in the source.", f"{fit} --report report.html", look)
+        return Remedy("Correct these values in the source.", saying.report_command(result), look)
     hidden = ["VALUE" if result.rows_hidden else code for code in codes]
     declare = " ".join(f"--missing {shlex.quote(f'{column}={code}')}" for code in hidden)
     return Remedy(
         "Correct these values, or declare them as missing.",
-        f"{fit} {declare}",
+        f"{saying.base_command(result.command)} {declare}",
         f"robustbn.fit(network, table, missing={{{column!r}: {hidden!r}}})",
     )
+
+
+def _nothing_to_do(result: FitResult) -> Remedy:
+    return Remedy("No action is needed.", saying.base_command(result.command), "fit.reading_")
 
 
 def _is_of_another(result: FitResult, column: str, value: object) -> bool:
@@ -170,6 +180,67 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             advice=_mend(result, node, rows, [] if owner else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
+
+
+def find_codes(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns of few values, or of words, in which a number stands for a missing one."""
+    judged, network = result.judged, result.network
+    if judged is None or result.rows_hidden:
+        return
+    for k, node in enumerate(network.nodes):
+        if node in result.aside.clues.numbers.values:
+            continue
+        states = network.states[node]
+        codes = _find_codes(states, judged.drawn_codes[:, k])
+        rows = judged.drawn[np.isin(judged.drawn_codes[:, k], codes)]
+        if not len(rows):
+            continue
+        parts = saying.find_parts(result, rows)
+        n = round(len(rows) * result.reading.n_read / len(judged.drawn))
+        shown, first = [as_text(states[code]) for code in codes], int(rows[0])
+        yield Finding(
+            Kind.WRONG_CELLS,
+            WARNING,
+            f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} "
+            f"{' or '.join(shown)}, which people write for a missing value, first "
+            f"{saying.say_span(result, first, first)}.{saying.having(parts, ' They')}",
+            0.8,
+            (node,),
+            saying.where_of(parts),
+            n,
+            n,
+            cause="code for missing",
+            advice=_mend(result, node, rows, [states[code] for code in codes]),
+            rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
+        )
+
+
+def _find_codes(states: Sequence[object], shown: NDArray[Any]) -> list[int]:
+    """Return the states that stand for a missing value: at an end of numbers, or among words.
+
+    Small numbers, such as 0 and -1, are ordinary ones where there are few.
+
+    shown : the state of each row.
+    """
+    numbers = np.array([read_number(str(state)) for state in states])
+    is_code_here = np.array([is_code(value) and abs(value) >= LEAST_CODE for value in numbers])
+    if np.isnan(numbers).sum() >= LEAST_WORDS:
+        are_alone = bool(is_code_here.any()) and not (np.isfinite(numbers) & ~is_code_here).any()
+        return np.flatnonzero(is_code_here).tolist() if are_alone else []
+    values = np.sort(numbers[shown[shown < len(states)]])
+    if np.isnan(numbers).any() or len(values) < LEAST_NUMBERS:
+        return []
+    low, high = find_coded(values)
+    is_inside = (numbers >= values[low]) & (numbers <= values[high - 1])
+    return np.flatnonzero(is_code_here & ~is_inside).tolist()
+
+
+def read_number(text: str) -> float:
+    """Return the number that a text is; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def find_odd_labels(result: FitResult) -> Iterator[Finding]:

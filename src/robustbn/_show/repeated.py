@@ -116,7 +116,7 @@ def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[
         advice=Remedy(
             f"If the table has several rows for each case, one for each value of {names}, keep "
             "one of them.",
-            f"{saying.base_command(result.command)} --report report.html",
+            saying.report_command(result),
             f"table.groupby({list(blocks[0].differing)!r}).size()",
         ),
     )

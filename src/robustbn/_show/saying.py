@@ -61,6 +61,11 @@ def base_command(command: str | None) -> str:
     return shlex.join(kept)
 
 
+def report_command(result: FitResult) -> str:
+    """Return the command that writes the page of a fit, again if it is there."""
+    return f"{base_command(result.command)} --report report.html --force"
+
+
 def has_lines(result: FitResult) -> bool:
     """Whether rows are lines of one text file, the header being the first."""
     reading = result.reading

@@ -234,6 +234,7 @@ def _set_beside(
 ) -> Example:
     row = at_hand.codes[place]
     differs = np.count_nonzero(at_hand.codes[good] != row, axis=1)
+    differs[good == place] = len(row) + 1  # the row itself
     nearest = int(good[differs.argmin()]) if len(good) else place
     states, others = (_label(network, at_hand.codes[p]) for p in (place, nearest))
     return Example(
