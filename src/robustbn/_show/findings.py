@@ -312,7 +312,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
     what = f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
     sentence = (
-        f"{said}, {what} from the other rows, {place.size:,.0f} times as much as other values "
+        f"{said}: {what} from the other rows, {place.size:,.0f} times as much as other values "
         f"of {as_text(place.parts[0][0])} do "
         f"({'about ' if place.n_rows != len(place.rows) else ''}{count(place.n_rows, 'row')})."
     )
