@@ -45,7 +45,7 @@ def test_a_story_ends_in_the_decision_of_the_truth(told, story):
 
 
 def test_the_findings_name_the_clinic_the_interviewers_and_the_unit(told):
-    assert "Where clinic is 7, chronic" in told["hospital"][1]
+    assert "Where clinic is 7: chronic" in told["hospital"][1]
     assert "left out: [7, 23]" in told["survey"][1]
     assert "Where branch is 5" in told["loans"][1]
     assert "months and years" in told["loans"][1]
